@@ -11,7 +11,7 @@ import pytest
 
 from discreet.engines import local
 
-for folder in ("", "audit", "budgets", "cli", "engines", "kernels", "mechanisms", "statistical", "streams"):
+for folder in ("", "audit", "budgets", "cli", "engines", "kernels", "mechanisms", "release", "statistical", "streams"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 

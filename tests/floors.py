@@ -29,7 +29,7 @@ FLOORS = [
     {"theorems"},
     {"reference", "_core"},
     {"privacy", "private"},
-    {"cached", "errors", "names", "wording"},
+    {"cached", "errors", "logs", "names", "wording"},
     {"startup"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}

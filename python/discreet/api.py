@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
 
 from discreet import budgets, engines, mechanisms, queries, tables
 from discreet.errors import ParameterError
+from discreet.logs import debug
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import Notes, choose, stated
@@ -383,6 +384,7 @@ def _publish(
     without_counts: bool = False,
 ) -> Release:
     """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
+    debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
     if budget is not None:
         asked.require_paid(budget, mechanism)  # refuse before reading the data
     data, guarantee = read(), asked.guarantee(mechanism)

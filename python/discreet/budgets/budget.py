@@ -7,7 +7,7 @@ from typing import Self
 from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
-from discreet.budgets.record import Event, Spending, spendings
+from discreet.budgets.record import Event, History, spendings
 from discreet.budgets.states import States
 
 __all__ = ["Budget"]
@@ -80,7 +80,7 @@ class Budget(Single, PrivacyFilter):
         return cls(epsilon=epsilon, delta=delta)
 
     @property
-    def history(self) -> list[Spending]:
+    def history(self) -> History:
         """The charges in order, one row each. Their digests are empty; only a Ledger records them."""
         self._require_owner()
         return spendings((number, event) for number, (event, _) in self._log.all())

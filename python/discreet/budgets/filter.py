@@ -6,24 +6,32 @@ import inspect
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Literal, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack, overload
 
 from discreet import _core
 from discreet.budgets.balance import Balance
 from discreet.budgets.charge import NOTHING, Charge
 from discreet.budgets.exchange import Exchange, Publication
-from discreet.budgets.record import Event, Spending, charging
+from discreet.budgets.record import Event, History, charging
 from discreet.errors import BudgetExceeded, ParameterError
+from discreet.logs import debug
 from discreet.mechanisms.base import Kind, Mechanism, Opening
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.privacy.validation import require_number, require_text
+from discreet.release import markup, plot
 from discreet.release.release import Release
 from discreet.tables.table import TableColumns
+from discreet.wording import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["PrivacyFilter"]
 
+_DRAWN = 30
+"""The most charges in a plot: the last ones."""
 _LONGEST = 1000
 """The most characters in `made_by`, since a history prints it in one line."""
 Affordable = TypeVar("Affordable", bound=Promising)
@@ -60,8 +68,34 @@ class PrivacyFilter(Balance):
 
     @property
     @abstractmethod
-    def history(self) -> list[Spending]:
+    def history(self) -> History:
         """The charges in order, one row each."""
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Plot the rho of each charge and of the rest, as shares of the total (needs matplotlib).
+
+        Args:
+            ax: The axes to draw into; pyplot's current axes by default.
+            options: Options of `Axes.barh`, such as a color.
+
+        Returns:
+            Matplotlib Axes, which a notebook shows.
+        """
+        total, left = self.total, self.remaining
+        parts = [(f"{row.number}  {row.mechanism}", row.rho) for row in self.history[-_DRAWN:]]
+        names, values = zip(*parts, ("remaining", left.rho), strict=True)
+        shares = [100 * value / total.rho for value in values]
+        label = f"percent of the total rho, {total.rho:.6g}"
+        return plot.shares(names, shares, title=repr(self), label=label, ax=ax, options=options)
+
+    def _repr_html_(self) -> str:
+        amounts = {"total": self.total, "spent": self.spent, "remaining": self.remaining}
+        rows = [[name, f"{cost.rho:.6g}", f"{cost.delta:.3g}"] for name, cost in amounts.items()]
+        history = self.history
+        charges = (
+            markup.paragraph(counted(len(history), "charge"), bold=True) + history._repr_html_() if history else ""
+        )
+        return markup.table(["", "rho", "delta"], rows, title=repr(self)) + charges
 
     @overload
     def release(
@@ -152,6 +186,8 @@ class PrivacyFilter(Balance):
                 raise ParameterError("a release may open its random stream only once")
             rng = _core.Rng()
             reserved.append(self._reserve(charging("reserved", promised, mechanism)))
+            rho, delta = promised.floats()
+            debug("budget: rho %.6g and delta %.3g were charged for %s", rho, delta, type(mechanism).__name__)
             return rng
 
         release = draw(open_rng)

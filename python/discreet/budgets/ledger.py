@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from dataclasses import replace
 from typing import Self
 
@@ -11,9 +12,10 @@ from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
 from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
-from discreet.budgets.record import Event, Spending, spendings
+from discreet.budgets.record import Event, History, spendings
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.validation import require_flag, require_number
+from discreet.release import export, markup
 
 __all__ = ["Dataset", "Ledger"]
 
@@ -84,7 +86,7 @@ class Ledger:
         return list(self._chain.read().accounts)
 
     @property
-    def history(self) -> list[Spending]:
+    def history(self) -> History:
         """The charges to all datasets in order, one row each."""
         return spendings(self._chain.events())
 
@@ -149,6 +151,17 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({str(self._chain.path)!r})"
 
+    def _repr_html_(self) -> str:
+        names = ["dataset", "total rho", "total delta", "remaining rho", "remaining delta", "charges"]
+        accounts, history = self._chain.read().accounts, self.history
+        charges = Counter(row.dataset for row in history)
+        rows = []
+        for name, account in accounts.items():
+            costs = account.guarantee(account.total), account.remaining
+            amounts = [text for cost in costs for text in (f"{cost.rho:.6g}", f"{cost.delta:.3g}")]
+            rows.append([export.plain_text(name), *amounts, f"{charges[name]:,}"])
+        return markup.table(names, rows, title=export.plain_text(repr(self)))
+
 
 def _near(name: str, book: Book) -> str:
     """Return a hint with the dataset whose name is most similar, or an empty text."""
@@ -198,9 +211,9 @@ class Dataset(PrivacyFilter):
         return self
 
     @property
-    def history(self) -> list[Spending]:
+    def history(self) -> History:
         """The charges to this dataset in order, one row each."""
-        return [row for row in spendings(self._chain.events()) if row.dataset == self.name]
+        return History(row for row in spendings(self._chain.events()) if row.dataset == self.name)
 
     @property
     def _protected(self) -> Protected:

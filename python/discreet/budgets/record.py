@@ -6,12 +6,20 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from discreet import _core
 from discreet.budgets.charge import NOTHING, Charge
+from discreet.errors import needs
+from discreet.release import export, markup
 
-__all__ = ["Event", "Spending", "charging", "spendings"]
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Event", "History", "Spending", "charging", "spendings"]
+
+_SHOWN = 50
+"""The most charges that the text of a history shows: the last ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +77,49 @@ class Spending:
     version: str
 
 
-def spendings(events: Iterable[tuple[int, Event]]) -> list[Spending]:
+class History(list[Spending]):
+    """The charges to a budget in order: a list that prints as a table."""
+
+    __slots__ = ()
+
+    _columns = ("number", "time", "dataset", "mechanism", "rho", "delta", "status")
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the charges as a pandas.DataFrame with one column for each field (needs pandas).
+
+        Returns:
+            A frame with the fields of `Spending`, one row for each charge.
+        """
+        with needs("pandas"):
+            import pandas
+        names = [field.name for field in dataclasses.fields(Spending)]
+        return pandas.DataFrame([dataclasses.astuple(row) for row in self], columns=names)
+
+    def _cells(self) -> list[list[str]]:
+        """Return the last charges as text."""
+        return [
+            [
+                f"{value:.6g}" if isinstance(value, float) else export.shortened(value)
+                for value in (getattr(row, name) for name in self._columns)
+            ]
+            for row in self[-_SHOWN:]
+        ]
+
+    @property
+    def _more(self) -> tuple[str, ...]:
+        return (f"the last {_SHOWN} of {len(self):,} charges",) if len(self) > _SHOWN else ()
+
+    def __repr__(self) -> str:
+        rows = [list(self._columns), *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+        return "\n".join([*self._more, *(line.rstrip() for line in lines)])
+
+    def _repr_html_(self) -> str:
+        return markup.table(self._columns, self._cells(), notes=self._more)
+
+
+def spendings(events: Iterable[tuple[int, Event]]) -> History:
     """Return the rows of a history from numbered events, one for each charge."""
     charged: dict[int, Event] = {}
     released: dict[int, Event] = {}
@@ -78,7 +128,7 @@ def spendings(events: Iterable[tuple[int, Event]]) -> list[Spending]:
             charged[number] = event
         elif event.of is not None:
             released[event.of] = event
-    return [_spending(number, event, released.get(number)) for number, event in charged.items()]
+    return History(_spending(number, event, released.get(number)) for number, event in charged.items())
 
 
 def _spending(number: int, event: Event, end: Event | None) -> Spending:

@@ -28,7 +28,8 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=None, pad_edge=False, header_style="bold")
+    title = release.measure if release.clipped else None
+    grid = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="italic")
     grid.add_column("item", overflow="ellipsis", no_wrap=True, max_width=60)
     cells: dict[str, list[str]] = {}
     if release.ranked:

@@ -16,6 +16,7 @@ from discreet.engines.frames import is_read_once
 from discreet.engines.memory import Memory
 from discreet.engines.weighing import Lists, LocalLists, RemoteLists
 from discreet.errors import ParameterError
+from discreet.logs import debug
 
 __all__ = ["histogram", "lists", "require_rows_again", "rows_here"]
 
@@ -36,7 +37,14 @@ def _remote_engine(source: object, user: str, item: str) -> Engine | None:
 def _engine_of(source: object) -> Engine | None:
     """Return the remote engine for the library of `source`, or None."""
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
-    return next((_ENGINES[name]() for name in _ENGINES if name in libraries), None)
+    found = next((name for name in _ENGINES if name in libraries), None)
+    debug(
+        "engine: %s, because the table is a %s.%s",
+        found or "this machine",
+        type(source).__module__,
+        type(source).__qualname__,
+    )
+    return None if found is None else _ENGINES[found]()
 
 
 def rows_here(source: object) -> bool:

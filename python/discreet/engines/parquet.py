@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +15,43 @@ from discreet.errors import InputError, raise_alone
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["read", "write"]
+__all__ = ["metadata", "read", "write"]
 
 
-def write(path: Path, columns: Iterable[tuple[str, object, str]]) -> None:
-    """Write columns to a Parquet file, in the order of their rows; raise OSError if the disk fails."""
+def write(path: Path, columns: Iterable[tuple[str, object, str]], metadata: Mapping[str, str]) -> None:
+    """Write columns and key-value metadata to a Parquet file, in the order of the rows.
+
+    Raises:
+        OSError: The disk fails.
+    """
     import duckdb
 
     connection = connect(ordered=True)
     connection.register("released", Columns(list(columns)))
     try:
-        connection.sql("SELECT * FROM released").write_parquet(str(path), compression="zstd")
+        pairs = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in metadata.items())
+        options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{pairs}}}"
+        connection.execute(f"COPY (SELECT * FROM released) TO {_quoted(str(path))} ({options})")
     except duckdb.IOException:
         raise OSError from None
+
+
+def _quoted(text: str) -> str:
+    """Return text as a literal of SQL."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def metadata(path: Path, key: str) -> bytes | None:
+    """Return the value of a key in the metadata of a Parquet file, or None; raise InputError if it cannot be read."""
+    import duckdb
+
+    query = "SELECT value FROM parquet_kv_metadata($1) WHERE key = $2::BLOB"
+    try:
+        found = connect().execute(query, [glob.escape(str(path)), key.encode()]).fetchone()
+    except duckdb.Error:
+        raise_alone(InputError(f"cannot read {path} as Parquet"))
+    return None if found is None else bytes(found[0])
 
 
 def read(path: Path) -> dict[str, list[Any] | NDArray[Any]]:

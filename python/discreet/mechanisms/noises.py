@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from discreet import _core
 from discreet.cached import cached_property
@@ -14,6 +14,7 @@ from discreet.mechanisms.parameters import require_delta
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
+from discreet.release.intervals import Law
 
 __all__ = ["EpsilonPerItem", "GaussianNoise", "LaplaceNoise", "NoisyCounts", "laplace_deviation"]
 
@@ -28,6 +29,8 @@ class NoisyCounts(HistogramMechanism):
 
     __slots__ = ()
 
+    law: ClassVar[Law] = "gaussian"
+    """The law of the noise, for intervals of released counts."""
     l0: int
     linf: int
 
@@ -50,6 +53,7 @@ class NoisyCounts(HistogramMechanism):
 class LaplaceNoise:
     """A mixin for discrete Laplace noise of a `scale` on counts of sensitivity `linf`."""
 
+    law: ClassVar[Law] = "laplace"
     scale: float
     linf: int
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.privacy.guarantee import Guarantee, Promising
-from discreet.release.release import Release, changed, later
+from discreet.release.release import Release, changed, is_measure, later
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ class More(TypedDict, total=False):
     notes: tuple[str, ...]
     users: tuple[int, float] | None
     item_type: str
+    clipped: bool
+    above: int | None
 
 
 class Shown(More, total=False):
@@ -34,10 +36,6 @@ class Shown(More, total=False):
     noisy: NDArray[np.int64] | None
     sigmas: NDArray[np.float64] | float | None
     ranked: bool
-
-
-_CLIPPED = "these counts are lower than the true numbers of users"
-"""The beginning of the note that `clipped` adds."""
 
 
 def published(
@@ -69,6 +67,7 @@ def published(
         guarantee=mechanism.guarantee,
         made_by=repr(mechanism),
         seeded=rng.is_seeded,
+        noise=getattr(mechanism, "law", "gaussian"),
         **more,
     )
 
@@ -85,12 +84,13 @@ def clipped(release: Release, l0: int | None) -> Release:
     """
     if l0 is None or release.counts is None:
         return release
-    most = counted(l0, "item")
-    note = f"{_CLIPPED} if users have more than {most}: only {most} of each user count; sigma does not include this"
+    note = f"counts of users clipped to {counted(l0, 'item')} each; sigma is the noise alone"
+    if note in release.notes:  # a refinement has the note of the release that it refines
+        return release
     return changed(release, clipped=True, notes=(*release.notes, note))
 
 
 def uncounted(release: Release) -> Release:
     """Return a release without its counts and without the note of `clipped`, which describes them."""
-    notes = tuple(note for note in release.notes if not note.startswith(_CLIPPED))
+    notes = tuple(note for note in release.notes if not is_measure(note))
     return changed(release, counts=None, sigmas=None, clipped=False, notes=notes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, Unpac
 
 from discreet import mechanisms
 from discreet.errors import ParameterError
+from discreet.logs import debug
 from discreet.mechanisms.base import EpsilonKind, Made, made_for
 from discreet.mechanisms.union.methods import METHODS as UNION_METHODS
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, resolve_rho, unusual
@@ -98,7 +99,11 @@ def choose(verb: str, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]:
         raise ParameterError(f"there is no function {verb!r}: use {VERBS}; or give a mechanism")
     try:
         made, reasons = verbs[verb](**parameters)
-        return made, (*reasons, *unusual(_asked(made.guarantee, parameters)))
+        notes = (*reasons, *unusual(_asked(made.guarantee, parameters)))
+        debug("%s: %r was chosen from the parameters, without data", verb, made)
+        for note in notes:
+            debug("%s: %s", verb, note)
+        return made, notes
     except TypeError as error:
         raise ParameterError(f"{verb}: {str(error).partition('() ')[2]}") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from discreet.errors import ParameterError
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
@@ -146,10 +146,18 @@ class Plan:
             indent=1,
         )
 
-    def plot(self) -> Axes:
-        """Plot the release chance over the number of users (needs matplotlib); return Axes."""
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Plot the release chance over the number of users (needs matplotlib).
+
+        Args:
+            ax: The axes to draw into; pyplot's current axes by default.
+            options: Options of `Axes.plot`, such as a color.
+
+        Returns:
+            Matplotlib Axes, which a notebook shows.
+        """
         users, chances = zip(*self.chances, strict=True)
-        return plot.curve(users, chances, title=self.mechanism)
+        return plot.curve(users, chances, title=self.mechanism, ax=ax, options=options)
 
 
 @overload

@@ -232,6 +232,14 @@ class Guarantee:
             raise ParameterError(f"{self} does not imply ({epsilon:g}, {delta:g})-DP; give a larger epsilon or delta")
         return replace(self, dp=(epsilon, delta))
 
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = [("rho", f"{self.rho:.6g}"), ("delta", f"{self.delta:.6g}"), ("unit", self.unit)]
+        rows += [("neighbours", self.neighbours)]
+        cells = "".join(f"<tr><td>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
+        return f"<p><b>{html.escape(self.promise)}</b></p><table>{cells}</table>"
+
     def __add__(self, other: Guarantee) -> Guarantee:
         if not isinstance(other, Guarantee):
             return NotImplemented

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from discreet.errors import ParameterError
+from discreet.logs import debug
 from discreet.mechanisms.base import EpsilonKind, made_for
 from discreet.privacy.guarantee import Guarantee, require_promise
 from discreet.privacy.validation import is_zero
@@ -78,6 +79,7 @@ def choose_answers(
     """Return the mechanism that answers `k` queries by a method, and a note that explains the choice of "auto"."""
     made, refused = _made(k, rho, epsilon, delta, method)
     best, *others = made
+    debug("answer_queries: %s was chosen (method=%s)", type(made[best]).__name__, method)
     if method != "auto":
         return made[best], ()
     more = ", ".join([*(f"{name} {made[name].expected_error:.4g}" for name in others), *refused])

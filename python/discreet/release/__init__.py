@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
+    from discreet.release.comparison import Comparison
     from discreet.release.release import Release
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "release.comparison": "Comparison",
             "release.release": "Release",
         },
     )
 
-__all__ = ["Release"]
+__all__ = ["Comparison", "Release"]

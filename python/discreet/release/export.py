@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
 from discreet.release.blocks import Column, Values, blocks, csv_of, escapes
-from discreet.release.formats import FORMATS
+from discreet.release.formats import FORMATS, WRITTEN
 
 if TYPE_CHECKING:
     import hashlib
@@ -29,13 +29,16 @@ __all__ = [
     "file_digest",
     "form_of",
     "has_room_for_certificate",
+    "metadata",
     "plain_text",
     "remove_certificate",
     "require_absent",
     "require_room_for_certificate",
+    "shortened",
     "text",
     "write",
     "write_certificate",
+    "write_text",
 ]
 
 
@@ -43,6 +46,12 @@ def plain_text(label: object) -> str:
     """Return a label as one line of text without control characters, with bytes that are not UTF-8 escaped."""
     shown = label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+
+
+def shortened(label: object, most: int = 60) -> str:
+    """Return a label as `plain_text` of at most `most` characters; the last one is an ellipsis if more are cut off."""
+    shown = plain_text(label[: most + 1] if isinstance(label, str | bytes) else label)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def text(columns: Sequence[Column], header: Mapping[str, object], form: str) -> str:
@@ -59,8 +68,8 @@ def form_of(path: str | os.PathLike[str]) -> str:
     """
     target = Path(path)
     form = target.suffix.lower().removeprefix(".")
-    if form not in FORMATS:
-        raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
+    if form not in WRITTEN:
+        raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in WRITTEN)}")
     if target.is_dir():
         raise InputError(f"cannot write {target}: it is a folder; give the name of a file")
     if not target.parent.is_dir():
@@ -80,11 +89,22 @@ def write(
     """
     form, target = form_of(path), Path(path)
     if form == "parquet":
-        _publish(target, lambda draft: parquet.write(draft, columns), overwrite)
+        _publish(target, lambda draft: parquet.write(draft, columns, metadata(header)), overwrite)
         return None
     content, hashed = blocks(columns, header, form), _sha256()
     _publish(target, lambda draft: _write_blocks(draft, content, hashed.update if form == "csv" else None), overwrite)
     return hashed.hexdigest() if form == "csv" else None
+
+
+def write_text(path: str | os.PathLike[str], content: str, *, overwrite: bool = True) -> None:
+    """Write a file of text, atomically; raise InputError if it cannot be written, or exists without `overwrite`."""
+    form_of(path)
+    _publish(Path(path), lambda draft: draft.write_text(content, "utf-8"), overwrite)
+
+
+def metadata(header: Mapping[str, object]) -> dict[str, str]:
+    """Return the header of a release as key-value metadata of Parquet and Arrow: one key with JSON."""
+    return {"discreet": json.dumps(header)}
 
 
 def digest(columns: Sequence[Column]) -> str:

@@ -1,64 +1,144 @@
-"""Plots of released rows (needs the extra `plot`)."""
+"""Plots of public values (needs the extra `plot`)."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.errors import needs
-from discreet.release.export import plain_text
+from discreet.release.export import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
     from numpy.typing import NDArray
 
-__all__ = ["bars", "curve", "running"]
+__all__ = ["bars", "curve", "running", "shares"]
+
+_BLUE, _BLACK = "#4c72b0", "#222222"
 
 
-def bars(items: Sequence[object], counts: NDArray[np.int64], sigmas: NDArray[np.float64], *, title: str) -> Axes:
-    """Plot noisy counts as horizontal bars, the largest on top, with error bars of two sigma."""
-    axes = _axes(7, 1.2 + 0.25 * len(items))
+def bars(
+    items: Sequence[object],
+    counts: NDArray[np.int64],
+    sigmas: NDArray[np.float64],
+    *,
+    title: str,
+    measure: str,
+    ax: Axes | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Axes:
+    """Plot noisy counts as horizontal bars, the largest on top, with error bars of two sigma.
+
+    Args:
+        items: The items.
+        counts: Their noisy counts.
+        sigmas: The standard deviations of the noise.
+        title: The title of the plot.
+        measure: The meaning of the counts.
+        ax: The axes to draw into; pyplot's current axes by default.
+        options: Options of `Axes.barh`.
+    """
+    axes = _axes(ax, 7, 1.4 + 0.25 * len(items))
     positions = np.arange(len(items))
-    axes.barh(positions, counts, xerr=2 * sigmas, color="#4c72b0", ecolor="#222222", capsize=2)
-    axes.set_yticks(positions, [plain_text(item).replace("$", r"\$") for item in items])
+    style = {"color": _BLUE, "ecolor": _BLACK, "capsize": 2, **(options or {})}
+    axes.barh(positions, counts, xerr=2 * sigmas, **style)
+    axes.set_yticks(positions, [_label(item) for item in items])
     axes.invert_yaxis()
-    axes.set_xlabel("noisy count of users, with error bars of two sigma")
-    axes.set_title(title, fontsize="small")
+    axes.set_xlabel(f"noisy {measure}\nerror bars: two sigma", fontsize="small")
+    axes.set_title(title, fontsize="small", wrap=True)
     return axes
 
 
-def curve(users: Sequence[int], chances: Sequence[float], *, title: str) -> Axes:
+def curve(
+    users: Sequence[int], chances: Sequence[float], *, title: str, ax: Axes | None = None, options: Mapping[str, Any]
+) -> Axes:
     """Plot the probability of a release over the number of users."""
-    axes = _axes(7, 4)
-    axes.plot(users, chances, marker="o", color="#4c72b0")
+    axes = _axes(ax, 7, 4)
+    axes.plot(users, chances, **{"marker": "o", "color": _BLUE, **options})
     axes.set_xlabel("users of an item")
     axes.set_ylabel("chance of a release")
     axes.set_title(title, fontsize="small", wrap=True)
     return axes
 
 
-def running(series: Mapping[str | int | bytes, Sequence[tuple[int, int, float]]], *, title: str) -> Axes:
+def running(
+    series: Mapping[Any, Sequence[tuple[int, int, float]]],
+    *,
+    title: str,
+    ax: Axes | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Axes:
     """Plot released running counts over the rounds, one line for each item, shaded by two sigma on both sides.
 
     Args:
         series: For each item its rounds, noisy counts and sigmas, from the releases of a `Stream`.
         title: The title of the plot.
+        ax: The axes to draw into; pyplot's current axes by default.
+        options: Options of `Axes.plot`.
     """
-    axes = _axes(8, 4.5)
+    axes = _axes(ax, 8, 4.5)
     for item, points in series.items():
         rounds, counts, sigmas = (np.array(column) for column in zip(*points, strict=True))
-        (line,) = axes.plot(rounds, counts, label=plain_text(item).replace("$", r"\$"), linewidth=1)
+        (line,) = axes.plot(rounds, counts, **{"label": _label(item), "linewidth": 1, **(options or {})})
         axes.fill_between(rounds, counts - 2 * sigmas, counts + 2 * sigmas, color=line.get_color(), alpha=0.2)
     axes.set_xlabel("round")
     axes.set_ylabel("running count, with a band of two sigma")
-    axes.legend()
+    if series:
+        axes.legend()
     axes.set_title(title, fontsize="small", wrap=True)
     return axes
 
 
-def _axes(width: float, height: float) -> Axes:
+def shares(
+    names: Sequence[str],
+    values: Sequence[float],
+    *,
+    title: str,
+    label: str,
+    ax: Axes | None,
+    options: Mapping[str, Any],
+) -> Axes:
+    """Plot the parts of a budget as horizontal bars, the first on top."""
+    axes = _axes(ax, 7, 1.2 + 0.25 * len(names))
+    positions = np.arange(len(names))
+    axes.barh(positions, values, **{"color": _BLUE, **options})
+    axes.set_yticks(positions, [_label(name) for name in names])
+    axes.invert_yaxis()
+    axes.set_xlabel(label, fontsize="small")
+    axes.set_title(title, fontsize="small", wrap=True)
+    return axes
+
+
+def _label(item: object) -> str:
+    """Return a label as one short line, without the mathematics that matplotlib finds between dollar signs."""
+    return shortened(item).replace("$", r"\$")
+
+
+def _axes(given: Axes | None, width: float, height: float) -> Axes:
+    """Return the given axes, or pyplot's current ones, or those of a new figure of this size in inches."""
     with needs("matplotlib"):
-        from matplotlib.figure import Figure
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+        from matplotlib import pyplot
+    if given is None:
+        if not pyplot.get_fignums():
+            pyplot.figure(figsize=(width, height), layout="constrained")
+        given = pyplot.gca()
+    # A notebook shows the value of a cell with this method. Axes have none, and their text says nothing.
+    given._repr_png_ = partial(_png, given.figure)  # type: ignore[attr-defined]
+    return given
+
+
+def _png(figure: Figure | SubFigure) -> bytes:
+    """Return a figure as PNG, and close it if the backend of notebooks would show it a second time."""
+    import matplotlib
+    from matplotlib import pyplot
+
+    content, figure = io.BytesIO(), figure.figure
+    figure.savefig(content, format="png")
+    if "inline" in str(matplotlib.get_backend()):
+        pyplot.close(figure)
+    return content.getvalue()

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
 from discreet import _core
-from discreet.engines.sql import Columns
-from discreet.errors import ParameterError, needs
+from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.validation import require_flag
-from discreet.release import export, plot
+from discreet.privacy.validation import require_flag, require_number
+from discreet.release import export, intervals, markup, plot, reading, report
+from discreet.release.comparison import Comparison, compared
+from discreet.release.rows import Rows
 from discreet.wording import counted
 
 if TYPE_CHECKING:
     import os
 
-    import pandas
-    import polars
     import pyarrow
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["Release", "changed", "later"]
+__all__ = ["Release", "changed", "is_measure", "later"]
 
 _SHOWN = 10
+_PART = "a part of a release of "
 
 
 def later(labels: _core.Labels) -> list[Any]:
@@ -44,21 +43,21 @@ def changed(release: Release, **changes: Any) -> Release:
     return replace(release, **{"items": given, **changes})
 
 
-class _Lazy:
-    """The labels of a release whose list of items has not been made."""
-
-    __slots__ = ("_labels",)
-
-    _labels: _core.Labels | None
+def is_measure(note: str) -> bool:
+    """Return whether a note says which clipped counts a release has; see `Release.measure`."""
+    return note.startswith(("counts of ", "sums of ")) and "clipped to" in note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Release(_Lazy):
+class Release(Rows):
     """Published rows: item `items[i]` has the noisy count `counts[i]`, with noise of standard deviation `sigmas[i]`.
 
     The rows are sorted by noisy count, then by item. Without counts, `counts` and `sigmas` are None, and the rows are
     sorted by rank (`ranked`) or by item. A release holds its rows: reading it again gives the same rows and costs no
     budget.
+
+    A release is a table. `release[item]` is the item's count, or its rank; `item in release` says whether it was
+    released. `release[:10]` and `head` are releases of fewer rows. Iteration gives pairs of item and count.
 
     Args:
         items: Labels, all of one type: str, int or bytes.
@@ -72,11 +71,16 @@ class Release(_Lazy):
         stopped_early: Whether a truncated histogram ran out of rows before the budget was used.
         seeded: True if the randomness was seeded, so that the rows give no privacy.
         notes: Notes for the reader, from public parameters only.
-        clipped: Whether at most a fixed number of items of each user counted. Counts may then be below the numbers of
-            users.
+        clipped: Whether the release was made with a bound on what each user contributes. Counts may then be below the
+            numbers of users, and sigma does not include the difference.
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
         round: The round of a stream; None if the release is not from a stream.
         item_type: The Arrow type of the items: string, binary, int64 or uint64.
+        noise: The law of the noise of the counts, "gaussian" or "laplace", for `interval`.
+        above: The threshold, if only items with noisy counts above it were released; None otherwise.
+        ranks: The rank of each row of a part of a ranked list; None if the ranks are 1, 2, 3 and so on.
+        version: The version of discreet that made the rows.
+        claimed: Whether the release was read from a file. The guarantee and `seeded` are then what the file claims.
 
     Example:
         >>> import discreet as dp
@@ -86,6 +90,10 @@ class Release(_Lazy):
         ['a', 'b']
         >>> len(release), len(release.counts), len(release.sigmas)
         (2, 2, 2)
+        >>> "a" in release, "z" in release, abs(release["a"] - 9000) < 100
+        (True, False, True)
+        >>> release.head(1).items
+        ['a']
     """
 
     items: list[Any]
@@ -103,6 +111,11 @@ class Release(_Lazy):
     users: tuple[int, float] | None = None
     round: int | None = None
     item_type: str = field(default="string", repr=False)
+    noise: intervals.Law = "gaussian"
+    above: int | None = None
+    ranks: NDArray[np.int64] | None = None
+    version: str = _core.__version__
+    claimed: bool = False
 
     def __post_init__(self) -> None:
         given: object = self.items
@@ -110,115 +123,171 @@ class Release(_Lazy):
             object.__delattr__(self, "items")
             object.__setattr__(self, "_labels", given)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Make the list of items, which has no value before it is first read."""
-            if name == "_labels":
-                return None
-            if name != "items":
-                raise AttributeError(f"'Release' object has no attribute {name!r}")
-            labels = self._labels
-            if labels is not None:
-                object.__setattr__(self, "items", labels.to_list())
-                object.__setattr__(self, "_labels", None)
-            return object.__getattribute__(self, "items")
-
-    @property
-    def _given(self) -> list[Any] | _core.Labels:
-        """The list of items, or their labels if the list has not been made."""
-        labels = self._labels
-        return self.items if labels is None else labels
-
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over pairs of item and noisy count, or over items if there are no counts."""
-        return iter(self.items) if self.counts is None else zip(self.items, self.counts.tolist(), strict=True)
-
-    def __len__(self) -> int:
-        given = self._given
-        return given.items() if isinstance(given, _core.Labels) else len(given)
-
-    @property
-    def columns(self) -> list[export.Column]:
-        """The name, values and Arrow type of each published column."""
-        return [("item", self.items, self.item_type), *self._columns[1:]]
-
-    @property
-    def _columns(self) -> list[export.Column]:
-        """The columns, with items as labels if their list has not been made."""
-        columns: list[export.Column] = [("item", self._given, self.item_type)]
-        if self.ranked:
-            columns.append(("rank", np.arange(1, len(self) + 1), "int64"))
-        if self.counts is not None:
-            columns.append(("count", self.counts, "int64"))
-        if self.sigmas is not None:
-            columns.append(("sigma", self.sigmas, "float64"))
-        return columns
+    def _part(self, rows: NDArray[np.int64]) -> Self:
+        """Return the release of some rows. Its labels stay in the engine if the list of items has not been made."""
+        given, notes = self._given, self.notes
+        if len(rows) < len(self) and not any(note.startswith(_PART) for note in notes):
+            notes = (*notes, f"{_PART}{counted(len(self), 'item')}")
+        chosen = later(given.select(rows)) if isinstance(given, _core.Labels) else [given[row] for row in rows]
+        return replace(
+            self,
+            items=chosen,
+            counts=None if self.counts is None else self.counts[rows],
+            sigmas=None if self.sigmas is None else self.sigmas[rows],
+            ranks=self._rank[rows] if self.ranked else None,
+            notes=notes,
+        )
 
     @property
     def promise(self) -> str:
         """The guarantee in one line."""
         if self.seeded:
             return "no privacy: the randomness was seeded"
-        return self.guarantee.promise
+        return f"claimed by a file: {self.guarantee.promise}" if self.claimed else self.guarantee.promise
+
+    @property
+    def measure(self) -> str:
+        """The meaning of the counts: "counts of users", or which clipped counts they are; "items" without counts."""
+        unit = self.guarantee.unit
+        if self.counts is None:
+            return "items by rank" if self.ranked else "items"
+        if not self.clipped:
+            return f"counts of {unit}s"
+        return next(filter(is_measure, self.notes), f"counts of clipped {unit}s; sigma is the noise alone")
 
     def __repr__(self) -> str:
         lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
         # The second column, a count or a rank, is printed before the item.
-        lines += [f"{(cells[1:] or [''])[0]:>12}  {cells[0]}" for cells in self._shown()]
+        lines += [f"{(cells[1:] or [''])[0]:>12}  {cells[0]}" for cells in self._shown(_SHOWN)]
         if len(self) > _SHOWN:
             lines.append(f"{'...':>12}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        import html
-
-        names = "".join(f"<th>{name}</th>" for name, _, _ in self._columns)
-        rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in cells) for cells in self._shown())
-        cells = "".join(f"<tr>{row}</tr>" for row in rows)
-        more = f"<p>and {len(self) - _SHOWN} more</p>" if len(self) > _SHOWN else ""
-        return f"<p><b>{self._size}</b>, {html.escape(self.promise)}</p><table><tr>{names}</tr>{cells}</table>{more}"
+        names = [name for name, _, _ in self._columns]
+        title, more = f"{self._size}, {self.promise}", len(self) - _SHOWN
+        return markup.table(names, self._shown(_SHOWN), title=title, notes=self.notes, more=more)
 
     @property
     def _size(self) -> str:
         return counted(len(self), "item")
 
-    def _shown(self) -> list[list[str]]:
-        """Return the cells of the first rows as text."""
-        first = np.arange(min(len(self), _SHOWN))
-        columns = [
-            [
-                f"{value:.1f}" if kind == "float64" else export.plain_text(value)
-                for value in (values.take(first) if isinstance(values, _core.Labels) else values[:_SHOWN])
-            ]
-            for _, values, kind in self._columns
-        ]
-        return [list(cells) for cells in zip(*columns, strict=True)]
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the rows as an Arrow stream of new buffers, with the columns of `columns`."""
-        return _core.arrow_stream(self._columns)
-
     def to_arrow(self) -> pyarrow.Table:
-        """Return the rows as a pyarrow.Table (needs pyarrow)."""
-        with needs("pyarrow"):
-            import pyarrow
-        return pyarrow.table(self)
+        """Return the rows as a pyarrow.Table with the header as metadata (needs pyarrow)."""
+        return Rows.to_arrow(self).replace_schema_metadata(export.metadata(self.header))
 
-    def to_polars(self) -> polars.DataFrame:
-        """Return the rows as a polars.DataFrame (needs polars)."""
-        with needs("polars"):
-            import polars
-        return polars.DataFrame(self)
+    def interval(self, confidence: float = 0.95) -> dict[str, NDArray[np.int64]]:
+        """Return an interval of each item's true count.
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a pandas.DataFrame (needs pandas)."""
-        with needs("pandas"):
-            import pandas
-        return pandas.DataFrame({name: _series(pandas, values, kind) for name, values, kind in self._columns})
+        Over many releases, an interval contains its true count with the given probability. Noise of less than about
+        five users cannot have exactly this probability, because counts are whole numbers; its interval is wider. So is
+        that of a count just above a threshold, since the item was perhaps released only for its noise.
+
+        Args:
+            confidence: The probability, above 0 and below 1.
+
+        Returns:
+            A dict of two arrays, `low` and `high`, in the order of the rows.
+
+        Raises:
+            ParameterError: The release has no counts, or its counts are clipped: the noise then says nothing about the
+                distance to the true count.
+
+        Example:
+            >>> import discreet as dp
+            >>> log = {"user": [*range(5000)], "page": ["home"] * 5000}
+            >>> found = dp.count(log, user="user", item="page", rho=1, delta=1e-6).interval(0.99)
+            >>> bool(found["low"][0] < found["high"][0])
+            True
+        """
+        confidence = require_number("confidence", confidence, 0, 1, open_high=True)
+        counts, sigmas = self._measured("interval")
+        if self.clipped:
+            raise ParameterError(
+                f"no interval of the true counts: these are {self.measure}. A true count can be higher by any number; "
+                "release without a bound, such as l0"
+            )
+        return intervals.interval(counts, sigmas, confidence, self.noise, self.above)
+
+    def compare(self, other: Release, confidence: float = 0.95) -> Comparison:
+        """Return the change of each item's count from this release to another one.
+
+        Args:
+            other: The release after.
+            confidence: The probability that noise alone does not make an item look changed: above 0 and below 1.
+
+        Returns:
+            A `Comparison`: differences with their sigma, and which of them are larger than the noise.
+
+        Raises:
+            ParameterError: A release has no counts, or the items differ in type, or the counts in unit or bound.
+
+        Example:
+            >>> import discreet as dp
+            >>> log = {"user": [*range(5000)], "page": ["home"] * 5000}
+            >>> week = [dp.count(log, user="user", item="page", rho=1, delta=1e-6) for _ in range(2)]
+            >>> week[0].compare(week[1]).items
+            ['home']
+        """
+        confidence = require_number("confidence", confidence, 0, 1, open_high=True)
+        if not isinstance(other, Release):
+            raise ParameterError("other must be a Release, such as dp.count returns")
+        if self.guarantee.unit != other.guarantee.unit:
+            raise ParameterError(f"counts of {self.guarantee.unit}s and of {other.guarantee.unit}s cannot be compared")
+        if len(self) and len(other) and self.item_type != other.item_type:
+            raise ParameterError(f"items of type {self.item_type} and {other.item_type} cannot be compared")
+        notes = (self.measure,) if self.clipped else ()
+        before, after = (Release._measured(release, "compare") for release in (self, other))
+        if self.measure != other.measure:
+            raise ParameterError(
+                f"{self.measure}, and {other.measure}: these differ without any change of the data, so they cannot be "
+                "compared; release both with the same bound"
+            )
+        return compared((self.items, *before), (other.items, *after), confidence, notes)
+
+    def _measured(self, what: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the counts and their sigmas; raise ParameterError if there are none."""
+        if self.counts is None or self.sigmas is None:
+            raise ParameterError(f"this release has no counts to {what}; {what} a release of dp.count")
+        return self.counts, self.sigmas
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the release in a file that `write` wrote, from .csv, .json, .jsonl or .parquet.
+
+        CSV and JSON lines have rows alone, so they need the certificate next to the file (`write(certificate=True)`).
+        JSON and Parquet have the header in the file. If the file has a certificate, the rows must have its digest.
+
+        A file is not proof: whoever can write it can write any guarantee into it, and hide that rows were seeded. So
+        the release is `claimed`, and its promise says so. `verify` recomputes the guarantee from the mechanism.
+
+        Args:
+            path: The file.
+
+        Returns:
+            A Release with `claimed` True.
+
+        Raises:
+            ParameterError: The suffix is another one.
+            InputError: The file or its certificate is missing or damaged, or another program changed one of them.
+
+        Example:
+            >>> import discreet as dp, tempfile
+            >>> log = {"user": [*range(5000)], "page": ["home"] * 5000}
+            >>> release = dp.count(log, user="user", item="page", rho=1, delta=1e-6)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     release.write(f"{folder}/pages.csv", certificate=True)
+            ...     dp.Release.read(f"{folder}/pages.csv").to_dict() == release.to_dict()
+            True
+        """
+        return cls(**reading.read(path))
 
     def write(self, path: str | os.PathLike[str], *, certificate: bool = False, overwrite: bool = True) -> None:
-        """Write the rows to a file in the format of its suffix: .csv, .json, .jsonl or .parquet.
+        """Write the release to a file in the format of its suffix: .csv, .json, .jsonl, .parquet or .html.
+
+        JSON and Parquet files have a header with the guarantee, the mechanism, its parameters and the version. CSV and
+        JSON lines have rows alone; the certificate has their header. A file of .html is a report for readers, in one
+        file without scripts, which loads nothing from a network.
 
         Args:
             path: The file.
@@ -230,7 +299,8 @@ class Release(_Lazy):
                 certificate exists, even if another program creates it at the same time.
 
         Raises:
-            ParameterError: The suffix is another one, or a certificate is requested for a seeded release.
+            ParameterError: The suffix is another one, or a certificate is requested for a report, or for a release
+                that was seeded or read from a file.
             InputError: A file cannot be written, exists despite `overwrite=False`, or another kind of file has the
                 name of the certificate.
         """
@@ -239,6 +309,13 @@ class Release(_Lazy):
         export.require_room_for_certificate(path)
         if not require_flag("overwrite", overwrite):
             export.require_absent(path)
+        if export.form_of(path) == "html":
+            if certificate:
+                raise ParameterError("a report has no certificate; write the rows as .csv or .parquet with one")
+            export.write_text(path, report.page(self), overwrite=overwrite)
+            if overwrite:
+                export.remove_certificate(path)
+            return
         # The digest of a CSV file is computed while it is written. Any other is computed before the file is replaced.
         digest = self.digest if certificate and not str(path).lower().endswith(".csv") else None
         written = export.write(path, self._columns, self.header, overwrite=overwrite)
@@ -258,11 +335,14 @@ class Release(_Lazy):
             raise ParameterError(
                 "the randomness was seeded, so this release gives no privacy and no certificate; release without rng"
             )
+        if self.claimed:
+            raise ParameterError(
+                "this release was read from a file, so its guarantee is a claim; copy the file with its certificate"
+            )
         export.call(self.made_by)
 
     def _certificate(self, digest: str) -> dict[str, object]:
-        columns = [name for name, _, _ in self._columns]
-        return {**self.header, "version": _core.__version__, "columns": columns, "digest": digest}
+        return {**self.header, "digest": digest}
 
     @property
     def digest(self) -> str:
@@ -283,34 +363,37 @@ class Release(_Lazy):
             "seeded": self.seeded,
             "clipped": self.clipped,
             **({} if self.round is None else {"round": self.round}),
+            "measure": self.measure,
+            "version": self.version,
+            "columns": [name for name, _, _ in self._columns],
+            "item_type": self.item_type,
+            "noise": self.noise,
+            "above": self.above,
+            "spent_rho": self.spent.rho,
+            "spent_delta": self.spent.delta,
+            "calls": self.calls,
+            "stopped_early": self.stopped_early,
+            "users": None if self.users is None else [*self.users],
+            "notes": [*self.notes],
+            **({"claimed": True} if self.claimed else {}),
         }
 
-    def plot(self, *, top: int = 30) -> Axes:
+    def plot(self, ax: Axes | None = None, *, top: int = 30, **options: Any) -> Axes:
         """Plot the largest counts with error bars of two sigma (needs matplotlib).
 
         Args:
+            ax: The axes to draw into; pyplot's current axes by default.
             top: The number of counts to draw.
+            options: Options of `Axes.barh`, such as a color.
 
         Returns:
-            Matplotlib Axes.
+            Matplotlib Axes, which a notebook shows.
 
         Raises:
             ParameterError: The release has no counts.
         """
-        if self.counts is None or self.sigmas is None:
-            raise ParameterError("this release has no counts to plot; plot a release of dp.count")
-        return plot.bars(self.items[:top], self.counts[:top], self.sigmas[:top], title=self.promise)
-
-
-def _series(pandas: Any, values: export.Values, kind: str) -> Any:
-    """Return a column as a pandas.Series. Its dtype is explicit, so that a column without rows has it too."""
-    dtype = {"string": "str", "binary": "object"}.get(kind, kind)
-    if kind == "string" and getattr(pandas.api.types.pandas_dtype(dtype), "storage", "") == "pyarrow":
-        # pandas 3 keeps text in Arrow arrays if pyarrow is installed. From Python's strings it takes ten times as long.
-        import pyarrow
-
-        array = pyarrow.table(Columns([("", values, kind)])).column(0)
-        return pandas.Series(pandas.api.types.pandas_dtype(dtype).__from_arrow__(array))
-    if isinstance(values, _core.Labels):
-        values = values.to_list() if (integers := values.integers()) is None else integers
-    return pandas.Series(values, dtype=dtype)
+        counts, sigmas = self._measured("plot")
+        items = self.head(min(top, len(self))).items
+        return plot.bars(
+            items, counts[:top], sigmas[:top], title=self.promise, measure=self.measure, ax=ax, options=options
+        )

@@ -12,6 +12,7 @@ from discreet.private import Private
 from discreet.release.release import Release, later
 from discreet.streams.base import NodeSums, StreamMechanism
 from discreet.streams.seal import Item, keyed, label_bytes
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,6 +82,8 @@ class RunningCounts(Private):
         if self.mechanism.unit == "user":
             held = f"at most {self.mechanism.l0} items, each at most {self.mechanism.linf} times"
             notes.append(f"it holds if every user has {held}, in all rounds together; discreet does not check this")
+        each = counted(self.mechanism.l0, "item")
+        notes.append(f"counts of events clipped to {each} each; sigma is the noise alone")
         return Release(
             items=later(named),
             counts=noisy[order],
@@ -90,6 +93,7 @@ class RunningCounts(Private):
             made_by=repr(self.mechanism),
             notes=tuple(notes),
             round=number,
+            clipped=True,
             # An empty release must not reveal the type of the items in the data.
             item_type=labels.type_name if len(order) else self.empty_type,
         )

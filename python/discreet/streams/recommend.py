@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Literal
 
 from discreet.errors import ParameterError
+from discreet.logs import debug
 from discreet.privacy.validation import require_whole
 from discreet.streams.base import StreamMechanism, require_horizon
 from discreet.streams.binary import BinaryMechanism
@@ -75,4 +76,7 @@ def recommended(
         with suppress(ParameterError):  # its range of parameters is narrower; the others remain
             made.append(getattr(kind, make)(**promise, horizon=horizon))
     small = [mechanism for mechanism in made if mechanism.item_bytes <= item_bytes]
-    return min(small or made[:1], key=lambda mechanism: mechanism.threshold(mechanism.widest))
+    best = min(small or made[:1], key=lambda mechanism: mechanism.threshold(mechanism.widest))
+    thresholds = ", ".join(f"{type(one).__name__} {one.threshold(one.widest):,}" for one in made)
+    debug("stream: %r was chosen: thresholds of the widest round are %s", best, thresholds)
+    return best

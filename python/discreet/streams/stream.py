@@ -14,7 +14,6 @@ from discreet.engines.entropy import fresh_key
 from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag, require_whole
-from discreet.private import Private
 from discreet.release.release import Release
 from discreet.streams.base import StreamMechanism
 from discreet.streams.clock import Clock
@@ -23,6 +22,7 @@ from discreet.streams.events import EMPTY_TYPES, ItemType, counts_by_item, requi
 from discreet.streams.file import StreamFile
 from discreet.streams.recommend import recommended
 from discreet.streams.seal import Round
+from discreet.streams.shown import Shown
 
 __all__ = ["Stream"]
 
@@ -30,7 +30,7 @@ _MANY = 100_000
 """Items that are read from a file at a time."""
 
 
-class Stream(Private):
+class Stream(Shown):
     """A stream that counts items and releases the running counts after every round.
 
     `mechanism.start()` opens a stream in memory, and `Stream.open` one in a file that survives crashes. A round is a
@@ -83,6 +83,7 @@ class Stream(Private):
         self._round = 0
         self._clock: Clock | None = None
         self._coming: Clock | None = None
+        self._forget_shown()
         self._forget()
 
     def _forget(self) -> None:
@@ -305,6 +306,7 @@ class Stream(Private):
                         raise StateError("a round was added while this release was computed; call show again")
                     self._require_open(keys)
                 self._latest = latest
+                self._remember(latest)
             return latest
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
 from discreet.privacy.validation import require_number
-from discreet.release.release import Release
+from discreet.release.release import Release, is_measure
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
 
@@ -127,9 +127,14 @@ class Refinement(HistogramMechanism):
             spent=replace(self.guarantee, rho=min(self.rho, rogers2024.units_rho(spent))),
             made_by=f"{self!r} of {self.of.made_by}",
             seeded=self.of.seeded or rng.is_seeded,
-            notes=(f"it refines a release with {self.of.promise}; the stated guarantee covers both releases",),
+            notes=(
+                f"it refines a release with {self.of.promise}; the stated guarantee covers both releases",
+                *filter(is_measure, self.of.notes),
+            ),
             item_type=self.of.item_type,
             clipped=self.of.clipped,
+            noise=self.of.noise,
+            claimed=self.of.claimed,
         )
 
     def _next_sigma(self, mean: float, sigma: float) -> float | None:

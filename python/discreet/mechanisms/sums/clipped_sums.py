@@ -112,5 +112,9 @@ class ClippedSums(TableMechanism):
         rng = opened(rng)
         noisy = np.array(sums, np.int64) + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
         labels = _core.Labels.from_sequence(list(self.items))
-        notes = (f"counts are sums of a value in units of {self.resolution:g}",)
-        return published(self, labels, np.arange(len(sums)), rng, noisy=noisy, sigmas=self.sigma, notes=notes)
+        notes = (
+            f"counts are sums of a value in units of {self.resolution:g}",
+            f"sums of values clipped to [{self.low}, {self.high}] units for each user; sigma is the noise alone",
+        )
+        rows = np.arange(len(sums))
+        return published(self, labels, rows, rng, noisy=noisy, sigmas=self.sigma, notes=notes, clipped=True)

@@ -46,4 +46,4 @@ class ThresholdMechanism(NoisyCounts):
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         labels, counts = histogram._for_noise(rng)
         rows, noisy = self.threshold.release(counts, rng)
-        return published(self, labels, rows, rng, noisy=noisy, sigmas=self.deviation)
+        return published(self, labels, rows, rng, noisy=noisy, sigmas=self.deviation, above=self.threshold.value)

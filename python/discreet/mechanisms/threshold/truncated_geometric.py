@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from discreet import _core
 from discreet.cached import cached_property
@@ -10,6 +11,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.noises import EpsilonPerItem, laplace_deviation
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.conversion import round_up
+from discreet.release.intervals import Law
 from discreet.theorems import desfontaines2020
 from discreet.theorems.tails import least
 
@@ -44,6 +46,8 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
     Source:
         Desfontaines et al. (2020), Definitions 6 to 8 and Theorems 4 to 6.
     """
+
+    law: ClassVar[Law] = "laplace"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,6 +16,7 @@ from discreet.mechanisms.published import published
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
+from discreet.release.intervals import Law
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
@@ -102,6 +103,11 @@ class KnownItems(HistogramMechanism):
         """Return the standard deviation of the noise."""
         return self.mechanism.deviation
 
+    @property
+    def law(self) -> Law:
+        """Return the law of the noise, which is that of `mechanism`."""
+        return self.mechanism.law
+
     def release_chance(self, users: int) -> float:
         """Return the probability that an item outside `items` is released.
 
@@ -127,7 +133,9 @@ class KnownItems(HistogramMechanism):
         # If the types differ, only the public items are left. Dropping the others is post-processing and reveals
         # nothing.
         labels, noisy = self._known.join((kept, noisy, places), every, (rows, passed))
-        return published(self, labels, np.arange(len(noisy)), rng, noisy=noisy, sigmas=self.deviation)
+        # Public items have no threshold; their intervals become too wide, rather than those of other items too narrow.
+        above, rows = self.mechanism.threshold.value, np.arange(len(noisy))
+        return published(self, labels, rows, rng, noisy=noisy, sigmas=self.deviation, above=above)
 
 
 def _plain(items: Any) -> tuple[str | int | bytes, ...]:

@@ -1,0 +1,159 @@
+"""`Comparison`: the differences between the counts of two releases, and which of them exceed the noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.errors import needs
+from discreet.release import export, markup
+from discreet.release.intervals import score
+from discreet.wording import counted
+
+if TYPE_CHECKING:
+    import pandas
+    from numpy.typing import NDArray
+
+__all__ = ["Comparison", "compared"]
+
+_SHOWN = 20
+_NAMES = ("item", "before", "after", "difference", "sigma", "larger than noise")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """The change of each item's count from one release to another, as `Release.compare` returns it.
+
+    Items of both releases come first, the clearest change at the top. Items of only one release follow, without a
+    difference: an item that was not released may have had too few users, or may not exist.
+
+    Each change is compared with its own noise. So of 100 items that did not change, about five are called changed at a
+    confidence of 0.95.
+
+    Args:
+        items: The items.
+        before: The noisy count in the first release; None if the item is not in it.
+        after: The noisy count in the second release; None if the item is not in it.
+        differences: The second count less the first; None if one is missing.
+        sigmas: The standard deviation of the noise of each difference; None if there is no difference.
+        changed: Whether the difference is larger than the noise; None if there is no difference.
+        confidence: The probability that the noise alone does not make an item look changed.
+        notes: Notes for the reader.
+
+    Example:
+        >>> import discreet as dp
+        >>> days = []
+        >>> for visitors in (3000, 4000):
+        ...     log = {"user": [*range(visitors)], "page": ["home"] * visitors}
+        ...     days.append(dp.count(log, user="user", item="page", rho=1, delta=1e-6))
+        >>> change = days[0].compare(days[1])
+        >>> change.items, change.changed
+        (['home'], [True])
+    """
+
+    items: list[Any]
+    before: list[int | None]
+    after: list[int | None]
+    differences: list[int | None]
+    sigmas: list[float | None]
+    changed: list[bool | None]
+    confidence: float
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a pandas.DataFrame with missing values for items of one release (needs pandas).
+
+        Returns:
+            A frame with the columns item, before, after, difference, sigma and changed.
+        """
+        with needs("pandas"):
+            import pandas
+        return pandas.DataFrame(
+            {
+                "item": self.items,
+                "before": pandas.array(self.before, dtype="Int64"),
+                "after": pandas.array(self.after, dtype="Int64"),
+                "difference": pandas.array(self.differences, dtype="Int64"),
+                "sigma": np.array([np.nan if sigma is None else sigma for sigma in self.sigmas], np.float64),
+                "changed": pandas.array(self.changed, dtype="boolean"),
+            }
+        )
+
+    @property
+    def _title(self) -> str:
+        both = sum(changed is not None for changed in self.changed)
+        larger = sum(changed is True for changed in self.changed)
+        return (
+            f"{larger:,} of {counted(both, 'item')} of both releases changed by more than the noise "
+            f"(confidence {self.confidence:g} for each item)"
+        )
+
+    def _cells(self) -> list[list[str]]:
+        """Return the first rows as text."""
+        verdicts = {True: "yes", False: "no"}
+        rows = zip(self.items, self.before, self.after, self.differences, self.sigmas, self.changed, strict=True)
+        shown = []
+        for _, (item, before, after, difference, sigma, changed) in zip(range(_SHOWN), rows, strict=False):
+            cells = ["" if number is None else f"{number:,}" for number in (before, after)]
+            change = "" if difference is None else f"{difference:+,}"
+            only = "only before" if after is None else "only after"
+            verdict = only if changed is None else verdicts[changed]
+            error = "" if sigma is None else f"{sigma:,.1f}"
+            shown.append([export.shortened(item), *cells, change, error, verdict])
+        return shown
+
+    def __repr__(self) -> str:
+        cells = [list(_NAMES), *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        more = [f"and {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
+        return "\n".join([self._title, *self.notes, *lines, *more])
+
+    def _repr_html_(self) -> str:
+        return markup.table(_NAMES, self._cells(), title=self._title, notes=self.notes, more=len(self) - _SHOWN)
+
+
+def compared(
+    first: tuple[list[Any], NDArray[np.int64], NDArray[np.float64]],
+    second: tuple[list[Any], NDArray[np.int64], NDArray[np.float64]],
+    confidence: float,
+    notes: tuple[str, ...],
+) -> Comparison:
+    """Return the comparison of two tables of items, counts and sigmas.
+
+    Args:
+        first: The table before.
+        second: The table after.
+        confidence: The probability that noise alone is not called a change.
+        notes: Notes of the comparison.
+    """
+    items, counts, sigmas = first
+    others, after, after_sigmas = second
+    places = dict(zip(others, range(len(others)), strict=True))
+    pairs = [(row, places[item]) for row, item in enumerate(items) if item in places]
+    here, there = np.array(pairs, np.int64).reshape(-1, 2).T
+    change = after[there] - counts[here]
+    sigma = np.sqrt(sigmas[here] ** 2 + after_sigmas[there] ** 2)
+    # The noise of a difference lies between Laplace and Gaussian noise of the same deviation. Both have the probability
+    # 1 - confidence beyond these bounds, so the larger one is safe.
+    bound = sigma * max(score(confidence), -np.log(1 - confidence) / np.sqrt(2))
+    order = np.argsort(-np.abs(change) / np.maximum(sigma, 1e-9), kind="stable")
+    both = {items[row] for row, _ in pairs}
+    gone = [(item, count) for item, count in zip(items, counts.tolist(), strict=True) if item not in both]
+    new = [(item, count) for item, count in zip(others, after.tolist(), strict=True) if item not in both]
+    missing = [None] * (len(gone) + len(new))
+    return Comparison(
+        items=[*(items[row] for row in here[order]), *(item for item, _ in [*gone, *new])],
+        before=[*counts[here[order]].tolist(), *(count for _, count in gone), *[None] * len(new)],
+        after=[*after[there[order]].tolist(), *[None] * len(gone), *(count for _, count in new)],
+        differences=[*change[order].tolist(), *missing],
+        sigmas=[*sigma[order].tolist(), *missing],
+        changed=[*(np.abs(change) > bound)[order].tolist(), *missing],
+        confidence=confidence,
+        notes=notes,
+    )

@@ -1,0 +1,329 @@
+"""Files that `Release.write` wrote, read as untrusted input: anything unexpected is an InputError."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from discreet.engines import parquet
+from discreet.errors import InputError, ParameterError
+from discreet.privacy.guarantee import Guarantee
+from discreet.release import export
+from discreet.release.formats import FORMATS
+from discreet.release.intervals import LAWS
+
+__all__ = ["read"]
+
+Cells: TypeAlias = dict[str, list[Any]]
+"""The cells of each column of a file, by the name of the column."""
+_COLUMNS = (["item"], ["item", "rank"], ["item", "count", "sigma"])
+_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
+_TYPES = ("string", "binary", *_RANGES)
+_CELL = r'(?:"([^"]*(?:""[^"]*)*)"|([^",\n]*))([,\n])'
+_ESCAPE = r"\\(?:\\|x([0-9a-f]{2}))"
+_LONGEST = 100_000
+"""The most characters of a text in a header."""
+
+
+class _Damaged(ValueError):
+    """A file that `Release.write` did not write, or that was changed. The text says what is wrong with it."""
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the fields of the release in a file.
+
+    Raises:
+        ParameterError: The suffix is not a format of rows.
+        InputError: The file or its certificate is missing, damaged or changed.
+    """
+    source = Path(path)
+    form = source.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
+    if not source.is_file():
+        raise InputError(f"cannot read {source}: no such file")
+    try:
+        cells, own = _content(source, form)
+        certificate = _certificate(source)
+        header = own if certificate is None else certificate
+        if header is None:
+            raise InputError(
+                f"cannot read {source} as a release: a {form} file has rows alone, and its certificate "
+                f"{export.certificate_path(source)} is missing. Write the release with certificate=True"
+            )
+        fields = _fields(header, cells, form)
+        if certificate is not None:
+            _require_agreement(fields, own, certificate)
+    except _Damaged as fault:
+        raise InputError(f"cannot read {source} as a release: {fault}") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise InputError(
+            f"cannot read {source} as a release: the file is damaged, or was not written by Release.write"
+        ) from None
+    origin = source.name if certificate is not None else f"{source.name}, which has no certificate"
+    checked = "its rows match its certificate" if certificate is not None else "nothing shows whether rows were changed"
+    note = f"read from {export.plain_text(origin)}: {checked}. The guarantee is what the file claims"
+    return {**fields, "notes": (*fields["notes"], note), "claimed": True}
+
+
+def _content(source: Path, form: str) -> tuple[Cells, dict[str, Any] | None]:
+    """Return the cells of a file, and the header if the format has one."""
+    if form == "parquet":
+        columns = {name: _plain(cells) for name, cells in parquet.read(source).items()}
+        found = parquet.metadata(source, "discreet")
+        if found is None:
+            raise _Damaged("it is a Parquet file without the metadata of a release")
+        return columns, _object(json.loads(found))
+    content = source.read_bytes().decode()
+    if form == "csv":
+        return _of_csv(content), None
+    if form == "jsonl":
+        # `splitlines` would also split labels at the line separators of Unicode.
+        return _of_rows(json.loads(line) for line in content.split("\n") if line), None
+    header = _object(json.loads(content))
+    rows = header.pop("rows")
+    if not isinstance(rows, list):
+        raise _Damaged("its rows are not a list")
+    return _of_rows(rows), header
+
+
+def _plain(cells: Any) -> list[Any]:
+    values: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) else cells
+    return values
+
+
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Damaged("its header is not a JSON object")
+    return value
+
+
+def _of_csv(content: str) -> Cells:
+    """Return the cells of a CSV file as text. It ends with a line feed, as `blocks` writes it."""
+    rows = _quoted_rows(content) if '"' in content else [line.split(",") for line in content.split("\n")]
+    names = rows[0]
+    if rows.pop() != [""] or any(len(row) != len(names) for row in rows):
+        raise _Damaged("it is not CSV as Release.write writes it")
+    return dict(zip(names, map(list, zip(*rows[1:], strict=True)), strict=True)) if rows[1:] else _empty(names)
+
+
+def _quoted_rows(content: str) -> list[list[str]]:
+    """Return the rows of a CSV file with quoted cells, and what follows the last row as one more row."""
+    rows: list[list[str]] = [[]]
+    end, cell = 0, re.compile(_CELL)
+    # Not `finditer`: after a cell that does not end, it would search on from each of its characters.
+    while (found := cell.match(content, end)) is not None:
+        quoted, plain, after = found.groups()
+        rows[-1].append(plain if quoted is None else quoted.replace('""', '"'))
+        if after == "\n":
+            rows.append([])
+        end = found.end()
+    rows[-1].append(content[end:])
+    return rows
+
+
+def _of_rows(rows: Iterable[Any]) -> Cells:
+    """Return the cells of JSON objects."""
+    cells: Cells = {}
+    for row in rows:
+        if not cells:
+            cells = {name: [] for name in row}
+        if not row or [*row] != [*cells]:
+            raise _Damaged("its rows have different names")
+        for name, cell in row.items():
+            cells[name].append(cell)
+    return cells
+
+
+def _empty(names: Iterable[str]) -> Cells:
+    return {name: [] for name in names}
+
+
+def _certificate(source: Path) -> dict[str, Any] | None:
+    """Return the content of a file's certificate, or None if there is none."""
+    place = export.certificate_path(source)
+    if not place.exists():
+        return None
+    if not export.has_room_for_certificate(source):
+        raise _Damaged(f"{place} is not a certificate")
+    content = _object(json.loads(place.read_text("utf-8")))
+    if not isinstance(content.get("digest"), str):
+        raise _Damaged("its certificate has no digest")
+    return content
+
+
+def _require_agreement(fields: dict[str, Any], own: dict[str, Any] | None, certificate: dict[str, Any]) -> None:
+    """Raise if the rows of a file, or its own header, are not those of its certificate."""
+    if own is not None and any(value != certificate.get(name) for name, value in own.items()):
+        raise _Damaged("its header and its certificate differ. Restore the files that were written together")
+    kinds = {"rank": "int64", "count": "int64", "sigma": "float64"}
+    values = {"rank": fields["ranks"], "count": fields["counts"], "sigma": fields["sigmas"]}
+    columns: list[export.Column] = [("item", fields["items"], fields["item_type"])]
+    columns += [(name, cells, kinds[name]) for name, cells in values.items() if cells is not None]
+    if export.digest(columns) != certificate["digest"]:
+        raise _Damaged(
+            "its rows are not those of its certificate: another program changed one of them. Restore the files that "
+            "were written together"
+        )
+
+
+def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
+    """Return the fields of a release from a header and cells, all of them checked."""
+    names = header.get("columns")
+    if not cells and names in _COLUMNS:
+        cells = _empty(names)
+    if [*cells] not in _COLUMNS or any(len(column) != len(cells["item"]) for column in cells.values()):
+        raise _Damaged("it does not have the columns of a release")
+    missing = [name for name in ("made_by", "rho", "delta", "item_type", "seeded", "clipped") if name not in header]
+    if missing:
+        raise _Damaged(
+            f"its header lacks {', '.join(missing)}. A version before 0.1 may have written it; write it anew"
+        )
+    kind = _one_of(header, "item_type", _TYPES)
+    if form == "csv":
+        cells = _converted(cells, kind)
+    guarantee = _guarantee(header)
+    spent = guarantee
+    if "spent_rho" in header:
+        spent = Guarantee(header["spent_rho"], header["spent_delta"], guarantee.unit, None, guarantee.neighbours)
+    has_counts, ranks = "count" in cells, cells.get("rank")
+    return {
+        "items": _items(cells["item"], kind, form),
+        "counts": _whole(cells["count"]) if has_counts else None,
+        "sigmas": _sigmas(cells["sigma"]) if has_counts else None,
+        "ranked": ranks is not None,
+        "ranks": None if ranks is None else _ranks(ranks),
+        "item_type": kind,
+        "guarantee": guarantee,
+        "spent": guarantee if (spent.rho, spent.delta) == (guarantee.rho, guarantee.delta) else spent,
+        "made_by": _text(header["made_by"]),
+        "version": _text(header["version"]),
+        "seeded": _flag(header, "seeded"),
+        "clipped": _flag(header, "clipped"),
+        "stopped_early": _flag(header, "stopped_early"),
+        "calls": _number(header["calls"]),
+        "round": None if header.get("round") is None else _number(header["round"]),
+        "noise": _one_of(header, "noise", LAWS),
+        "above": None if header.get("above") is None else _number(header["above"]),
+        "users": _users(header.get("users")),
+        "notes": tuple(map(_text, _list(header["notes"]))),
+    }
+
+
+def _guarantee(header: dict[str, Any]) -> Guarantee:
+    try:
+        pair = (header["epsilon"], header["total_delta"]) if "epsilon" in header else None
+        return Guarantee(header["rho"], header["delta"], header["unit"], pair, header["neighbours"])
+    except (ParameterError, KeyError):
+        raise _Damaged("its header has no valid guarantee") from None
+
+
+def _converted(cells: Cells, kind: str) -> Cells:
+    """Return the text cells of a CSV file as values."""
+    item: Callable[[str], object] = _unescaped if kind == "string" else _bytes if kind == "binary" else int
+    kinds: dict[str, Callable[[str], object]] = {"item": item, "rank": int, "count": int, "sigma": float}
+    return {name: [kinds[name](cell) for cell in column] for name, column in cells.items()}
+
+
+def _unescaped(cell: str) -> str:
+    return cell.removeprefix("'")
+
+
+def _bytes(cell: str) -> bytes:
+    return _decoded(_unescaped(cell))
+
+
+def _decoded(text: str) -> bytes:
+    r"""Return the bytes of a text in which `\xff` is a byte, and two backslashes are one."""
+    parts = re.split(_ESCAPE, text)
+    escapes = [found[0] for found in re.finditer(_ESCAPE, text)]
+    plain = [part.encode() for part in parts[::2]]
+    joined = plain[0]
+    for escape, rest in zip(escapes, plain[1:], strict=True):
+        joined += (b"\\" if escape == r"\\" else bytes.fromhex(escape[2:])) + rest
+    return joined
+
+
+def _items(cells: list[Any], kind: str, form: str) -> list[Any]:
+    """Return the items of a column, all distinct and of the type that the header names."""
+    if kind == "binary" and form in ("json", "jsonl"):
+        cells = [_decoded(cell) for cell in cells]
+    expected = {"string": str, "binary": bytes}.get(kind, int)
+    if any(type(cell) is not expected for cell in cells):
+        raise _Damaged(f"its items are not of the type {kind}")
+    if expected is int and cells and not _RANGES[kind][0] <= min(cells) <= max(cells) <= _RANGES[kind][1]:
+        raise _Damaged(f"its items are not of the type {kind}")
+    if expected is str:
+        "\n".join(cells).encode()  # a lone surrogate is a ValueError
+    if len({*cells}) != len(cells):
+        raise _Damaged("it has an item twice")
+    return cells
+
+
+def _whole(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    if any(type(cell) is not int for cell in cells):
+        raise _Damaged("its counts or ranks are not whole numbers")
+    return np.array(cells, np.int64)
+
+
+def _ranks(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    ranks = _whole(cells)
+    if np.any(ranks < 1) or len(np.unique(ranks)) != len(ranks):
+        raise _Damaged("its ranks are not distinct numbers from 1")
+    return ranks
+
+
+def _sigmas(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    if any(type(cell) not in (int, float) for cell in cells):
+        raise _Damaged("its sigmas are not numbers")
+    sigmas = np.array(cells, np.float64)
+    if not np.all((sigmas >= 0) & (sigmas < 1e18)):
+        raise _Damaged("its sigmas are not positive numbers")
+    return sigmas
+
+
+def _text(value: object) -> str:
+    """Return a text of a header without control characters, which could change a terminal."""
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        raise _Damaged("its header has an invalid text")
+    return export.plain_text(value)
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list) or len(value) > 1000:
+        raise _Damaged("its header has an invalid list")
+    return value
+
+
+def _flag(header: dict[str, Any], name: str) -> bool:
+    value = header[name]
+    if not isinstance(value, bool):
+        raise _Damaged(f"{name} in its header is neither true nor false")
+    return value
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 2**62:
+        raise _Damaged("its header has an invalid number")
+    return value
+
+
+def _one_of(header: dict[str, Any], name: str, values: Iterable[str]) -> Any:
+    if header[name] not in (*values,):
+        raise _Damaged(f"{name} in its header is none of {', '.join(values)}")
+    return header[name]
+
+
+def _users(value: object) -> tuple[int, float] | None:
+    if value is None:
+        return None
+    number, sigma = _list(value)
+    if type(number) is not int or type(sigma) not in (int, float) or not 0 <= sigma < 1e18:
+        raise _Damaged("users in its header are not a number and its sigma")
+    return number, float(sigma)

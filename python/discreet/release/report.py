@@ -1,0 +1,302 @@
+"""A report of a release: one HTML file with the table, a picture and the guarantee in words.
+
+The page has no scripts and loads nothing. A policy in its head forbids both, in case a label escapes its place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from discreet.privacy.guarantee import Guarantee
+from discreet.release import export
+from discreet.release.markup import escaped, paragraph
+from discreet.wording import counted
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["ROWS", "page"]
+
+ROWS = 1000
+"""The most rows in the table of a report."""
+_BARS = 30
+"""The most bars in the picture."""
+_LABEL = 120
+"""The most characters of a label in the table."""
+_BAR_LABEL = 40
+"""The most characters of a label in the picture. A label that is still too wide is covered by its count."""
+_CONFIDENCE = 0.95
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_STYLE = """
+:root { color-scheme: light; }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; color: #1c2733;
+  background: #fff; margin: 0 auto; padding: 24px 16px 48px; max-width: 880px; overflow-wrap: anywhere; }
+h1 { font-size: 26px; line-height: 1.25; margin: 0 0 8px; }
+h2 { font-size: 19px; margin: 32px 0 8px; border-bottom: 1px solid #d5dbe1; padding-bottom: 4px; }
+p { margin: 8px 0; }
+.lead { color: #44525f; margin: 0; }
+.notice { background: #fff4d6; border-left: 4px solid #d99a00; padding: 8px 12px; margin: 16px 0; }
+.box { background: #eef3f9; border-left: 4px solid #3d6ea8; padding: 8px 12px; margin: 12px 0; }
+table { border-collapse: collapse; width: 100%; font-size: 15px; }
+th { text-align: left; font-weight: 600; border-bottom: 2px solid #9aa7b3; padding: 4px 8px; }
+td { border-bottom: 1px solid #e3e8ed; padding: 4px 8px; vertical-align: top; }
+.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margin: 8px 0; }
+dt { color: #44525f; }
+dd { margin: 0; }
+svg { display: block; width: 100%; overflow: hidden; }
+svg text { font-size: 13px; fill: #1c2733; }
+svg .value { fill: #44525f; text-anchor: end; paint-order: stroke; stroke: #fff; stroke-width: 8px;
+  stroke-linejoin: round; }
+svg .track { fill: #eef1f4; }
+svg .bar { fill: #7f9fc9; }
+svg .error { stroke: #16202a; stroke-width: 1.5; }
+@media (max-width: 560px) {
+  h1 { font-size: 22px; }
+  body { font-size: 15px; padding-top: 16px; }
+  table { font-size: 13px; }
+  th, td { padding: 4px; }
+  dl { grid-template-columns: 1fr; gap: 0; }
+  dd { margin-bottom: 8px; }
+}
+"""
+
+
+class Reported(Protocol):
+    """The parts of a Release that a report shows."""
+
+    @property
+    def items(self) -> list[Any]:
+        """The items."""
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:
+        """The noisy counts."""
+
+    @property
+    def sigmas(self) -> NDArray[np.float64] | None:
+        """The standard deviations of their noise."""
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the rows are ranks."""
+
+    @property
+    def clipped(self) -> bool:
+        """Whether the counts are clipped."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the randomness was seeded."""
+
+    @property
+    def claimed(self) -> bool:
+        """Whether the guarantee is a claim."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee."""
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in one line."""
+
+    @property
+    def measure(self) -> str:
+        """The meaning of the counts."""
+
+    @property
+    def made_by(self) -> str:
+        """The mechanism and its parameters."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes."""
+
+    @property
+    def users(self) -> tuple[int, float] | None:
+        """The noisy number of users."""
+
+    @property
+    def version(self) -> str:
+        """The version of discreet."""
+
+    def head(self, n: int = 10) -> Self:
+        """Return the first rows."""
+
+    def to_dict(self) -> dict[Any, int]:
+        """Return the count or rank of each item."""
+
+    def interval(self, confidence: float = 0.95) -> dict[str, NDArray[np.int64]]:
+        """Return the intervals of the true counts."""
+
+    def __len__(self) -> int: ...
+
+
+def page(release: Reported) -> str:
+    """Return the report of a release as a page of HTML."""
+    shown = release.head(ROWS)
+    what = f": {release.measure}" if release.counts is not None else " by rank" if release.ranked else ""
+    title = f"{counted(len(release), 'item')}{what}"
+    body = [
+        f"<h1>{escaped(title)}</h1>",
+        f'<p class="lead">{escaped(release.promise)}</p>',
+        *(f'<p class="notice">{escaped(text)}</p>' for text in _warnings(release)),
+        _picture(shown),
+        f"<h2>Table</h2>{_table(shown, len(release))}",
+        f"<h2>Guarantee</h2>{_in_words(release)}",
+        f"<h2>How to read it</h2>{''.join(map(paragraph, _reading(release)))}",
+        f"<h2>Parameters</h2>{_parameters(release)}",
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escaped(_POLICY)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escaped(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n{chr(10).join(body)}\n</body>\n</html>\n"
+    )
+
+
+def _warnings(release: Reported) -> list[str]:
+    """Return the notes that a reader must not miss."""
+    found = []
+    if release.seeded:
+        found.append("No privacy: the randomness was seeded. Do not publish these rows.")
+    if release.claimed:
+        found.append("These rows were read from a file. The guarantee is what the file claims; nothing verifies it.")
+    if release.clipped and release.counts is not None:
+        found.append(f"{release.measure[0].upper()}{release.measure[1:]}. A true count may be far higher.")
+    return found
+
+
+def _picture(shown: Reported) -> str:
+    """Return the largest counts as bars with intervals, in a picture that is as wide as the page.
+
+    Positions are in percent and letters in pixels, so letters keep their size on a narrow screen.
+    """
+    if shown.counts is None or shown.sigmas is None or not len(shown.items):
+        return ""
+    top = shown.head(_BARS)
+    assert top.counts is not None
+    assert top.sigmas is not None
+    if top.clipped:
+        reach = 2 * top.sigmas
+        ends = {"low": top.counts - reach, "high": top.counts + reach}
+        what = "The line on a bar is two sigma to both sides. It does not include what the bound clipped."
+    else:
+        ends = {name: bound.astype(float) for name, bound in top.interval(_CONFIDENCE).items()}
+        what = f"The line on a bar is the {_CONFIDENCE:.0%} interval of the true count."
+    scale = max(float(ends["high"].max()), 1.0) * 1.02
+    rows = zip(top.items, top.counts.tolist(), ends["low"].tolist(), ends["high"].tolist(), strict=True)
+    parts = []
+    for number, (item, count, low, high) in enumerate(rows):
+        y = 42 * number
+        left, right, width = (f"{100 * min(max(end / scale, 0), 1):.2f}%" for end in (low, high, count))
+        parts.append(
+            f'<text x="0" y="{y + 14}"><tspan>{escaped(export.shortened(item, _BAR_LABEL))}</tspan></text>'
+            f'<text class="value" x="100%" y="{y + 14}">{count:,}</text>'
+            f'<rect class="track" x="0" y="{y + 20}" width="100%" height="12"/>'
+            f'<rect class="bar" x="0" y="{y + 20}" width="{width}" height="12"/>'
+            f'<line class="error" x1="{left}" x2="{right}" y1="{y + 26}" y2="{y + 26}"/>'
+            + "".join(f'<line class="error" x1="{x}" x2="{x}" y1="{y + 22}" y2="{y + 30}"/>' for x in (left, right))
+        )
+    height = 42 * len(parts)
+    return (
+        f"<h2>The {'largest counts' if len(shown.items) > _BARS else 'counts'}</h2>{paragraph(what)}"
+        f'<svg height="{height}" role="img" aria-label="bars of the largest counts">{"".join(parts)}</svg>'
+    )
+
+
+def _table(shown: Reported, total: int) -> str:
+    """Return the first rows of a release as a table."""
+    columns: list[tuple[str, Sequence[str]]] = []
+    if shown.ranked:
+        columns.append(("rank", [f"{rank:,}" for rank in shown.to_dict().values()]))
+    if shown.counts is not None and shown.sigmas is not None:
+        columns.append(("count", [f"{count:,}" for count in shown.counts.tolist()]))
+        columns.append(("sigma", [f"{sigma:,.1f}" for sigma in shown.sigmas.tolist()]))
+        if not shown.clipped:
+            ends = shown.interval(_CONFIDENCE)
+            bounds = zip(ends["low"].tolist(), ends["high"].tolist(), strict=True)
+            columns.append((f"{_CONFIDENCE:.0%} interval", [f"{low:,} – {high:,}" for low, high in bounds]))
+    head = "<th>item</th>" + "".join(f'<th class="number">{escaped(name)}</th>' for name, _ in columns)
+    rows = []
+    for number, item in enumerate(shown.items):
+        cells = "".join(f'<td class="number">{escaped(cells[number])}</td>' for _, cells in columns)
+        rows.append(f"<tr><td><bdi>{escaped(export.shortened(item, _LABEL))}</bdi></td>{cells}</tr>")
+    rest = total - len(shown.items)
+    more = f"and {rest:,} more, which the files of rows (.csv, .parquet) have" if rest else ""
+    body = "\n".join(rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>{paragraph(more) if more else ''}"
+
+
+def _in_words(release: Reported) -> str:
+    """Return the guarantee in words."""
+    if release.seeded:
+        return paragraph("These rows have no guarantee, because the randomness was seeded.")
+    guarantee = release.guarantee
+    unit, (epsilon, delta) = guarantee.unit, guarantee.quoted
+    change = "is added to the data or removed from it" if guarantee.neighbours == "added" else "is replaced by another"
+    person = f"one {unit}, with all rows of that {unit}," if unit == "user" else "one event"
+    texts = [f"The rows are differentially private: the guarantee limits what they reveal about any single {unit}."]
+    if math.isfinite(epsilon):
+        size = math.exp(min(epsilon, 700.0))
+        factor = f"{size:,.2f}" if size < 100 else f"{size:,.0f}" if size < 1e12 else f"{size:.3g}"
+        texts.append(
+            f"In numbers: if {person} {change}, the probability of every possible outcome changes by at most a factor "
+            f"of {factor} (e^epsilon with epsilon = {epsilon:.4g}), apart from a probability of delta = {delta:.3g}. "
+            "This holds whatever else a reader knows or computes."
+        )
+        if epsilon > 10:
+            texts.append("This epsilon is large: the guarantee is weak.")
+    texts.append(f"The exact statement: {guarantee}.")
+    return f'<div class="box">{"".join(map(paragraph, texts))}</div>'
+
+
+def _reading(release: Reported) -> list[str]:
+    """Return how to read the numbers."""
+    texts = []
+    if release.counts is not None:
+        texts.append(
+            "Each count has random noise. Sigma is the standard deviation of this noise: about two of three counts are "
+            "within one sigma of their value without noise, and about 95 of 100 within two."
+        )
+        if release.clipped:
+            texts.append(
+                "A bound limits what each user contributes, so that the noise can be small. The counts are those of "
+                "the clipped data. The true counts may be higher, by an amount that sigma does not include."
+            )
+        else:
+            texts.append(
+                f"The {_CONFIDENCE:.0%} interval contains the true count for about {100 * _CONFIDENCE:.0f} of 100 "
+                "counts. Counts that differ by less than their intervals may be in the wrong order."
+            )
+    elif release.ranked:
+        texts.append(
+            "The rows are ranks, drawn with random noise: items with similar counts may be in the wrong order."
+        )
+    else:
+        texts.append("The rows are names alone, in the order of the names.")
+    texts.append(
+        "An item that is missing is not necessarily absent from the data. Items of few users are left out, because "
+        "their names could reveal a user. The file has no trace of them."
+    )
+    return texts
+
+
+def _parameters(release: Reported) -> str:
+    """Return the mechanism, its parameters and the notes as a list of terms."""
+    guarantee = release.guarantee
+    pairs = [("made by", release.made_by), ("rho", f"{guarantee.rho:.6g}"), ("delta", f"{guarantee.delta:.6g}")]
+    if guarantee.dp is not None:
+        pairs.append(("(epsilon, delta)", "({:.6g}, {:.6g})".format(*guarantee.dp)))
+    changed = "added or removed" if guarantee.neighbours == "added" else "replaced"
+    pairs.append(("protects", f"one {guarantee.unit}, {changed}"))
+    if release.users is not None:
+        pairs.append(("users in the data", "{:,} (sigma {:,.1f})".format(*release.users)))
+    pairs += [("note", note) for note in release.notes]
+    pairs.append(("software", f"discreet {release.version}"))
+    return "<dl>" + "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in pairs) + "</dl>"

@@ -1,0 +1,268 @@
+"""`Rows`: the part of a `Release` that is a table, with rows by place and by item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import total_ordering
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+import numpy as np
+
+from discreet import _core
+from discreet.engines.sql import Columns
+from discreet.errors import ParameterError, needs
+from discreet.privacy.validation import require_whole
+from discreet.release import export
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+    from numpy.typing import NDArray
+
+__all__ = ["Row", "Rows", "series"]
+
+_LONGEST = 60
+"""The most characters of a label in an error text."""
+
+
+@total_ordering
+class Row:
+    """A pair of item and noisy count, which also has the `sigma` of the count.
+
+    It unpacks, compares and hashes like a tuple of two. It is no tuple, because pandas takes the columns of a frame
+    from tuples cell by cell, without sigma. From an object that is a sequence with `_fields` and a mapping, pandas
+    takes named columns: so `pandas.DataFrame(release)` has the columns item, count and sigma.
+    """
+
+    __slots__ = ("count", "item", "sigma")
+
+    _fields = ("item", "count", "sigma")
+
+    def __init__(self, item: Any, count: int, sigma: float) -> None:
+        self.item = item
+        self.count = count
+        self.sigma = sigma
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of the three values."""
+        return self._fields
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.item, self.count))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, key: str | SupportsIndex | slice) -> Any:
+        return getattr(self, key) if key in self._fields else (self.item, self.count)[key]  # type: ignore[index]
+
+    def __eq__(self, other: object) -> bool:
+        return (self.item, self.count) == (tuple(other) if isinstance(other, Row) else other)
+
+    def __lt__(self, other: Row | tuple[Any, ...]) -> bool:
+        return (self.item, self.count) < tuple(other)
+
+    def __hash__(self) -> int:
+        return hash((self.item, self.count))
+
+    def __repr__(self) -> str:
+        return repr((self.item, self.count))
+
+
+Sequence.register(Row)
+Mapping.register(Row)
+
+
+class _Lazy:
+    """The labels of a release whose list of items has not been made, and the row of each item."""
+
+    __slots__ = ("_labels", "_places")
+
+    _labels: _core.Labels | None
+    _places: dict[Any, int] | None
+
+
+class Rows(_Lazy):
+    """Published rows as a table: access by item and by place, iteration, and conversion to frames."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        items: list[Any]
+        counts: NDArray[np.int64] | None
+        sigmas: NDArray[np.float64] | None
+        ranked: bool
+        ranks: NDArray[np.int64] | None
+        item_type: str
+
+        def _part(self, rows: NDArray[np.int64]) -> Self: ...
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            """Make the list of items, which has no value before it is first read."""
+            if name in ("_labels", "_places"):
+                return None
+            if name != "items":
+                raise AttributeError(f"'Release' object has no attribute {name!r}")
+            labels = self._labels
+            if labels is not None:
+                object.__setattr__(self, "items", labels.to_list())
+                object.__setattr__(self, "_labels", None)
+            return object.__getattribute__(self, "items")
+
+    @property
+    def _given(self) -> list[Any] | _core.Labels:
+        """The list of items, or their labels if the list has not been made."""
+        labels = self._labels
+        return self.items if labels is None else labels
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over pairs of item and noisy count (`Row`), or over items if there are no counts."""
+        if self.counts is None or self.sigmas is None:
+            return iter(self.items)
+        return map(Row, self.items, self.counts.tolist(), self.sigmas.tolist())
+
+    def __len__(self) -> int:
+        given = self._given
+        return given.items() if isinstance(given, _core.Labels) else len(given)
+
+    def __contains__(self, item: object) -> bool:
+        """Return whether the item was released."""
+        return item in self._rows_by_item
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return the noisy count of an item, its rank in a ranked list, or the rows of a slice as a release.
+
+        Raises:
+            KeyError: The item was not released.
+            ParameterError: The release has neither counts nor ranks.
+        """
+        if isinstance(key, slice):
+            return self._part(np.arange(len(self))[key])
+        row = self._rows_by_item.get(key)
+        if row is None:
+            raise KeyError(self._absent(key))
+        return int(self._values[row])
+
+    def _absent(self, key: object) -> str:
+        label = export.shortened(key, _LONGEST)
+        if isinstance(key, int) and self.item_type in ("string", "binary"):
+            return (
+                f"{label} is not an item: the items are {self.item_type}; for rows by place use a slice such as [0:1]"
+            )
+        return f"{label} was not released: the data does not have it, or too few users have it to name it"
+
+    def head(self, n: int = 10) -> Self:
+        """Return the first rows as a release with the same guarantee.
+
+        Args:
+            n: The most rows.
+
+        Returns:
+            A Release of at most `n` rows.
+
+        Raises:
+            ParameterError: `n` is not a whole number from 0.
+        """
+        return self[: require_whole("n", n, 0)]  # type: ignore[no-any-return]
+
+    def to_dict(self) -> dict[Any, int]:
+        """Return the noisy count of each item, or the rank of each item of a ranked list.
+
+        Returns:
+            A dict in the order of the rows.
+
+        Raises:
+            ParameterError: The release has neither counts nor ranks.
+        """
+        return dict(zip(self.items, self._values.tolist(), strict=True))
+
+    @property
+    def _values(self) -> NDArray[np.int64]:
+        """The counts, or the ranks if there are no counts."""
+        if self.counts is not None:
+            return self.counts
+        if not self.ranked:
+            raise ParameterError("this release has items alone, without counts or ranks; use `in`, or read items")
+        return self._rank
+
+    @property
+    def _rank(self) -> NDArray[np.int64]:
+        return np.arange(1, len(self) + 1) if self.ranks is None else self.ranks
+
+    @property
+    def _rows_by_item(self) -> dict[Any, int]:
+        if (places := self._places) is None:
+            places = dict(zip(self.items, range(len(self)), strict=True))
+            object.__setattr__(self, "_places", places)
+        return places
+
+    @property
+    def columns(self) -> list[export.Column]:
+        """The name, values and Arrow type of each published column."""
+        return [("item", self.items, self.item_type), *self._columns[1:]]
+
+    @property
+    def _columns(self) -> list[export.Column]:
+        """The columns, with items as labels if their list has not been made."""
+        columns: list[export.Column] = [("item", self._given, self.item_type)]
+        if self.ranked:
+            columns.append(("rank", self._rank, "int64"))
+        if self.counts is not None:
+            columns.append(("count", self.counts, "int64"))
+        if self.sigmas is not None:
+            columns.append(("sigma", self.sigmas, "float64"))
+        return columns
+
+    def _shown(self, most: int) -> list[list[str]]:
+        """Return the cells of the first rows as text."""
+        first = np.arange(min(len(self), most))
+        columns = [
+            [
+                f"{value:.1f}" if kind == "float64" else export.plain_text(value)
+                for value in (values.take(first) if isinstance(values, _core.Labels) else values[:most])
+            ]
+            for _, values, kind in self._columns
+        ]
+        return [list(cells) for cells in zip(*columns, strict=True)]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as an Arrow stream of new buffers, with the columns of `columns`."""
+        return _core.arrow_stream(self._columns)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> object:
+        """Return the rows in the interchange protocol of frames, for plotting libraries (needs pyarrow)."""
+        return self.to_arrow().__dataframe__(nan_as_null=nan_as_null, allow_copy=allow_copy)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the rows as a pyarrow.Table (needs pyarrow)."""
+        with needs("pyarrow"):
+            import pyarrow
+        return pyarrow.table(self)
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the rows as a polars.DataFrame (needs polars)."""
+        with needs("polars"):
+            import polars
+        return polars.DataFrame(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a pandas.DataFrame (needs pandas)."""
+        with needs("pandas"):
+            import pandas
+        return pandas.DataFrame({name: series(pandas, values, kind) for name, values, kind in self._columns})
+
+
+def series(pandas: Any, values: export.Values, kind: str) -> Any:
+    """Return a column as a pandas.Series. Its dtype is explicit, so that a column without rows has it too."""
+    dtype = {"string": "str", "binary": "object"}.get(kind, kind)
+    if kind == "string" and getattr(pandas.api.types.pandas_dtype(dtype), "storage", "") == "pyarrow":
+        # pandas 3 keeps text in Arrow arrays if pyarrow is installed. From Python's strings it takes ten times as long.
+        import pyarrow
+
+        array = pyarrow.table(Columns([("", values, kind)])).column(0)
+        return pandas.Series(pandas.api.types.pandas_dtype(dtype).__from_arrow__(array))
+    if isinstance(values, _core.Labels):
+        values = values.to_list() if (integers := values.integers()) is None else integers
+    return pandas.Series(values, dtype=dtype)

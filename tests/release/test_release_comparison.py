@@ -1,0 +1,92 @@
+"""Comparisons of two releases: differences, their noise, and what is claimed about them."""
+
+import numpy as np
+import pytest
+from released import counted, named, ranked
+
+import discreet as dp
+from discreet.errors import ParameterError
+from discreet.testing import seeded_rng
+
+
+def pair():
+    before = counted(items=["gone", "same", "more", "less"], counts=np.array([900, 500, 400, 300]))
+    after = counted(items=["more", "same", "new", "less"], counts=np.array([600, 512, 450, 200]))
+    return before.compare(after)
+
+
+def test_differences_have_the_combined_sigma():
+    found = pair()
+    assert found.items == ["more", "less", "same", "gone", "new"]
+    assert found.before == [400, 300, 500, 900, None]
+    assert found.after == [600, 200, 512, None, 450]
+    assert found.differences == [200, -100, 12, None, None]
+    assert found.sigmas[:3] == pytest.approx([50**0.5] * 3)
+    assert found.sigmas[3:] == [None, None]
+    assert (len(found), found.confidence) == (5, 0.95)
+
+
+def test_only_changes_larger_than_the_noise_are_claimed():
+    assert pair().changed == [True, True, False, None, None]
+    sure = counted(items=["a"], counts=np.array([100])).compare(counted(items=["a"], counts=np.array([118])), 0.9999)
+    assert sure.changed == [False]
+
+
+def test_the_text_and_the_page_show_items_of_one_release_without_a_claim():
+    for text in (repr(pair()), pair()._repr_html_()):
+        assert "2 of 3 items of both releases changed by more than the noise (confidence 0.95 for each item)" in text
+        assert "only before" in text
+        assert "only after" in text
+    lines = repr(pair()).splitlines()
+    assert len({len(line) for line in lines[1:]}) == 1
+    evil = counted(items=["<script>\u202e"], counts=np.array([9]))
+    assert "<script>" not in evil.compare(evil)._repr_html_()
+    assert "\u202e" not in repr(evil.compare(evil)) + evil.compare(evil)._repr_html_()
+
+
+def test_long_comparisons_are_cut():
+    many = counted(items=[f"item-{number}" for number in range(50)])
+    assert repr(many.compare(many)).endswith("and 30 more")
+    assert "and 30 more" in many.compare(many)._repr_html_()
+
+
+def test_a_frame_has_missing_values():
+    pandas = pytest.importorskip("pandas")
+    frame = pair().to_pandas()
+    assert frame.columns.tolist() == ["item", "before", "after", "difference", "sigma", "changed"]
+    assert frame["difference"].isna().tolist() == [False] * 3 + [True] * 2
+    assert frame["changed"].tolist()[:3] == [True, True, False]
+    assert frame.loc[3, "changed"] is pandas.NA
+    assert frame["before"].dtype == "Int64"
+    empty = counted(items=[]).compare(counted(items=[])).to_pandas()
+    assert empty.dtypes.tolist()[1:] == frame.dtypes.tolist()[1:]
+
+
+def test_what_cannot_be_compared_is_refused():
+    clipped = counted(clipped=True, notes=("counts of users clipped to 2 items each; sigma is the noise alone",))
+    events = counted(guarantee=dp.Guarantee(1, 1e-6, unit="event"))
+    for other, text in (
+        (ranked(), "no counts to compare"),
+        (named(), "no counts to compare"),
+        (counted("int64"), "items of type string and int64"),
+        (events, "counts of users and of events"),
+        (clipped, "clipped to 2 items each.*differ without any change of the data"),
+        ({"home": 3}, "other must be a Release"),
+    ):
+        with pytest.raises(ParameterError, match=text):
+            counted().compare(other)
+    assert clipped.compare(clipped).notes == (clipped.measure,)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_unchanged_items_seldom_look_changed(law):
+    table = dp.Histogram.from_counts([*range(2000)], [9000] * 2000, l0=1, linf=1, complete=True)
+    mechanism = (
+        dp.GaussianThreshold.from_rho(rho=0.005, delta=1e-6, l0=1)
+        if law == "gaussian"
+        else dp.LaplaceThreshold.from_epsilon(epsilon=0.1, delta=1e-6, l0=1)
+    )
+    before, after = (mechanism.release(table, rng=seeded_rng(seed)) for seed in (1, 2))
+    found = before.compare(after, 0.95)
+    assert 0.02 < np.mean(found.changed) < 0.065
+    assert before.compare(after, 0.5).changed.count(True) < 1060

@@ -1,0 +1,269 @@
+"""Files that `Release.write` wrote and `Release.read` reads: equal releases, and errors for everything else."""
+
+import contextlib
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from released import KINDS, counted, named, ranked
+
+import discreet as dp
+from discreet import Release
+from discreet.errors import DiscreetError, InputError, ParameterError
+
+SUFFIXES = ["csv", "json", "jsonl", "parquet"]
+WITH_HEADER = ["json", "parquet"]
+FIELDS = ["items", "guarantee", "spent", "calls", "made_by", "stopped_early", "seeded", "clipped", "users", "round"]
+FIELDS += ["above", "item_type", "noise", "ranked", "version"]
+OTHERS = [b"", b"\xff\xfe", b"{", b"[]", b"null", b"[" * 100_000, b"a" * 100_000, b'{"rows": []}', b"PAR1PAR1"]
+
+
+def require_equal(found, release):
+    for name in FIELDS:
+        assert getattr(found, name) == getattr(release, name), name
+    for name in ("counts", "sigmas"):
+        ours, theirs = getattr(release, name), getattr(found, name)
+        assert (ours is None) == (theirs is None)
+        assert ours is None or (ours.tolist() == theirs.tolist() and ours.dtype == theirs.dtype)
+    assert found.digest == release.digest
+    assert found.notes[:-1] == release.notes
+    assert found.claimed
+    assert found.promise == f"claimed by a file: {release.promise}"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [counted, ranked, named])
+def test_a_written_release_is_read_with_all_its_fields(tmp_path, suffix, kind, make):
+    path = tmp_path / f"it's.{suffix}"
+    for release in (make(kind), make(kind)[1:], make(kind)[:0]):
+        release.write(path, certificate=True)
+        require_equal(Release.read(path), release)
+        assert "its rows match its certificate" in Release.read(path).notes[-1]
+
+
+@pytest.mark.parametrize("suffix", WITH_HEADER)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_header_suffices_and_the_release_says_that_nothing_verifies_it(tmp_path, suffix, kind):
+    path = tmp_path / f"rows.{suffix}"
+    for release in (counted(kind), ranked(kind)[1:], named(kind), counted(kind)[:0]):
+        release.write(path)
+        require_equal(Release.read(str(path)), release)
+        assert "nothing shows whether rows were changed" in Release.read(path).notes[-1]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_rows_alone_need_their_certificate(tmp_path, suffix):
+    counted().write(tmp_path / f"rows.{suffix}")
+    with pytest.raises(InputError, match=r"has rows alone, and its certificate .* is missing"):
+        Release.read(tmp_path / f"rows.{suffix}")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_real_release_is_read_and_verified(tmp_path, suffix):
+    log = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
+    for release in (
+        dp.count(log, user="user", item="page", epsilon=4, delta=1e-6),
+        dp.count(log, user="user", item="page", rho=1, delta=1e-6, l0=1),
+        dp.top_k(log, user="user", item="page", k=2, rho=1, delta=1e-6),
+    ):
+        path = tmp_path / f"rows.{suffix}"
+        release.write(path, certificate=True)
+        require_equal(Release.read(path), release)
+        assert dp.verify(path).digest == release.digest
+
+
+def test_a_file_cannot_prove_that_it_was_not_seeded(tmp_path):
+    counted(seeded=True).write(tmp_path / "rows.json")
+    assert Release.read(tmp_path / "rows.json").promise == "no privacy: the randomness was seeded"
+    text = (tmp_path / "rows.json").read_text()
+    (tmp_path / "rows.json").write_text(text.replace('"seeded": true', '"seeded": false'))
+    forged = Release.read(tmp_path / "rows.json")
+    assert forged.promise.startswith("claimed by a file: ")
+    assert "The guarantee is what the file claims" in repr(forged)
+    assert "claimed by a file" in forged._repr_html_()
+    with pytest.raises(ParameterError, match="read from a file, so its guarantee is a claim"):
+        forged.write(tmp_path / "other.csv", certificate=True)
+    forged.write(tmp_path / "other.json")
+    assert json.loads((tmp_path / "other.json").read_text())["claimed"] is True
+    assert forged[:1].claimed
+    table = dp.Histogram.from_counts(["home"], [800], l0=1, linf=1, complete=True)
+    assert dp.mechanisms.Refinement(of=forged[:1], rho=0.1).release(table).claimed
+
+
+def changed(path, before, after):
+    content = path.read_bytes()
+    assert before in content
+    path.write_bytes(content.replace(before, after, 1))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "before", "after"),
+    [
+        ("csv", b"800,5.0", b"801,5.0"),
+        ("csv", b"home", b"hume"),
+        ("csv", b"home,800,5.0\n", b""),
+        ("csv", b"\n", b"\r\n"),
+        ("jsonl", b"800", b"801"),
+        ("json", b"800", b"801"),
+    ],
+)
+def test_rows_that_another_program_changed_are_refused(tmp_path, suffix, before, after):
+    path = tmp_path / f"rows.{suffix}"
+    counted().write(path, certificate=True)
+    changed(path, before, after)
+    with pytest.raises(InputError, match=r"another program changed|columns of a release"):
+        Release.read(path)
+
+
+def test_a_parquet_file_of_another_program_is_refused(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "rows.parquet"
+    counted().write(path, certificate=True)
+    frame = pandas.read_parquet(path)
+    frame.loc[0, "count"] += 1
+    frame.to_parquet(path)
+    with pytest.raises(InputError, match="without the metadata of a release"):
+        Release.read(path)
+
+
+@pytest.mark.parametrize("suffix", WITH_HEADER)
+def test_a_header_that_contradicts_the_certificate_is_refused(tmp_path, suffix):
+    path = tmp_path / f"rows.{suffix}"
+    counted().write(path, certificate=True)
+    place = tmp_path / f"rows.{suffix}.certificate.json"
+    changed(place, b'"rho": 0.02', b'"rho": 0.01')
+    with pytest.raises(InputError, match="its header and its certificate differ"):
+        Release.read(path)
+
+
+HEADER_CHANGES = {
+    "seeded": ["false", 0, None, [], "missing"],
+    "clipped": ["x", 1, "missing"],
+    "stopped_early": [None, "missing"],
+    "rho": [-1, "1", None, math.nan, math.inf, 1e400, True, [], "missing"],
+    "delta": [2, "x", None, "missing"],
+    "unit": ["person", 3, "missing"],
+    "neighbours": ["x", None, "missing"],
+    "epsilon": [-1, "x"],
+    "spent_rho": [-1, "x", None, math.nan],
+    "calls": [-1, 1.5, "x", True, 2**80, "missing"],
+    "round": [-1, "x", 2.5],
+    "above": [-1, "x", 2.5, True],
+    "users": [[1], [1, 2, 3], ["a", "b"], 5, [1, math.nan], [True, 1.0], {}],
+    "notes": ["x", [1], [[]], ["a"] * 2000, "missing"],
+    "made_by": [3, None, "x" * 200_000, "missing"],
+    "version": [3, None, "missing"],
+    "item_type": ["float64", 3, None, "int64", "uint64", [], "missing"],
+    "noise": ["cauchy", None, [], "missing"],
+}
+
+
+@pytest.mark.parametrize("name", HEADER_CHANGES)
+def test_invalid_headers_are_input_errors(tmp_path, name):
+    path = tmp_path / "rows.json"
+    counted().write(path)
+    content = json.loads(path.read_text())
+    for value in HEADER_CHANGES[name]:
+        header = {**content, name: value}
+        if value == "missing":
+            del header[name]
+        path.write_text(json.dumps(header))
+        with pytest.raises(InputError, match="as a release"):
+            Release.read(path)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        None,
+        3,
+        {},
+        [3],
+        [[]],
+        [{}],
+        [{"item": "a"}, {"item": "a"}],
+        [{"item": "a"}, {"items": "b"}],
+        [{"item": 3, "count": 1, "sigma": 1.0}],
+        [{"item": None, "count": 1, "sigma": 1.0}],
+        [{"item": "a", "count": 1.5, "sigma": 1.0}],
+        [{"item": "a", "count": True, "sigma": 1.0}],
+        [{"item": "a", "count": 2**70, "sigma": 1.0}],
+        [{"item": "a", "count": 1, "sigma": -1.0}],
+        [{"item": "a", "count": 1, "sigma": math.nan}],
+        [{"item": "a", "count": 1, "sigma": "1"}],
+        [{"item": "a", "count": 1}],
+        [{"item": "a", "rank": 0}],
+        [{"item": "a", "rank": 2}, {"item": "b", "rank": 2}],
+        [{"item": "\ud800", "count": 1, "sigma": 1.0}],
+        [{"count": 1, "sigma": 1.0}],
+    ],
+)
+def test_invalid_rows_are_input_errors(tmp_path, rows):
+    path = tmp_path / "rows.json"
+    counted().write(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "rows": rows}))
+    with pytest.raises(InputError, match="as a release"):
+        Release.read(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("content", OTHERS)
+def test_other_files_are_input_errors(tmp_path, suffix, content):
+    path = tmp_path / f"rows.{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(InputError):
+        Release.read(path)
+    counted().write(tmp_path / f"true.{suffix}", certificate=True)
+    (tmp_path / f"true.{suffix}.certificate.json").rename(tmp_path / f"rows.{suffix}.certificate.json")
+    with pytest.raises(InputError):
+        Release.read(path)
+
+
+def test_missing_files_folders_and_other_suffixes(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        Release.read(tmp_path / "none.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match="no such file"):
+        Release.read(tmp_path / "folder.csv")
+    counted().write(tmp_path / "report.html")
+    for name in ("report.html", "rows.xlsx", "rows"):
+        with pytest.raises(ParameterError, match="suffix"):
+            Release.read(tmp_path / name)
+
+
+def test_texts_of_a_file_cannot_change_a_terminal(tmp_path):
+    path = tmp_path / "rows.json"
+    counted(notes=("\x1b[2Jnote\u202e",), made_by="Evil(\x1b[31m)").write(path)
+    shown = repr(Release.read(path))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.text(max_size=8), unique=True, max_size=6))
+def test_any_labels_are_read_as_they_were(tmp_path_factory, items):
+    items = [item.encode("utf-8", "ignore").decode() for item in items]
+    items = [*dict.fromkeys(items)]
+    folder = tmp_path_factory.mktemp("labels")
+    for suffix in SUFFIXES:
+        for kind, labels in (("string", items), ("binary", [item.encode("utf-16") for item in items])):
+            release = counted(kind, items=labels, counts=np.arange(len(labels)), sigmas=np.full(len(labels), 0.1))
+            release.write(folder / f"rows.{suffix}", certificate=True)
+            assert Release.read(folder / f"rows.{suffix}").items == labels
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=200), st.integers(0, 400), st.sampled_from(SUFFIXES))
+def test_damage_is_an_error_or_changes_nothing(tmp_path_factory, noise, place, suffix):
+    folder = tmp_path_factory.mktemp("damage")
+    path = folder / f"rows.{suffix}"
+    counted().write(path, certificate=True)
+    content = path.read_bytes()
+    path.write_bytes(content[:place] + noise + content[place + len(noise) :])
+    with contextlib.suppress(DiscreetError):
+        assert Release.read(path).digest == counted().digest

@@ -1,0 +1,164 @@
+"""Reports: one HTML file that loads nothing, runs nothing and shows any label as text."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from released import counted, named, ranked
+
+import discreet as dp
+from discreet.errors import InputError, ParameterError
+
+EVIL = [
+    "<script>alert(1)</script>",
+    "</td></table></svg><img src=x onerror=alert(1)>",
+    "\" onload='alert(1)'",
+    "\u202ereversed\u2066",
+    "\x00\x1b[31m\u2028",
+    "x" * 1_000_000,
+    "&lt;b&gt; &amp;",
+    "שלום",
+    "",
+]
+NO_END = {"meta", "rect", "line"}
+
+
+class Page(HTMLParser):
+    """The elements, attributes and text of a page; it raises if elements do not nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.texts, self.open = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in NO_END:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def report(release, tmp_path):
+    release.write(tmp_path / "report.html")
+    return (tmp_path / "report.html").read_bytes().decode("utf-8")
+
+
+def releases():
+    return {
+        "counted": counted(items=EVIL),
+        "clipped": counted(
+            items=EVIL, clipped=True, notes=("counts of users clipped to 2 items each; sigma is the noise alone",)
+        ),
+        "ranked": ranked(items=EVIL),
+        "named": named(items=EVIL),
+        "empty": counted(items=[]),
+        "integers": counted("int64"),
+        "bytes": counted("binary"),
+        "seeded": counted(seeded=True),
+        "claimed": counted(claimed=True),
+        "negative": counted(items=["a", "b"], counts=np.array([0, -5])),
+        "event": counted(guarantee=dp.Guarantee(1, 0, unit="event", neighbours="replaced")),
+        "zcdp alone": counted(guarantee=dp.Guarantee(5000, 0.6)),
+    }
+
+
+@pytest.mark.parametrize("name", releases())
+def test_a_page_has_no_scripts_and_loads_nothing(name, tmp_path):
+    text = report(releases()[name], tmp_path)
+    page = Page(text)
+    allowed = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table", "thead", "tbody", "tr", "th"}
+    allowed |= {"td", "bdi", "svg", "text", "tspan", "rect", "line", "div", "dl", "dt", "dd"}
+    assert {*page.tags} <= allowed
+    names = {attribute for attribute, _ in page.attributes}
+    assert not names & {"src", "href", "xlink:href", "srcset", "action", "background", "style"}
+    assert not any(attribute.startswith("on") for attribute in names)
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
+    style = text.partition("<style>")[2].partition("</style>")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+    assert not re.search(r"https?:", text)
+
+
+def test_labels_are_text(tmp_path):
+    text = report(counted(items=EVIL), tmp_path)
+    shown = "".join(Page(text).texts)
+    for label in EVIL[:3]:
+        assert label in shown
+    assert "\u202e" not in text
+    assert "\\u202ereversed" in shown
+    assert "\x00" not in text
+    assert "\x1b" not in text
+    assert "x" * 121 not in text
+    assert len(text) < 50_000
+
+
+def test_a_page_has_the_rows_intervals_guarantee_and_parameters(tmp_path):
+    release = counted(items=["home", "help"], counts=np.array([12_345, 678]))
+    shown = " ".join(Page(report(release, tmp_path)).texts)
+    for part in (
+        "2 items: counts of users",
+        "12,345",
+        "12,335 – 12,355",
+        "95% interval",
+        release.promise,
+        str(release.guarantee),
+        release.made_by,
+        "How to read it",
+        "5,000 (sigma 7.0)",
+        "a note",
+        dp.__version__,
+        "if one user, with all rows of that user, is added to the data or removed from it",
+    ):
+        assert part in shown, part
+
+
+def test_clipped_seeded_and_claimed_releases_say_so(tmp_path):
+    made = releases()
+    clipped = report(made["clipped"], tmp_path)
+    assert "Counts of users clipped to 2 items each; sigma is the noise alone. A true count may be far" in clipped
+    assert "interval" not in Page(clipped).texts
+    assert "No privacy: the randomness was seeded." in report(made["seeded"], tmp_path)
+    assert "The guarantee is what the file claims" in report(made["claimed"], tmp_path)
+
+
+def test_a_long_table_is_cut_and_labels_stay_in_the_engine(tmp_path):
+    release = counted("int64", items=[*range(5000)], lazy=True)
+    text = report(release, tmp_path)
+    assert text.count("<tr>") == 1001
+    assert "and 4,000 more" in text
+    assert release._labels is not None
+
+
+def test_a_report_has_no_certificate_and_overwrites_only_if_allowed(tmp_path):
+    with pytest.raises(ParameterError, match="a report has no certificate"):
+        counted().write(tmp_path / "report.html", certificate=True)
+    counted().write(tmp_path / "report.html")
+    with pytest.raises(InputError, match="a file of this name has appeared"):
+        counted().write(tmp_path / "report.html", overwrite=False)
+    counted().write(tmp_path / "report.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_command_writes_a_report(tmp_path, capsys):
+    from discreet.cli import main
+
+    rows = "".join(f"{n},home\n" for n in range(3000))
+    (tmp_path / "log.csv").write_text("user,page\n" + rows)
+    arguments = [str(tmp_path / "log.csv"), "--user", "user", "--item", "page", "--rho", "1", "--delta", "1e-6"]
+    with pytest.raises(SystemExit) as ended:
+        main(["count", *arguments, "-o", str(tmp_path / "report.html")])
+    assert ended.value.code == 0, capsys.readouterr().err
+    assert "home" in (tmp_path / "report.html").read_text()

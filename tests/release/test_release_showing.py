@@ -1,0 +1,156 @@
+"""What notebooks and plots show: HTML of public values, axes that are images, and tables of charges."""
+
+import numpy as np
+import pytest
+from released import counted, ranked
+
+import discreet as dp
+
+LOG = {"user": [n for n in range(4000) for _ in range(3)], "page": ["a", "b", "c"] * 4000}
+COLUMNS = {"user": "user", "item": "page"}
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def pyplot():
+    pytest.importorskip("matplotlib")
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    pyplot.close("all")
+    yield pyplot
+    pyplot.close("all")
+
+
+def is_png(content):
+    return content.startswith(b"\x89PNG") and len(content) > 1000
+
+
+def paid_budget(budget):
+    dp.count(LOG, **COLUMNS, rho=0.25, delta=1e-7, budget=budget)
+    budget.charge(dp.Guarantee(rho=0.125, delta=0), made_by=EVIL)
+    return budget
+
+
+def test_a_release_draws_into_the_current_axes(pyplot):
+    axes = counted().plot(top=5)
+    assert axes is pyplot.gca()
+    assert len(axes.patches) == 5
+    assert is_png(axes._repr_png_())
+    assert "counts of users" in axes.get_xlabel()
+    assert "two sigma" in axes.get_xlabel()
+
+
+def test_a_release_draws_into_given_axes(pyplot):
+    left, right = pyplot.subplots(1, 2)[1]
+    assert counted().plot(left) is left
+    assert counted().plot(ax=right, color="red", top=2) is right
+    assert (len(left.patches), len(right.patches)) == (8, 2)
+    assert right.patches[0].get_facecolor() == (1.0, 0.0, 0.0, 1.0)
+    assert pyplot.get_fignums() == [1]
+
+
+def test_labels_of_a_plot_are_short_text(pyplot):
+    axes = counted(items=["$x^2$", "x" * 10_000, "\x1b[31m\u202e"]).plot()
+    texts = [label.get_text() for label in axes.get_yticklabels()]
+    assert texts[0] == r"\$x^2\$"
+    assert len(texts[1]) == 60
+    assert texts[2].isprintable()
+    assert is_png(axes._repr_png_())
+
+
+def test_axes_with_an_image_can_be_pickled(pyplot):
+    import pickle
+
+    axes = counted().plot()
+    assert is_png(pickle.loads(pickle.dumps(axes.figure)).axes[0]._repr_png_())
+
+
+def test_releases_without_counts_have_no_plot():
+    with pytest.raises(dp.errors.ParameterError, match="no counts to plot"):
+        ranked().plot()
+
+
+def test_plans_and_budgets_draw_themselves(pyplot, tmp_path):
+    assert is_png(dp.plan("count", rho=1, delta=1e-6, l0=5).plot(color="green")._repr_png_())
+    pyplot.close("all")
+    for budget in (
+        dp.Budget(rho=1, delta=1e-6),
+        dp.Budget(epsilon=8, delta=1e-6),
+        dp.Ledger.open(tmp_path / "l").dataset("d", rho=1, delta=1e-6),
+    ):
+        axes = paid_budget(budget).plot()
+        assert len(axes.patches) == 3
+        assert axes.get_yticklabels()[-1].get_text() == "remaining"
+        assert sum(patch.get_width() for patch in axes.patches) == pytest.approx(100)
+        assert is_png(axes._repr_png_())
+        pyplot.close("all")
+
+
+def test_a_stream_draws_what_it_released(pyplot):
+    stream = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=2000).start()
+    assert not stream.plot().lines
+    pyplot.close("all")
+    for _ in range(3):
+        stream.step([["home"]] * 1000 + [["help"]] * 400)
+        stream.show()
+    axes = stream.plot(linewidth=2)
+    assert [line.get_label() for line in axes.lines] == ["home", "help"]
+    assert axes.lines[0].get_xdata().tolist() == [1, 2, 3]
+    assert axes.lines[0].get_ydata().tolist()[-1] == stream.show()["home"]
+    assert is_png(axes._repr_png_())
+    assert [line.get_label() for line in stream.plot(pyplot.figure().add_subplot(), top=1).lines] == ["home"]
+
+
+def test_a_stream_remembers_a_limited_part_of_its_releases():
+    stream = dp.BinaryMechanism.from_rho(rho=50, delta=1e-6, l0=1, horizon=2000).start()
+    events = [[f"item-{number}"] for number in range(100) for _ in range(30)]
+    stream.step(events)
+    assert len(stream.show()) > 50
+    assert [len(release) for release in stream._shown] == [30]
+    for _ in range(1100):
+        stream.step([])
+    assert len(stream._shown) == 1000
+
+
+@pytest.mark.parametrize(
+    "kind", ["release", "plan", "budget", "dataset", "ledger", "guarantee", "history", "comparison"]
+)
+def test_notebooks_show_tables_with_escaped_text(kind, tmp_path):
+    ledger = dp.Ledger.open(tmp_path / f"ledger{EVIL.replace('/', '')}")
+    dataset = paid_budget(ledger.dataset(EVIL, rho=1, delta=1e-6))
+    release = counted(items=[EVIL, "b"], made_by=EVIL, notes=(EVIL,))
+    value = {
+        "release": release,
+        "plan": dp.plan("count", rho=1, delta=1e-6, l0=5),
+        "budget": paid_budget(dp.Budget(rho=1, delta=1e-6)),
+        "dataset": dataset,
+        "ledger": ledger,
+        "guarantee": release.guarantee,
+        "history": dataset.history,
+        "comparison": release.compare(release),
+    }[kind]
+    page = value._repr_html_()
+    assert "<script" not in page
+    assert "<table>" in page or kind == "plan"
+    assert ("&lt;script&gt;" in page) == (kind not in ("plan", "guarantee"))
+
+
+def test_a_history_is_a_table(tmp_path):
+    budget = paid_budget(dp.Budget(rho=1, delta=1e-6))
+    history = budget.history
+    assert isinstance(history, list)
+    assert [row.status for row in history] == ["released", "charged"]
+    lines = repr(history).splitlines()
+    assert lines[0].split() == ["number", "time", "dataset", "mechanism", "rho", "delta", "status"]
+    assert len(lines) == 3
+    assert repr(dp.Budget(rho=1, delta=1e-6).history).splitlines()[1:] == []
+    for _ in range(60):
+        budget.charge(dp.Guarantee(rho=0.001, delta=0))
+    assert repr(budget.history).startswith("the last 50 of 62 charges\n")
+    pandas = pytest.importorskip("pandas")
+    frame = budget.history.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert {"number", "mechanism", "parameters", "rho", "digest", "version"} <= {*frame.columns}
+    assert np.isclose(frame["rho"].sum(), budget.spent.rho)
+    assert "number" in dp.Budget(rho=1, delta=1e-6).history.to_pandas().columns
