@@ -10,7 +10,7 @@ from discreet import (
     PrivateCountRelease,
     TruncatedGeometric,
 )
-from discreet.mechanisms import PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, PermuteAndFlip
 
 SETS = {
     LaplaceThreshold: [
@@ -116,6 +116,21 @@ SETS = {
             (1, 5.0, 1e-3, 2, None, 3),
             (3, 3.0, 0.2, 4, None, 1),
             (1, 1.0, 1e-6, 4, 3, 1),
+        ]
+    ],
+    ExponentialMechanism: [
+        {"items": tuple("01234"[:size]), "scale": scale, "k": k, "linf": linf, "tight": tight}
+        for size, scale, k, linf, tight in [
+            (3, 1.0, 1, 1, False),
+            (3, 1.0, 2, 1, False),
+            (4, 2.0, 2, 1, True),
+            (3, 0.7, 3, 1, False),
+            (2, 0.3, 1, 1, False),
+            (5, 1.0, 2, 3, False),
+            (4, 1.5, 3, 2, True),
+            (2, 5.0, 1, 3, False),
+            (5, 3.0, 4, 1, False),
+            (3, 0.2, 1, 1, False),
         ]
     ],
     PermuteAndFlip: [

@@ -17,7 +17,7 @@ from discreet import (
     TruncatedGeometric,
     _core,
 )
-from discreet.mechanisms import PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, PermuteAndFlip
 from discreet.theorems import rogers2023
 
 
@@ -88,6 +88,9 @@ GUMBEL = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
 
 
 PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
+
+
+DRAWN = ExponentialMechanism(items=("0", "1", "2"), scale=1.0, k=2)
 
 
 FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
@@ -223,6 +226,15 @@ MUTANTS = {
     ),
     "the range ignores linf": lambda: claiming(
         GumbelTopK(k=1, scale=1.0, delta=0.01, k_bar=2, linf=3), rho=1 / 8, dp=(1.0, 0.01)
+    ),
+    "k draws of the exponential mechanism are charged as one": lambda: claiming(DRAWN, rho=1 / 8, dp=(1.0, 0.0)),
+    "the exponential mechanism has half of the charged scale": lambda: with_property(DRAWN, gamma=2.0),
+    "the exponential mechanism's range ignores linf": lambda: claiming(
+        ExponentialMechanism(items=("0", "1", "2"), scale=1.0, linf=3), rho=1 / 8, dp=(1.0, 0.0)
+    ),
+    "candidates without users are left out": lambda: with_property(DRAWN, raised=0),
+    "the exponential mechanism's rho is two thirds of what it costs": lambda: claiming(
+        ExponentialMechanism(items=("0", "1"), scale=5.0), rho=0.04 / 12, dp=None
     ),
     "permute-and-flip is charged as a bounded range": lambda: claiming(
         PermuteAndFlip(scale=0.5, delta=1e-3, k_bar=2), rho=4 / 8, dp=None

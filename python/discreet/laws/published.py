@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, require_few
-from discreet.laws.ranked import flips, plackett_luce, ranked, selections
+from discreet.laws.ranked import draws, flips, plackett_luce, ranked, selections
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
+from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.wrappers.known_items import KnownItems
@@ -136,13 +137,12 @@ def _(mechanism: NoisyTopK, counts: Counts) -> list[View]:
 
 @views.register
 def _(mechanism: GumbelTopK, counts: Counts) -> list[View]:
-    law = plackett_luce(mechanism, counts)
+    return [_list_view(plackett_luce(mechanism, counts), mechanism.k)]
 
-    def cell(rows: Rows) -> Cell:
-        items = tuple(item if count is None else _IMPOSSIBLE for item, count, _ in rows)
-        return items if len(items) >= mechanism.k else (*items, None)
 
-    return [View("the list", law, cell)]
+@views.register
+def _(mechanism: ExponentialMechanism, counts: Counts) -> list[View]:
+    return [_list_view(draws(mechanism, counts), mechanism.k)]
 
 
 @views.register
@@ -184,6 +184,16 @@ def _(mechanism: PrivateCountRelease, counts: Counts) -> list[View]:
 
         found.append(View(f"the count of {label}", chances, cell))
     return [*found, _in_order(_present(counts))]
+
+
+def _list_view(law: Mapping[Any, float], k: int) -> View:
+    """Return the view of a list of up to k items. A shorter list ends with None."""
+
+    def cell(rows: Rows) -> Cell:
+        items = tuple(item if count is None else _IMPOSSIBLE for item, count, _ in rows)
+        return items if len(items) >= k else (*items, None)
+
+    return View("the list", law, cell)
 
 
 _COARSE = (_UNSEEN, "at most the count", "above the count")

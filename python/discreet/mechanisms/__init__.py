@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from discreet.mechanisms.from_table import TableMechanism
     from discreet.mechanisms.sums import ClippedSums
     from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
-    from discreet.mechanisms.top_k import DiscoverAndPeel, GaussianTopK, GumbelTopK, LaplaceTopK, PermuteAndFlip
+    from discreet.mechanisms.top_k import (
+        DiscoverAndPeel,
+        ExponentialMechanism,
+        GaussianTopK,
+        GumbelTopK,
+        LaplaceTopK,
+        PermuteAndFlip,
+    )
     from discreet.mechanisms.union import IteratedSetUnion, SetUnion, UnionMechanism
     from discreet.mechanisms.wrappers import KnownItems, Replacement
 else:
@@ -24,7 +31,8 @@ else:
             "mechanisms.from_table": "TableMechanism",
             "mechanisms.sums": "ClippedSums",
             "mechanisms.threshold": "GaussianThreshold LaplaceThreshold OptimalSelection TruncatedGeometric",
-            "mechanisms.top_k": "DiscoverAndPeel GaussianTopK GumbelTopK LaplaceTopK PermuteAndFlip",
+            "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK "
+            "PermuteAndFlip",
             "mechanisms.union": "IteratedSetUnion SetUnion UnionMechanism",
             "mechanisms.wrappers": "KnownItems Replacement",
         },
@@ -35,6 +43,7 @@ __all__ = [
     "ConfirmedCounts",
     "ContributionBound",
     "DiscoverAndPeel",
+    "ExponentialMechanism",
     "GaussianThreshold",
     "GaussianTopK",
     "GumbelTopK",

@@ -15,7 +15,7 @@ from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
 
-__all__ = ["EpsilonPerItem", "GaussianNoise", "LaplaceNoise", "NoisyCounts", "laplace_deviation"]
+__all__ = ["EpsilonPerItem", "GaussianNoise", "GumbelNoise", "LaplaceNoise", "NoisyCounts", "laplace_deviation"]
 
 
 def laplace_deviation(scale: float) -> float:
@@ -83,6 +83,23 @@ class GaussianNoise:
     def deviation(self) -> float:
         """Return the standard deviation of the noise: sigma, which is an upper bound."""
         return self.sigma
+
+
+class GumbelNoise:
+    """A mixin for Gumbel noise of a `scale` on counts of sensitivity `linf`, all changed in the same direction."""
+
+    scale: float
+    linf: int
+
+    @property
+    def gamma(self) -> float:
+        """Return 1/scale, rounded down: the factor of every count."""
+        return min(round_down(1 / self.scale, 1), 1000.0)
+
+    @property
+    def epsilon(self) -> float:
+        """Return linf gamma: the bounded range of one selection."""
+        return round_up(self.linf * self.gamma, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
