@@ -10,7 +10,7 @@ from discreet import (
     PrivateCountRelease,
     TruncatedGeometric,
 )
-from discreet.mechanisms import ExponentialMechanism, PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, LaplaceCounts, PermuteAndFlip
 
 SETS = {
     LaplaceThreshold: [
@@ -131,6 +131,21 @@ SETS = {
             (2, 5.0, 1, 3, False),
             (5, 3.0, 4, 1, False),
             (3, 0.2, 1, 1, False),
+        ]
+    ],
+    LaplaceCounts: [
+        {"items": tuple("0123"[:size]), "scale": scale, "l0": l0, "linf": linf, "tight": tight}
+        for size, scale, l0, linf, tight in [
+            (3, 1.0, 1, 1, False),
+            (3, 1.0, 2, 1, False),
+            (2, 2.0, None, 1, True),
+            (3, 0.7, 3, 1, False),
+            (1, 0.3, None, 1, False),
+            (4, 1.0, 2, 3, False),
+            (3, 1.5, 3, 2, True),
+            (2, 5.0, 1, 3, False),
+            (2, 3.0, 2, 1, False),
+            (3, 0.2, 2, 1, False),
         ]
     ],
     PermuteAndFlip: [

@@ -3,6 +3,8 @@
 A law is the exact distribution of the releases, computed from the parameters.
 """
 
+import dataclasses
+
 import numpy as np
 
 from discreet import (
@@ -15,7 +17,7 @@ from discreet import (
     TruncatedGeometric,
     _core,
 )
-from discreet.mechanisms import ExponentialMechanism, KnownItems, PermuteAndFlip, Replacement
+from discreet.mechanisms import ExponentialMechanism, KnownItems, LaplaceCounts, PermuteAndFlip, Replacement
 from discreet.mechanisms.published import published
 
 
@@ -118,6 +120,26 @@ def named(mechanism, rows, rng):
     return published(mechanism, _core.Labels.from_sequence(list(mechanism.items)), rows, rng, ranked=True)
 
 
+def without_empty(mechanism, histogram, rng):
+    """Publish no items without users."""
+    release = LaplaceCounts._run(mechanism, histogram, rng)
+    true = dict(zip(mechanism.items, histogram._counts_of(mechanism.items).tolist(), strict=True))
+    kept = [place for place, item in enumerate(release.items) if true[item]]
+    return dataclasses.replace(
+        release,
+        items=[release.items[place] for place in kept],
+        counts=release.counts[kept],
+        sigmas=release.sigmas[kept],
+    )
+
+
+def exact_listed(mechanism, histogram, rng):
+    """Publish exact counts of the given items."""
+    counts = histogram._counts_of(mechanism.items)
+    labels = _core.Labels.from_sequence(list(mechanism.items))
+    return published(mechanism, labels, np.arange(len(counts)), rng, noisy=counts, sigmas=mechanism.deviation)
+
+
 def lower_offset(mechanism, histogram, rng):
     """Select with a stop element that is one scale lower than the law's."""
     counts = histogram._counts()[: mechanism.k_bar]
@@ -172,12 +194,13 @@ GUMBEL = GumbelTopK.from_epsilon(k=10, epsilon=1.0, delta=1e-6)
 SHORT = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
 GTOP = GaussianTopK(sigma=0.8, delta=1e-2, l0=1, k_bar=1)
 DRAWN = ExponentialMechanism(items=("0", "1", "2", "3"), scale=4.0, k=2)
+LISTED = LaplaceCounts(items=("0", "1", "2"), scale=2.0, l0=2)
 FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
 KNOWN = KnownItems(mechanism=LAPLACE, items=("0", "home"))
 PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
 REPLACED = Replacement.from_rho(GaussianThreshold, rho=0.1, delta=1e-6, l0=1)
 
-HONEST = [LAPLACE, GAUSS, BOUNDED, OPTIMAL, GUMBEL, SHORT, GTOP, DRAWN, FLIP, KNOWN, PRICED, REPLACED]
+HONEST = [LAPLACE, GAUSS, BOUNDED, OPTIMAL, GUMBEL, SHORT, GTOP, DRAWN, LISTED, FLIP, KNOWN, PRICED, REPLACED]
 THRESHOLD_LIES = {
     "publishes the exact counts above the threshold": exact,
     "publishes all exact counts": all_exact,
@@ -202,6 +225,8 @@ LIARS = {
     "ExponentialMechanism publishes the exact list": (DRAWN, exact_candidates),
     "ExponentialMechanism leaves out candidates without users": (DRAWN, only_with_users),
     "ExponentialMechanism publishes its draws in the order of their names": (DRAWN, in_order_of_items),
+    "LaplaceCounts publishes no items without users": (LISTED, without_empty),
+    "LaplaceCounts publishes exact counts": (LISTED, exact_listed),
     "PermuteAndFlip publishes the exact maximum": (FLIP, largest_first),
     "GaussianTopK adds no noise to its threshold": (GTOP, no_margin_noise),
     "OptimalSelection decides without chance": (OPTIMAL, without_luck),

@@ -17,7 +17,7 @@ from discreet import (
     TruncatedGeometric,
     _core,
 )
-from discreet.mechanisms import ExponentialMechanism, PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, LaplaceCounts, PermuteAndFlip
 from discreet.theorems import rogers2023
 
 
@@ -91,6 +91,9 @@ PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.
 
 
 DRAWN = ExponentialMechanism(items=("0", "1", "2"), scale=1.0, k=2)
+
+
+LISTED = LaplaceCounts(items=("0", "1", "2"), scale=1.0, l0=2)
 
 
 FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
@@ -235,6 +238,14 @@ MUTANTS = {
     "candidates without users are left out": lambda: with_property(DRAWN, raised=0),
     "the exponential mechanism's rho is two thirds of what it costs": lambda: claiming(
         ExponentialMechanism(items=("0", "1"), scale=5.0), rho=0.04 / 12, dp=None
+    ),
+    "counts of given items are charged for one of two items": lambda: claiming(LISTED, rho=0.5, dp=(1.0, 0.0)),
+    "counts of given items are charged as a bounded range": lambda: claiming(LISTED, rho=1 / 4, dp=None),
+    "counts of given items have three quarters of the charged noise": lambda: with_property(
+        LISTED, noise=_core.Noise.discrete_laplace(0.75)
+    ),
+    "counts of given items have no pure epsilon, because their noise is Gaussian": lambda: with_property(
+        LISTED, noise=_core.Noise.discrete_gaussian(1.5)
     ),
     "permute-and-flip is charged as a bounded range": lambda: claiming(
         PermuteAndFlip(scale=0.5, delta=1e-3, k_bar=2), rho=4 / 8, dp=None

@@ -25,6 +25,7 @@ from discreet.mechanisms import (
     ClippedSums,
     ContributionBound,
     DiscoverAndPeel,
+    DiscoverAndSum,
     IteratedSetUnion,
     Mechanism,
     PermuteAndFlip,
@@ -162,6 +163,13 @@ class TestClippedSums(TableContract):
 
     def mechanism(self):
         return ClippedSums(items=("a", "b"), rho=1.0, low=0, high=10)
+
+
+class TestDiscoverAndSum(TableContract):
+    value = "v"
+
+    def mechanism(self):
+        return DiscoverAndSum.from_rho(rho=1.0, delta=1e-6, l0=2, low=0, high=10)
 
 
 class QueryContract(Contract):

@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.engines import files
 from discreet.engines.batches import ArrowStream, Rows, without_long_labels
+from discreet.engines.entropy import fresh_key
 from discreet.engines.files import quoted
 from discreet.engines.frames import names, plain_column, selected
 from discreet.engines.local import retried_carefully, scan
@@ -33,6 +34,7 @@ def clipped_sums(
     items: list[object],
     bounds: tuple[int, int],
     resolution: float,
+    l0: int | None = None,
 ) -> list[int]:
     """Return for each item the sum over users of their clipped sums, in whole units of the resolution.
 
@@ -44,6 +46,8 @@ def clipped_sums(
         items: The items to sum.
         bounds: The least and the largest sum of one user for one item, in units.
         resolution: The unit of the values.
+        l0: The most items that one user contributes to, chosen uniformly among the user's items in `items`; None for
+            any number. The choice is by the least SHA-256 of a new key, the item and the user.
 
     Raises:
         SchemaError: A column is missing or of another type.
@@ -63,7 +67,7 @@ def clipped_sums(
             kinds = [str(kind) for kind in connection.table("g").types[:2]]
             connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
             _kind(columns[0], kinds[0])
-            return _summed(connection, len(items), bounds, resolution)
+            return _summed(connection, len(items), bounds, resolution, l0)
 
     try:
         return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)
@@ -75,8 +79,14 @@ def clipped_sums(
         raise_alone(InputError(f"cannot sum {shown}; check the data and its source"))
 
 
-def _summed(connection: DuckDBPyConnection, items: int, bounds: tuple[int, int], resolution: float) -> list[int]:
+def _summed(
+    connection: DuckDBPyConnection, items: int, bounds: tuple[int, int], resolution: float, l0: int | None
+) -> list[int]:
     low, high = bounds
+    kept = ""
+    if l0 is not None and l0 < items:
+        chosen = f"sha256('{fresh_key()}' || w.place || ':' || CAST(g.u AS VARCHAR))"
+        kept = f"QUALIFY row_number() OVER (PARTITION BY g.u ORDER BY {chosen}) <= {l0}"
     # Floats hold whole numbers exactly up to 2^53. Each row is rounded to whole units before the rows are summed.
     units = f"least({_MOST}, greatest(-{_MOST}, round(TRY_CAST(g.v AS DOUBLE) / {resolution!r})))"
     totals = connection.sql(
@@ -84,7 +94,7 @@ def _summed(connection: DuckDBPyConnection, items: int, bounds: tuple[int, int],
             SELECT w.place AS place, sum(CAST({units} AS HUGEINT)) AS total
             FROM g JOIN w ON g.i = w.label
             WHERE g.u IS NOT NULL AND isfinite(TRY_CAST(g.v AS DOUBLE))
-            GROUP BY w.place, g.u) AS own
+            GROUP BY w.place, g.u {kept}) AS own
         GROUP BY own.place"""
     )
     found = dict(totals.fetchall())

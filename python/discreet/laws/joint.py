@@ -9,6 +9,7 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.laws import ranked
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product
+from discreet.mechanisms.counts.laplace_counts import LaplaceCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -67,6 +68,14 @@ def _(mechanism: KnownItems, first: Counts, second: Counts) -> Pair:
     others = [{label: n for label, n in counts.items() if label not in known_items} for counts in (first, second)]
     p, q = joint_law(mechanism.mechanism, *others)
     return product([p, *(pair[0] for pair in known)]), product([q, *(pair[1] for pair in known)])
+
+
+@joint_law.register
+def _(mechanism: LaplaceCounts, first: Counts, second: Counts) -> Pair:
+    noise = NoiseLaw(mechanism.noise)
+    moved = [label for label in _changed(first, second) if label in mechanism.items]
+    pairs = [noise.around(first.get(label, 0), second.get(label, 0)) for label in moved]
+    return product([p for p, _ in pairs]), product([q for _, q in pairs])
 
 
 @joint_law.register

@@ -23,6 +23,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, require_few
 from discreet.laws.ranked import draws, flips, plackett_luce, ranked, selections
+from discreet.mechanisms.counts.laplace_counts import LaplaceCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -88,6 +89,13 @@ def _(mechanism: KnownItems, counts: Counts) -> list[View]:
         least: int | None = mechanism.least if label in mechanism.items else inner.threshold.value + 1
         slots[label] = _Slot.of(noise, inner.deviation, counts.get(label, 0), least)
     return _independent(slots)
+
+
+@views.register
+def _(mechanism: LaplaceCounts, counts: Counts) -> list[View]:
+    noise = NoiseLaw(mechanism.noise)
+    exact = {str(item): counts.get(str(item), 0) for item in mechanism.items}
+    return _independent({item: _Slot.of(noise, mechanism.deviation, n, None) for item, n in exact.items()})
 
 
 @views.register

@@ -6,10 +6,17 @@ from discreet.names import lazy
 
 if TYPE_CHECKING:
     from discreet.mechanisms.base import Mechanism
-    from discreet.mechanisms.counts import ConfirmedCounts, ContributionBound, Plume, PrivateCountRelease, Refinement
+    from discreet.mechanisms.counts import (
+        ConfirmedCounts,
+        ContributionBound,
+        LaplaceCounts,
+        Plume,
+        PrivateCountRelease,
+        Refinement,
+    )
     from discreet.mechanisms.from_histogram import HistogramMechanism
     from discreet.mechanisms.from_table import TableMechanism
-    from discreet.mechanisms.sums import ClippedSums
+    from discreet.mechanisms.sums import ClippedSums, DiscoverAndSum
     from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
     from discreet.mechanisms.top_k import (
         DiscoverAndPeel,
@@ -26,10 +33,10 @@ else:
         __name__,
         {
             "mechanisms.base": "Mechanism",
-            "mechanisms.counts": "ConfirmedCounts ContributionBound Plume PrivateCountRelease Refinement",
+            "mechanisms.counts": "ConfirmedCounts ContributionBound LaplaceCounts Plume PrivateCountRelease Refinement",
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
-            "mechanisms.sums": "ClippedSums",
+            "mechanisms.sums": "ClippedSums DiscoverAndSum",
             "mechanisms.threshold": "GaussianThreshold LaplaceThreshold OptimalSelection TruncatedGeometric",
             "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK "
             "PermuteAndFlip",
@@ -43,6 +50,7 @@ __all__ = [
     "ConfirmedCounts",
     "ContributionBound",
     "DiscoverAndPeel",
+    "DiscoverAndSum",
     "ExponentialMechanism",
     "GaussianThreshold",
     "GaussianTopK",
@@ -50,6 +58,7 @@ __all__ = [
     "HistogramMechanism",
     "IteratedSetUnion",
     "KnownItems",
+    "LaplaceCounts",
     "LaplaceThreshold",
     "LaplaceTopK",
     "Mechanism",
