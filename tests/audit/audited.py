@@ -10,7 +10,7 @@ from discreet import (
     PrivateCountRelease,
     TruncatedGeometric,
 )
-from discreet.mechanisms import ExponentialMechanism, LaplaceCounts, PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, GaussianCounts, LaplaceCounts, PermuteAndFlip
 
 SETS = {
     LaplaceThreshold: [
@@ -146,6 +146,21 @@ SETS = {
             (2, 5.0, 1, 3, False),
             (2, 3.0, 2, 1, False),
             (3, 0.2, 2, 1, False),
+        ]
+    ],
+    GaussianCounts: [
+        {"items": tuple("0123"[:size]), "sigma": sigma, "l0": l0, "linf": linf}
+        for size, sigma, l0, linf in [
+            (3, 1.0, 1, 1),
+            (3, 1.0, 2, 1),
+            (2, 2.0, None, 1),
+            (3, 0.7, 3, 1),
+            (1, 0.4, None, 1),
+            (4, 1.0, 2, 3),
+            (3, 1.5, 3, 2),
+            (2, 5.0, 1, 3),
+            (2, 3.0, 2, 1),
+            (3, 0.3, 2, 1),
         ]
     ],
     PermuteAndFlip: [

@@ -17,7 +17,7 @@ from discreet import (
     TruncatedGeometric,
     _core,
 )
-from discreet.mechanisms import ExponentialMechanism, LaplaceCounts, PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, GaussianCounts, LaplaceCounts, PermuteAndFlip
 from discreet.theorems import rogers2023
 
 
@@ -247,6 +247,10 @@ MUTANTS = {
     "counts of given items have no pure epsilon, because their noise is Gaussian": lambda: with_property(
         LISTED, noise=_core.Noise.discrete_gaussian(1.5)
     ),
+    "Gaussian counts are charged for one of two items": lambda: claiming(
+        GaussianCounts(items=("0", "1", "2"), sigma=2.0, l0=2), rho=1 / 8
+    ),
+    "Gaussian counts ignore linf": lambda: claiming(GaussianCounts(items=("0",), sigma=3.0, linf=3), rho=1 / 18),
     "permute-and-flip is charged as a bounded range": lambda: claiming(
         PermuteAndFlip(scale=0.5, delta=1e-3, k_bar=2), rho=4 / 8, dp=None
     ),

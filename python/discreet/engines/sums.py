@@ -1,10 +1,10 @@
-"""Sums of values by DuckDB: for each item, the sum over users of each user's clipped sum."""
+"""Queries about given items by DuckDB: sums over users of clipped values, and the number of items of each user."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from discreet.errors import DiscreetError, InputError, ParameterError, SchemaErr
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
 
-__all__ = ["clipped_sums"]
+__all__ = ["clipped_sums", "items_per_user"]
+
+Result = TypeVar("Result")
 
 _MOST = 2**53
 """The largest absolute value of a row, in units. Larger sums are clipped anyway, to at most 2^30."""
@@ -56,18 +59,46 @@ def clipped_sums(
     """
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user, item and value must be the names of three different columns")
+    return _answered(data, columns, items, lambda found: _summed(found, len(items), bounds, resolution, l0))
 
-    def attempt(careful: bool) -> list[int]:
+
+def items_per_user(data: object, *, columns: tuple[str, str], items: list[object]) -> NDArray[np.int64]:
+    """Return the number of distinct items in `items` of each user who has any of them, in any order of the users.
+
+    Args:
+        data: A path, a frame, a relation or a dict of arrays.
+        columns: The names of user and item. Users and items are integers, text or bytes.
+        items: The items to count.
+
+    Raises:
+        SchemaError: A column is missing or of another type.
+        InputError: The data cannot be read.
+        ParameterError: Both columns have the same name, or the data is of another type.
+    """
+    if columns[0] == columns[1] or not all(isinstance(name, str) for name in columns):
+        raise ParameterError("user and item must be the names of two different columns")
+    query = """SELECT count(DISTINCT w.place) AS n FROM g JOIN w ON g.i = w.label
+        WHERE g.u IS NOT NULL GROUP BY g.u"""
+    return _answered(data, columns, items, lambda found: np.asarray(found.sql(query).fetchnumpy()["n"], np.int64))
+
+
+def _answered(
+    data: object, columns: tuple[str, ...], items: list[object], query: Callable[[DuckDBPyConnection], Result]
+) -> Result:
+    """Return the answer of a query about the rows `g` (columns u, i and v) and the items `w` (place, label)."""
+
+    def attempt(careful: bool) -> Result:
         connection = connect()
         with interruptible():
             connection.register("given", Rows(_rows(data, list(columns), careful)))
-            user, item, value = (quoted(name) for name in columns)
             short = without_long_labels(connection.table("given"))
-            short.project(f"{user} AS u, {item} AS i, {value} AS v").create_view("g")
+            short.project(
+                ", ".join(f"{quoted(name)} AS {own}" for name, own in zip(columns, "uiv", strict=False))
+            ).create_view("g")
             kinds = [str(kind) for kind in connection.table("g").types[:2]]
             connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
             _kind(columns[0], kinds[0])
-            return _summed(connection, len(items), bounds, resolution, l0)
+            return query(connection)
 
     try:
         return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)
@@ -76,7 +107,7 @@ def clipped_sums(
     except Exception:
         # Exceptions of other libraries are never passed on: their texts may quote cells.
         shown = files.shown(data) if isinstance(data, str | os.PathLike) else "this data"
-        raise_alone(InputError(f"cannot sum {shown}; check the data and its source"))
+        raise_alone(InputError(f"cannot read {shown}; check the data and its source"))
 
 
 def _summed(
@@ -155,8 +186,10 @@ def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
         _label_column(name, [cell for cell, kept in zip(cells, whole, strict=True) if kept], array)
         for name, cells, array in zip(names, (users, items), arrays, strict=False)
     ]
-    values = np.array([_number(cell) for cell, kept in zip(given[2], whole, strict=True) if kept], np.float64)
-    return Columns([*columns, (names[2], values, "float64")])
+    for name, cells in zip(names[2:], given[2:], strict=True):
+        values = np.array([_number(cell) for cell, kept in zip(cells, whole, strict=True) if kept], np.float64)
+        columns.append((name, values, "float64"))
+    return Columns(columns)
 
 
 def _is_label(cell: object) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.laws import ranked
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product
-from discreet.mechanisms.counts.laplace_counts import LaplaceCounts
+from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -71,7 +71,7 @@ def _(mechanism: KnownItems, first: Counts, second: Counts) -> Pair:
 
 
 @joint_law.register
-def _(mechanism: LaplaceCounts, first: Counts, second: Counts) -> Pair:
+def _(mechanism: GivenCounts, first: Counts, second: Counts) -> Pair:
     noise = NoiseLaw(mechanism.noise)
     moved = [label for label in _changed(first, second) if label in mechanism.items]
     pairs = [noise.around(first.get(label, 0), second.get(label, 0)) for label in moved]

@@ -23,7 +23,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, require_few
 from discreet.laws.ranked import draws, flips, plackett_luce, ranked, selections
-from discreet.mechanisms.counts.laplace_counts import LaplaceCounts
+from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -92,7 +92,7 @@ def _(mechanism: KnownItems, counts: Counts) -> list[View]:
 
 
 @views.register
-def _(mechanism: LaplaceCounts, counts: Counts) -> list[View]:
+def _(mechanism: GivenCounts, counts: Counts) -> list[View]:
     noise = NoiseLaw(mechanism.noise)
     exact = {str(item): counts.get(str(item), 0) for item in mechanism.items}
     return _independent({item: _Slot.of(noise, mechanism.deviation, n, None) for item, n in exact.items()})

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.counts import (
         ConfirmedCounts,
         ContributionBound,
+        GaussianCounts,
         LaplaceCounts,
         Plume,
         PrivateCountRelease,
@@ -33,7 +34,8 @@ else:
         __name__,
         {
             "mechanisms.base": "Mechanism",
-            "mechanisms.counts": "ConfirmedCounts ContributionBound LaplaceCounts Plume PrivateCountRelease Refinement",
+            "mechanisms.counts": "ConfirmedCounts ContributionBound GaussianCounts LaplaceCounts Plume "
+            "PrivateCountRelease Refinement",
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
             "mechanisms.sums": "ClippedSums DiscoverAndSum",
@@ -52,6 +54,7 @@ __all__ = [
     "DiscoverAndPeel",
     "DiscoverAndSum",
     "ExponentialMechanism",
+    "GaussianCounts",
     "GaussianThreshold",
     "GaussianTopK",
     "GumbelTopK",

@@ -7,6 +7,7 @@ from discreet.names import lazy
 if TYPE_CHECKING:
     from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
     from discreet.mechanisms.counts.contribution_bound import ContributionBound
+    from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
     from discreet.mechanisms.counts.laplace_counts import LaplaceCounts
     from discreet.mechanisms.counts.plume import Plume
     from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
@@ -17,6 +18,7 @@ else:
         {
             "mechanisms.counts.confirmed_counts": "ConfirmedCounts",
             "mechanisms.counts.contribution_bound": "ContributionBound",
+            "mechanisms.counts.gaussian_counts": "GaussianCounts",
             "mechanisms.counts.laplace_counts": "LaplaceCounts",
             "mechanisms.counts.plume": "Plume",
             "mechanisms.counts.private_count_release": "PrivateCountRelease",
@@ -24,4 +26,12 @@ else:
         },
     )
 
-__all__ = ["ConfirmedCounts", "ContributionBound", "LaplaceCounts", "Plume", "PrivateCountRelease", "Refinement"]
+__all__ = [
+    "ConfirmedCounts",
+    "ContributionBound",
+    "GaussianCounts",
+    "LaplaceCounts",
+    "Plume",
+    "PrivateCountRelease",
+    "Refinement",
+]

@@ -5,25 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
-from discreet import _core
-from discreet.mechanisms.from_histogram import require_complete
-from discreet.mechanisms.noises import LaplaceNoise, NoisyCounts
-from discreet.mechanisms.parameters import LINF_LIMIT, require_items, require_rho
-from discreet.mechanisms.published import published
+from discreet.mechanisms.counts.given_counts import GivenCounts
+from discreet.mechanisms.noises import LaplaceNoise
+from discreet.mechanisms.parameters import require_rho
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.privacy.validation import require_flag, require_number, require_whole
-from discreet.release.release import Release
-from discreet.tables.histogram import Histogram
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_flag, require_number
 from discreet.theorems import rogers2023
 
 __all__ = ["LaplaceCounts"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceCounts(LaplaceNoise, NoisyCounts):
+class LaplaceCounts(LaplaceNoise, GivenCounts):
     """A mechanism that releases the counts of all given `items` with discrete Laplace noise, without delta.
 
     Items without users are released too, so no item reveals a user and there is no threshold. One user changes at most
@@ -57,18 +51,13 @@ class LaplaceCounts(LaplaceNoise, NoisyCounts):
 
     items: tuple[str | int | bytes, ...]
     scale: float
-    l0: int | None = None  # type: ignore[assignment]
+    l0: int | None = None
     linf: int = 1
     tight: bool = False
 
     def __post_init__(self) -> None:
-        self._set(
-            items=require_items(self.items),
-            scale=require_number("scale", self.scale, 1e-3, 1e9),
-            l0=None if self.l0 is None else require_whole("l0", self.l0, 1, 2**30),
-            linf=require_whole("linf", self.linf, 1, LINF_LIMIT),
-            tight=require_flag("tight", self.tight),
-        )
+        self._check("scale")
+        require_flag("tight", self.tight)
         _ = self.guarantee
 
     @classmethod
@@ -116,16 +105,6 @@ class LaplaceCounts(LaplaceNoise, NoisyCounts):
         return cls(items=one.items, scale=scale, l0=l0, linf=linf)
 
     @property
-    def moved(self) -> int:
-        """Return the most counts that one user changes: the smaller of l0 and the number of items."""
-        return len(self.items) if self.l0 is None else min(self.l0, len(self.items))
-
-    @property
-    def protects(self) -> Sensitivity:
-        """Return the sensitivity: at most l0 items per user, each count changed by at most linf."""
-        return Sensitivity(l0=self.l0 if self.moved < len(self.items) else None, linf=self.linf)
-
-    @property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: (n epsilon)-DP and (n epsilon^2/2)-zCDP, for n changed counts.
 
@@ -134,22 +113,3 @@ class LaplaceCounts(LaplaceNoise, NoisyCounts):
         """
         rho = rogers2023.laplace_threshold_rho(self.epsilon, self.moved, tight=self.tight)
         return Guarantee(rho, 0.0, dp=(round_up(self.moved * self.epsilon), 0.0))
-
-    def release_chance(self, users: int) -> float:
-        """Return one: all items are released.
-
-        Args:
-            users: The number of users of the item.
-
-        Returns:
-            1.0
-        """
-        return 1.0
-
-    def _require(self, histogram: Histogram) -> None:
-        require_complete(histogram)
-
-    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        noisy = histogram._counts_of(self.items) + rng.sample(self.noise, len(self.items))
-        labels = _core.Labels.from_sequence(list(self.items))
-        return published(self, labels, np.arange(len(noisy)), rng, noisy=noisy, sigmas=self.deviation)

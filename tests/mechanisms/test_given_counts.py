@@ -1,4 +1,4 @@
-"""Counts of given items with Laplace noise, without delta."""
+"""Counts of given items with Laplace or Gaussian noise, without delta."""
 
 import math
 
@@ -9,7 +9,7 @@ from contract import MechanismContract
 from discreet import Histogram
 from discreet.errors import ParameterError, SchemaError, SensitivityError
 from discreet.laws import joint_law
-from discreet.mechanisms import LaplaceCounts
+from discreet.mechanisms import GaussianCounts, LaplaceCounts
 from discreet.testing import seeded_rng
 
 ITEMS = tuple(f"item-{n:02d}" for n in range(12))
@@ -30,6 +30,15 @@ class TestLaplaceCounts(MechanismContract):
         assert np.abs(counts).max() < 40 * self.mechanism().scale
 
 
+class TestGaussianCounts(TestLaplaceCounts):
+    def mechanism(self):
+        return GaussianCounts.from_epsilon(items=ITEMS, epsilon=1.0, delta=1e-6, l0=3, linf=2)
+
+    def test_counts_of_zero_are_never_released(self):
+        counts = self.mechanism().release(self.histogram(ITEMS, [0] * 12)).counts
+        assert np.abs(counts).max() < 9 * self.mechanism().sigma
+
+
 def histogram(counts, l0=2):
     return Histogram.from_counts(list(counts), list(counts.values()), l0=l0, linf=1, complete=True)
 
@@ -43,6 +52,15 @@ def test_the_noise_is_that_of_l0_counts(size, l0, moved):
     assert mechanism.protects.l0 == (l0 if moved < size else None)
     by_rho = LaplaceCounts.from_rho(items=range(size), rho=0.1, l0=l0)
     assert 0.1 * (1 - 1e-9) < by_rho.guarantee.rho <= 0.1
+
+
+@pytest.mark.parametrize(("size", "l0", "moved"), [(500, 1, 1), (500, 7, 7), (500, None, 500), (3, 7, 3)])
+def test_the_gaussian_noise_is_that_of_l0_counts(size, l0, moved):
+    mechanism = GaussianCounts.from_rho(items=range(size), rho=0.1, l0=l0, linf=3)
+    assert mechanism.sigma == pytest.approx(3 * np.sqrt(moved / 0.2), rel=1e-12)
+    assert 0.1 * (1 - 1e-9) < mechanism.guarantee.rho <= 0.1
+    assert mechanism.guarantee.delta == 0
+    assert GaussianCounts.from_epsilon(items=range(size), epsilon=1.0, delta=1e-6, l0=l0).guarantee.implies(1.0, 1e-6)
 
 
 def test_the_pure_epsilon_is_reached_and_never_exceeded():
@@ -89,3 +107,6 @@ def test_users_with_more_items_and_cut_histograms_are_refused():
 def test_parameters_out_of_range_are_refused(bad, error):
     with pytest.raises(error):
         LaplaceCounts(**{"items": ("a", "b"), "scale": 1.0, **bad})
+    bad = {"sigma" if name == "scale" else name: value for name, value in bad.items()}
+    with pytest.raises(error):
+        GaussianCounts(**{"items": ("a", "b"), "sigma": 1.0, **bad})
