@@ -37,6 +37,7 @@ from discreet.queries import (
     BoundedAnswers,
     GaussianAnswers,
     GumbelCorrection,
+    IterativeCorrection,
     IterativeSparseVector,
     LaplaceAnswers,
     PermutedAboveThreshold,
@@ -205,6 +206,11 @@ class TestGumbelCorrection(QueryContract):
 class TestIterativeSparseVector(QueryContract):
     def mechanism(self):
         return IterativeSparseVector.from_rho(rho=1.0, k=30)
+
+
+class TestIterativeCorrection(QueryContract):
+    def mechanism(self):
+        return IterativeCorrection.from_rho(rho=1.0, k=30)
 
 
 class TestSparseVectorCorrection(QueryContract):
