@@ -57,6 +57,10 @@ SETS = {
             (5.0, 1e-3, 2),
             (0.9, 0.05, 2),
         ]
+    ]
+    + [
+        {"epsilon": epsilon, "delta": delta, "l0": l0, "with_counts": False}
+        for epsilon, delta, l0 in [(1.0, 1e-3, 1), (0.5, 1e-2, 2), (3.0, 1e-4, 3), (0.7, 0.3, 1)]
     ],
     OptimalSelection: [
         {"epsilon": epsilon, "delta": delta, "l0": l0, "pre_threshold": m}

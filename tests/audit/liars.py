@@ -189,6 +189,7 @@ def exact_prices(mechanism, histogram, rng):
 LAPLACE = LaplaceThreshold(scale=2.0, delta=1e-2, l0=3)
 GAUSS = GaussianThreshold.from_epsilon(epsilon=1.0, delta=1e-6, l0=3)
 BOUNDED = TruncatedGeometric(epsilon=1.0, delta=1e-6)
+ALONE = TruncatedGeometric(epsilon=1.0, delta=1e-6, with_counts=False)
 OPTIMAL = OptimalSelection(epsilon=1.0, delta=1e-6)
 GUMBEL = GumbelTopK.from_epsilon(k=10, epsilon=1.0, delta=1e-6)
 SHORT = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
@@ -200,7 +201,7 @@ KNOWN = KnownItems(mechanism=LAPLACE, items=("0", "home"))
 PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
 REPLACED = Replacement.from_rho(GaussianThreshold, rho=0.1, delta=1e-6, l0=1)
 
-HONEST = [LAPLACE, GAUSS, BOUNDED, OPTIMAL, GUMBEL, SHORT, GTOP, DRAWN, LISTED, FLIP, KNOWN, PRICED, REPLACED]
+HONEST = [LAPLACE, GAUSS, BOUNDED, ALONE, OPTIMAL, GUMBEL, SHORT, GTOP, DRAWN, LISTED, FLIP, KNOWN, PRICED, REPLACED]
 THRESHOLD_LIES = {
     "publishes the exact counts above the threshold": exact,
     "publishes all exact counts": all_exact,
@@ -229,6 +230,8 @@ LIARS = {
     "LaplaceCounts publishes exact counts": (LISTED, exact_listed),
     "PermuteAndFlip publishes the exact maximum": (FLIP, largest_first),
     "GaussianTopK adds no noise to its threshold": (GTOP, no_margin_noise),
+    "TruncatedGeometric without counts publishes exact counts": (ALONE, exact),
+    "TruncatedGeometric without counts decides without chance": (ALONE, without_luck),
     "OptimalSelection decides without chance": (OPTIMAL, without_luck),
     "OptimalSelection counts a user more": (OPTIMAL, one_user_more),
     "KnownItems publishes exact counts of known items": (KNOWN, exact_known),

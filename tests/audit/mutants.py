@@ -163,6 +163,12 @@ MUTANTS = {
     "the exact delta holds at a smaller epsilon": lambda: claiming(EXACT, rho=9.0, dp=(0.8, EXACT.guarantee.dp[1])),
     "delta is charged for no items": lambda: claiming(GAUSS3, delta=0.0),
     "bounded noise passes at its bound": lambda: lowered(BOUNDED),
+    "bounded noise without counts passes at its bound": lambda: lowered(
+        TruncatedGeometric(epsilon=1.0, delta=1e-3, with_counts=False)
+    ),
+    "bounded noise without counts is charged for one of two items": lambda: claiming(
+        TruncatedGeometric(epsilon=2.0, delta=2e-3, l0=2, with_counts=False), dp=(1.0, 1e-3), rho=9.0
+    ),
     "bounded noise has a bound one too small": lambda: with_property(
         BOUNDED,
         noise=_core.Noise.truncated_geometric(1.0, BOUNDED.bound - 1),

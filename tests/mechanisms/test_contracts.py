@@ -97,6 +97,13 @@ class TestTruncatedGeometric(MechanismContract):
         return TruncatedGeometric(epsilon=0.5, delta=1e-6, l0=2)
 
 
+class TestTruncatedGeometricWithoutCounts(MechanismContract):
+    counted = False
+
+    def mechanism(self):
+        return TruncatedGeometric(epsilon=0.5, delta=1e-6, l0=2, with_counts=False)
+
+
 class TestOptimalSelection(MechanismContract):
     counted = False
 

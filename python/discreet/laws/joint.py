@@ -14,6 +14,7 @@ from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
 from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
@@ -43,12 +44,20 @@ joint_law.register(PrivateCountRelease, ranked.private_count_release)
 
 @joint_law.register
 def _(mechanism: ThresholdMechanism, first: Counts, second: Counts) -> Pair:
+    if isinstance(mechanism, TruncatedGeometric) and not mechanism.with_counts:
+        return _coins(mechanism, first, second)
     parts = [_threshold_item(mechanism, first.get(label, 0), second.get(label, 0)) for label in _changed(first, second)]
     return product([p for p, _ in parts]), product([q for _, q in parts])
 
 
 @joint_law.register
 def _(mechanism: OptimalSelection, first: Counts, second: Counts) -> Pair:
+    return _coins(mechanism, first, second)
+
+
+def _coins(mechanism: OptimalSelection | TruncatedGeometric, first: Counts, second: Counts) -> Pair:
+    """Return the laws of a mechanism that releases each item, without a count, by its release probability."""
+
     def coin(count: int) -> Chances:
         chance = mechanism.release_chance(count) if count > 0 else 0.0
         return np.array([1 - chance, chance])

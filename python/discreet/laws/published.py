@@ -28,6 +28,7 @@ from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
 from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
@@ -74,6 +75,8 @@ def views(mechanism: HistogramMechanism, counts: Counts) -> list[View]:
 
 @views.register
 def _(mechanism: ThresholdMechanism, counts: Counts) -> list[View]:
+    if isinstance(mechanism, TruncatedGeometric) and not mechanism.with_counts:
+        return [_selected(mechanism, counts)]
     noise, least = NoiseLaw(mechanism.noise), mechanism.threshold.value + 1
     slots = {label: _Slot.of(noise, mechanism.deviation, count, least) for label, count in _present(counts).items()}
     return _independent(slots)
@@ -105,6 +108,11 @@ def _(mechanism: Replacement, counts: Counts) -> list[View]:
 
 @views.register
 def _(mechanism: OptimalSelection, counts: Counts) -> list[View]:
+    return [_selected(mechanism, counts)]
+
+
+def _selected(mechanism: OptimalSelection | TruncatedGeometric, counts: Counts) -> View:
+    """Return the view of the items of a mechanism that decides about each item by its release probability."""
     present = _present(counts)
     joint: dict[Cell, float] = {}
     for seen in itertools.product((False, True), repeat=len(present)):
@@ -118,7 +126,7 @@ def _(mechanism: OptimalSelection, counts: Counts) -> list[View]:
         known = all(item in order and count is None for item, count, _ in rows) and items == sorted(items)
         return tuple(sorted(items, key=order.__getitem__)) if known else _IMPOSSIBLE
 
-    return [View("the published items", joint, cell)]
+    return View("the published items", joint, cell)
 
 
 @views.register

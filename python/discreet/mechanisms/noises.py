@@ -9,11 +9,12 @@ from typing import Self
 
 from discreet import _core
 from discreet.cached import cached_property
+from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import require_delta
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.privacy.validation import require_number, require_whole
+from discreet.privacy.validation import is_zero, require_number, require_whole
 
 __all__ = ["EpsilonPerItem", "GaussianNoise", "GumbelNoise", "LaplaceNoise", "NoisyCounts", "laplace_deviation"]
 
@@ -111,6 +112,16 @@ class EpsilonPerItem(HistogramMechanism):
     l0: int = 1
 
     def __post_init__(self) -> None:
+        if is_zero(self.delta):
+            raise ParameterError(
+                "delta must be above 0: with delta=0 no item can ever be released, because an item without users never "
+                "is. If the items are known without the data, use LaplaceCounts, which needs no delta"
+            )
+        if is_zero(self.epsilon):
+            raise ParameterError(
+                "epsilon must be above 0: with epsilon=0 an item of n users could be released with probability n delta "
+                "at most, and noise would have an infinite scale; give an epsilon of at least 1e-9"
+            )
         self._set(
             epsilon=require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
             delta=require_delta(self.delta),

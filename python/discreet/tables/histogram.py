@@ -80,7 +80,7 @@ class Histogram(Private):
             l0: Count at most l0 distinct items of each user, chosen uniformly. Threshold mechanisms need it.
             k_bar: Keep only the k_bar + 1 largest counts. Mechanisms with this k_bar read no other counts.
             only: Items that are known without the data. Other items are not counted, and do not use up a user's l0.
-            cap: Stop each count at this number of users, for a mechanism that needs no more (`OptimalSelection.cap`).
+            cap: Stop each count at this number of users, for a mechanism that needs no more (its `cap`).
             count_users: Also count the users who have any counted item. `ConfirmedCounts` then releases more items.
             memory: Bytes, or text such as "2GB", that counting may use in addition to the data and the histogram; half
                 of the machine's memory by default. Rows that do not fit spill to encrypted temporary files without a
