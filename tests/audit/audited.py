@@ -10,7 +10,7 @@ from discreet import (
     PrivateCountRelease,
     TruncatedGeometric,
 )
-from discreet.mechanisms import PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, GaussianCounts, LaplaceCounts, PermuteAndFlip
 
 SETS = {
     LaplaceThreshold: [
@@ -57,6 +57,10 @@ SETS = {
             (5.0, 1e-3, 2),
             (0.9, 0.05, 2),
         ]
+    ]
+    + [
+        {"epsilon": epsilon, "delta": delta, "l0": l0, "with_counts": False}
+        for epsilon, delta, l0 in [(1.0, 1e-3, 1), (0.5, 1e-2, 2), (3.0, 1e-4, 3), (0.7, 0.3, 1)]
     ],
     OptimalSelection: [
         {"epsilon": epsilon, "delta": delta, "l0": l0, "pre_threshold": m}
@@ -116,6 +120,51 @@ SETS = {
             (1, 5.0, 1e-3, 2, None, 3),
             (3, 3.0, 0.2, 4, None, 1),
             (1, 1.0, 1e-6, 4, 3, 1),
+        ]
+    ],
+    ExponentialMechanism: [
+        {"items": tuple("01234"[:size]), "scale": scale, "k": k, "linf": linf, "tight": tight}
+        for size, scale, k, linf, tight in [
+            (3, 1.0, 1, 1, False),
+            (3, 1.0, 2, 1, False),
+            (4, 2.0, 2, 1, True),
+            (3, 0.7, 3, 1, False),
+            (2, 0.3, 1, 1, False),
+            (5, 1.0, 2, 3, False),
+            (4, 1.5, 3, 2, True),
+            (2, 5.0, 1, 3, False),
+            (5, 3.0, 4, 1, False),
+            (3, 0.2, 1, 1, False),
+        ]
+    ],
+    LaplaceCounts: [
+        {"items": tuple("0123"[:size]), "scale": scale, "l0": l0, "linf": linf, "tight": tight}
+        for size, scale, l0, linf, tight in [
+            (3, 1.0, 1, 1, False),
+            (3, 1.0, 2, 1, False),
+            (2, 2.0, None, 1, True),
+            (3, 0.7, 3, 1, False),
+            (1, 0.3, None, 1, False),
+            (4, 1.0, 2, 3, False),
+            (3, 1.5, 3, 2, True),
+            (2, 5.0, 1, 3, False),
+            (2, 3.0, 2, 1, False),
+            (3, 0.2, 2, 1, False),
+        ]
+    ],
+    GaussianCounts: [
+        {"items": tuple("0123"[:size]), "sigma": sigma, "l0": l0, "linf": linf}
+        for size, sigma, l0, linf in [
+            (3, 1.0, 1, 1),
+            (3, 1.0, 2, 1),
+            (2, 2.0, None, 1),
+            (3, 0.7, 3, 1),
+            (1, 0.4, None, 1),
+            (4, 1.0, 2, 3),
+            (3, 1.5, 3, 2),
+            (2, 5.0, 1, 3),
+            (2, 3.0, 2, 1),
+            (3, 0.3, 2, 1),
         ]
     ],
     PermuteAndFlip: [

@@ -3,6 +3,8 @@
 A law is the exact distribution of the releases, computed from the parameters.
 """
 
+import dataclasses
+
 import numpy as np
 
 from discreet import (
@@ -15,7 +17,8 @@ from discreet import (
     TruncatedGeometric,
     _core,
 )
-from discreet.mechanisms import KnownItems, PermuteAndFlip, Replacement
+from discreet.mechanisms import ExponentialMechanism, KnownItems, LaplaceCounts, PermuteAndFlip, Replacement
+from discreet.mechanisms.published import published
 
 
 def running(mechanism, run):
@@ -92,6 +95,51 @@ def largest_first(mechanism, histogram, rng):
     return mechanism._published(histogram, rows, rng, ranked=True)
 
 
+def exact_candidates(mechanism, histogram, rng):
+    """Publish the k candidates with the most users."""
+    counts = histogram._counts_of(mechanism.items)
+    rows = np.argsort(-counts, kind="stable")[: mechanism.k]
+    return named(mechanism, rows, rng)
+
+
+def only_with_users(mechanism, histogram, rng):
+    """Draw only from the candidates that have users."""
+    counts = histogram._counts_of(mechanism.items)
+    rows, _ = rng.peel(counts, int(counts.max()), mechanism.gamma, 0, -5000.0, mechanism.k)
+    return named(mechanism, np.array(rows, np.int64), rng)
+
+
+def in_order_of_items(mechanism, histogram, rng):
+    """Publish the drawn candidates in the order of their names."""
+    release = ExponentialMechanism._run(mechanism, histogram, rng)
+    object.__setattr__(release, "items", sorted(release.items))
+    return release
+
+
+def named(mechanism, rows, rng):
+    return published(mechanism, _core.Labels.from_sequence(list(mechanism.items)), rows, rng, ranked=True)
+
+
+def without_empty(mechanism, histogram, rng):
+    """Publish no items without users."""
+    release = LaplaceCounts._run(mechanism, histogram, rng)
+    true = dict(zip(mechanism.items, histogram._counts_of(mechanism.items).tolist(), strict=True))
+    kept = [place for place, item in enumerate(release.items) if true[item]]
+    return dataclasses.replace(
+        release,
+        items=[release.items[place] for place in kept],
+        counts=release.counts[kept],
+        sigmas=release.sigmas[kept],
+    )
+
+
+def exact_listed(mechanism, histogram, rng):
+    """Publish exact counts of the given items."""
+    counts = histogram._counts_of(mechanism.items)
+    labels = _core.Labels.from_sequence(list(mechanism.items))
+    return published(mechanism, labels, np.arange(len(counts)), rng, noisy=counts, sigmas=mechanism.deviation)
+
+
 def lower_offset(mechanism, histogram, rng):
     """Select with a stop element that is one scale lower than the law's."""
     counts = histogram._counts()[: mechanism.k_bar]
@@ -141,16 +189,19 @@ def exact_prices(mechanism, histogram, rng):
 LAPLACE = LaplaceThreshold(scale=2.0, delta=1e-2, l0=3)
 GAUSS = GaussianThreshold.from_epsilon(epsilon=1.0, delta=1e-6, l0=3)
 BOUNDED = TruncatedGeometric(epsilon=1.0, delta=1e-6)
+ALONE = TruncatedGeometric(epsilon=1.0, delta=1e-6, with_counts=False)
 OPTIMAL = OptimalSelection(epsilon=1.0, delta=1e-6)
 GUMBEL = GumbelTopK.from_epsilon(k=10, epsilon=1.0, delta=1e-6)
 SHORT = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
 GTOP = GaussianTopK(sigma=0.8, delta=1e-2, l0=1, k_bar=1)
+DRAWN = ExponentialMechanism(items=("0", "1", "2", "3"), scale=4.0, k=2)
+LISTED = LaplaceCounts(items=("0", "1", "2"), scale=2.0, l0=2)
 FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
 KNOWN = KnownItems(mechanism=LAPLACE, items=("0", "home"))
 PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
 REPLACED = Replacement.from_rho(GaussianThreshold, rho=0.1, delta=1e-6, l0=1)
 
-HONEST = [LAPLACE, GAUSS, BOUNDED, OPTIMAL, GUMBEL, SHORT, GTOP, FLIP, KNOWN, PRICED, REPLACED]
+HONEST = [LAPLACE, GAUSS, BOUNDED, ALONE, OPTIMAL, GUMBEL, SHORT, GTOP, DRAWN, LISTED, FLIP, KNOWN, PRICED, REPLACED]
 THRESHOLD_LIES = {
     "publishes the exact counts above the threshold": exact,
     "publishes all exact counts": all_exact,
@@ -172,8 +223,15 @@ LIARS = {
     "GumbelTopK of a short list publishes the exact list": (SHORT, largest_first),
     "GumbelTopK uses a lower stop element": (GUMBEL, lower_offset),
     "GumbelTopK of a short list uses a lower stop element": (SHORT, lower_offset),
+    "ExponentialMechanism publishes the exact list": (DRAWN, exact_candidates),
+    "ExponentialMechanism leaves out candidates without users": (DRAWN, only_with_users),
+    "ExponentialMechanism publishes its draws in the order of their names": (DRAWN, in_order_of_items),
+    "LaplaceCounts publishes no items without users": (LISTED, without_empty),
+    "LaplaceCounts publishes exact counts": (LISTED, exact_listed),
     "PermuteAndFlip publishes the exact maximum": (FLIP, largest_first),
     "GaussianTopK adds no noise to its threshold": (GTOP, no_margin_noise),
+    "TruncatedGeometric without counts publishes exact counts": (ALONE, exact),
+    "TruncatedGeometric without counts decides without chance": (ALONE, without_luck),
     "OptimalSelection decides without chance": (OPTIMAL, without_luck),
     "OptimalSelection counts a user more": (OPTIMAL, one_user_more),
     "KnownItems publishes exact counts of known items": (KNOWN, exact_known),

@@ -17,7 +17,7 @@ from discreet import (
     TruncatedGeometric,
     _core,
 )
-from discreet.mechanisms import PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, GaussianCounts, LaplaceCounts, PermuteAndFlip
 from discreet.theorems import rogers2023
 
 
@@ -90,6 +90,12 @@ GUMBEL = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
 PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
 
 
+DRAWN = ExponentialMechanism(items=("0", "1", "2"), scale=1.0, k=2)
+
+
+LISTED = LaplaceCounts(items=("0", "1", "2"), scale=1.0, l0=2)
+
+
 FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
 
 
@@ -157,6 +163,12 @@ MUTANTS = {
     "the exact delta holds at a smaller epsilon": lambda: claiming(EXACT, rho=9.0, dp=(0.8, EXACT.guarantee.dp[1])),
     "delta is charged for no items": lambda: claiming(GAUSS3, delta=0.0),
     "bounded noise passes at its bound": lambda: lowered(BOUNDED),
+    "bounded noise without counts passes at its bound": lambda: lowered(
+        TruncatedGeometric(epsilon=1.0, delta=1e-3, with_counts=False)
+    ),
+    "bounded noise without counts is charged for one of two items": lambda: claiming(
+        TruncatedGeometric(epsilon=2.0, delta=2e-3, l0=2, with_counts=False), dp=(1.0, 1e-3), rho=9.0
+    ),
     "bounded noise has a bound one too small": lambda: with_property(
         BOUNDED,
         noise=_core.Noise.truncated_geometric(1.0, BOUNDED.bound - 1),
@@ -224,6 +236,27 @@ MUTANTS = {
     "the range ignores linf": lambda: claiming(
         GumbelTopK(k=1, scale=1.0, delta=0.01, k_bar=2, linf=3), rho=1 / 8, dp=(1.0, 0.01)
     ),
+    "k draws of the exponential mechanism are charged as one": lambda: claiming(DRAWN, rho=1 / 8, dp=(1.0, 0.0)),
+    "the exponential mechanism has half of the charged scale": lambda: with_property(DRAWN, gamma=2.0),
+    "the exponential mechanism's range ignores linf": lambda: claiming(
+        ExponentialMechanism(items=("0", "1", "2"), scale=1.0, linf=3), rho=1 / 8, dp=(1.0, 0.0)
+    ),
+    "candidates without users are left out": lambda: with_property(DRAWN, raised=0),
+    "the exponential mechanism's rho is two thirds of what it costs": lambda: claiming(
+        ExponentialMechanism(items=("0", "1"), scale=5.0), rho=0.04 / 12, dp=None
+    ),
+    "counts of given items are charged for one of two items": lambda: claiming(LISTED, rho=0.5, dp=(1.0, 0.0)),
+    "counts of given items are charged as a bounded range": lambda: claiming(LISTED, rho=1 / 4, dp=None),
+    "counts of given items have three quarters of the charged noise": lambda: with_property(
+        LISTED, noise=_core.Noise.discrete_laplace(0.75)
+    ),
+    "counts of given items have no pure epsilon, because their noise is Gaussian": lambda: with_property(
+        LISTED, noise=_core.Noise.discrete_gaussian(1.5)
+    ),
+    "Gaussian counts are charged for one of two items": lambda: claiming(
+        GaussianCounts(items=("0", "1", "2"), sigma=2.0, l0=2), rho=1 / 8
+    ),
+    "Gaussian counts ignore linf": lambda: claiming(GaussianCounts(items=("0",), sigma=3.0, linf=3), rho=1 / 18),
     "permute-and-flip is charged as a bounded range": lambda: claiming(
         PermuteAndFlip(scale=0.5, delta=1e-3, k_bar=2), rho=4 / 8, dp=None
     ),

@@ -25,6 +25,7 @@ from discreet.mechanisms import (
     ClippedSums,
     ContributionBound,
     DiscoverAndPeel,
+    DiscoverAndSum,
     IteratedSetUnion,
     Mechanism,
     PermuteAndFlip,
@@ -36,6 +37,7 @@ from discreet.queries import (
     BoundedAnswers,
     GaussianAnswers,
     GumbelCorrection,
+    IterativeCorrection,
     IterativeSparseVector,
     LaplaceAnswers,
     PermutedAboveThreshold,
@@ -93,6 +95,13 @@ class TestPermuteAndFlip(MechanismContract):
 class TestTruncatedGeometric(MechanismContract):
     def mechanism(self):
         return TruncatedGeometric(epsilon=0.5, delta=1e-6, l0=2)
+
+
+class TestTruncatedGeometricWithoutCounts(MechanismContract):
+    counted = False
+
+    def mechanism(self):
+        return TruncatedGeometric(epsilon=0.5, delta=1e-6, l0=2, with_counts=False)
 
 
 class TestOptimalSelection(MechanismContract):
@@ -164,6 +173,13 @@ class TestClippedSums(TableContract):
         return ClippedSums(items=("a", "b"), rho=1.0, low=0, high=10)
 
 
+class TestDiscoverAndSum(TableContract):
+    value = "v"
+
+    def mechanism(self):
+        return DiscoverAndSum.from_rho(rho=1.0, delta=1e-6, l0=2, low=0, high=10)
+
+
 class QueryContract(Contract):
     def plain(self):
         return [500] * 30
@@ -197,6 +213,11 @@ class TestGumbelCorrection(QueryContract):
 class TestIterativeSparseVector(QueryContract):
     def mechanism(self):
         return IterativeSparseVector.from_rho(rho=1.0, k=30)
+
+
+class TestIterativeCorrection(QueryContract):
+    def mechanism(self):
+        return IterativeCorrection.from_rho(rho=1.0, k=30)
 
 
 class TestSparseVectorCorrection(QueryContract):

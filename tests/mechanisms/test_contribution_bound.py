@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from discreet.engines.sums import items_per_user
 from discreet.errors import ParameterError
 from discreet.mechanisms import ContributionBound
 from discreet.testing import seeded_rng
@@ -66,6 +67,49 @@ def test_draws_follow_the_law(runs):
         seen[mechanism.release(data, user="user", item="item", rng=rng).items[0] - 1] += 1
     chances = law(mechanism, sizes)
     assert np.all(np.abs(seen / runs - chances) < 5 * np.sqrt(chances * (1 - chances) / runs))
+
+
+def test_only_the_listed_items_of_a_user_count():
+    data = log()
+    # Nine in ten users have the items 0 to 2 and the others have 0 to 49.
+    for only, expected in (((0, 1, 7, 8, 9), 5), ((1, 2), 2), ((60, 0), 1)):
+        mechanism = ContributionBound.from_rho(rho=0.5, percentile=95, most=200, only=only)
+        release = mechanism.release(data, user="user", item="item")
+        assert abs(release.items[0] - expected) <= 1
+        assert "listed items" in release.notes[0]
+        assert mechanism.guarantee == ContributionBound.from_rho(rho=0.5, most=200).guarantee
+
+
+@pytest.mark.parametrize("kind", ["integers", "text", "bytes"])
+def test_items_per_user_are_exact_and_distinct(kind):
+    make = {"integers": int, "text": lambda n: f"{n}", "bytes": lambda n: f"{n}".encode()}[kind]
+    random = np.random.default_rng(8)
+    pairs = random.integers(0, 9, (200, 2))
+    data = {"u": [make(u) for u, _ in pairs], "i": [make(i) for _, i in pairs]}
+    only = [2, 5, 7, 30]
+    found = items_per_user(data, columns=("u", "i"), items=[make(item) for item in only])
+    exact = [len({i for u, i in pairs.tolist() if u == user and i in only}) for user in range(9)]
+    assert sorted(found.tolist()) == sorted(n for n in exact if n)
+    polars = pytest.importorskip("polars")
+    frame = items_per_user(polars.DataFrame(data), columns=("u", "i"), items=[make(item) for item in only])
+    assert sorted(frame.tolist()) == sorted(found.tolist())
+
+
+def test_a_user_without_listed_items_changes_nothing():
+    data = {"u": [1, 1, 2, 3], "i": [1, 2, 1, 9]}
+    assert sorted(items_per_user(data, columns=("u", "i"), items=[1, 2]).tolist()) == [1, 2]
+    assert items_per_user(data, columns=("u", "i"), items=[8]).tolist() == []
+    release = ContributionBound(epsilon=1.0, most=5, only=(8,)).release(data, user="u", item="i")
+    assert 1 <= release.items[0] <= 5
+
+
+def test_listed_items_are_refused_if_they_repeat_or_need_memory():
+    with pytest.raises(ParameterError, match="distinct"):
+        ContributionBound(epsilon=1.0, only=(1, 1))
+    with pytest.raises(ParameterError, match="memory"):
+        ContributionBound(epsilon=1.0, only=(1,)).release(log(), user="user", item="item", memory="1GB")
+    with pytest.raises(ParameterError, match="different"):
+        items_per_user(log(), columns=("user", "user"), items=[1])
 
 
 def test_an_empty_table_is_no_error():

@@ -1,10 +1,14 @@
 """Plume: selection of items, then their counts."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from discreet import Histogram, Plume
+from discreet import Budget, Histogram, Plume
 from discreet.errors import ParameterError
+from discreet.mechanisms import ContributionBound
+from discreet.tables import Table
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2024
 
@@ -49,6 +53,45 @@ def test_a_selected_item_without_users_gets_a_count():
     assert set(release.items) == set(range(20))
     assert release.seeded
     assert np.sum(release.counts) < 3000 + 20 * 7 * 2
+
+
+def test_both_stages_released_one_by_one_are_plume():
+    data = log()
+    mechanism = Plume(rho=2.0, delta=1e-6, m=11, m_prime=11)
+    whole = mechanism.release(data, user="user", item="item", rng=seeded_rng(5))
+    rng = seeded_rng(5)
+    # Every user has at most eleven items, so no item is chosen at random.
+    found = mechanism.selection.release(Histogram.from_table(data, user="user", item="item", l0=11), rng=rng)
+    counting = mechanism.counting(tuple(found.items))
+    again = Histogram.from_table(data, user="user", item="item", l0=11, only=found.items)
+    assert dict(counting.release(again, rng=rng)) == dict(whole)
+    total = mechanism.selection.guarantee + counting.guarantee
+    assert 2.0 * (1 - 1e-9) < total.rho <= 2.0
+    assert total.delta == whole.guarantee.delta
+
+
+def test_stages_with_a_private_percentile_fit_into_one_budget():
+    data, budget = log(), Budget(rho=2.0, delta=1e-6)
+    first = budget.release(ContributionBound.from_rho(rho=0.1, most=50), Table(data, user="user", item="item"))
+    plume = Plume(rho=1.8, delta=1e-6, m=first.items[0], m_prime=1)
+    table = Histogram.from_table(data, user="user", item="item", l0=plume.m)
+    found = tuple(budget.release(plume.selection, table).items)
+    again = ContributionBound.from_rho(rho=0.1, most=50, only=found)
+    m_prime = budget.release(again, Table(data, user="user", item="item")).items[0]
+    counts = dataclasses.replace(plume, m_prime=m_prime).counting(found)
+    table = Histogram.from_table(data, user="user", item="item", l0=m_prime, only=found)
+    release = budget.release(counts, table)
+    assert set(release.items) == set(range(20))
+    assert 1.99 < budget.spent.rho <= 2.0
+
+
+def test_both_readings_of_sigma_have_names():
+    for literal in (False, True):
+        mechanism = Plume(rho=1.0, delta=1e-6, m=4, m_prime=9, literal=literal)
+        assert mechanism.printed_sigma == pytest.approx(3 * mechanism.l2_sigma, rel=1e-12)
+        assert mechanism.sigma == (mechanism.printed_sigma if literal else mechanism.l2_sigma)
+        counts = mechanism.counting(tuple(range(20))).guarantee
+        assert counts.rho <= 0.5 / (9 if literal else 1)
 
 
 def test_released_counts_exceed_the_error_threshold():

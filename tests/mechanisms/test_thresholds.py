@@ -182,3 +182,50 @@ def test_epsilon_covers_the_rounding_of_gamma(linf):
         mechanism = GumbelTopK(k=1, scale=scale, delta=1e-6, linf=linf)
         assert Fraction(mechanism.gamma) * Fraction(scale) <= 1
         assert linf * Fraction(mechanism.gamma) <= Fraction(mechanism.epsilon)
+
+
+def test_bounded_noise_without_counts_needs_no_larger_counts_than_its_cap():
+    for epsilon, delta, l0 in ((1.0, 1e-6, 1), (0.3, 1e-4, 2), (2.0, 0.2, 1)):
+        mechanism = TruncatedGeometric(epsilon=epsilon, delta=delta, l0=l0, with_counts=False)
+        shown = TruncatedGeometric(epsilon=epsilon, delta=delta, l0=l0)
+        assert mechanism.cap == 2 * mechanism.bound + 1
+        assert shown.cap is None
+        assert mechanism.release_chance(mechanism.cap) == 1.0 > mechanism.release_chance(mechanism.cap - 1)
+        # The same draws decide, with and without counts.
+        table = Histogram.from_counts(range(200), range(200), l0=l0, linf=1, complete=True)
+        for seed in range(5):
+            with_counts = shown.release(table, rng=seeded_rng(seed))
+            alone = mechanism.release(table, rng=seeded_rng(seed))
+            assert sorted(with_counts.items) == alone.items
+            assert alone.counts is None
+
+
+def test_counting_stops_at_the_cap_of_bounded_noise():
+    users = np.arange(3000)
+    rows = {"u": np.append(users, users[:40]), "i": np.append(np.zeros(3000, np.int64), np.ones(40, np.int64))}
+    mechanism = TruncatedGeometric(epsilon=1.0, delta=1e-6, l0=2, with_counts=False)
+    short = Histogram.from_table(rows, user="u", item="i", l0=2, cap=mechanism.cap)
+    assert max(short._counts()) == mechanism.cap < 3000
+    rng, seen = seeded_rng(3), 0
+    for _ in range(300):
+        items = mechanism.release(short, rng=rng).items
+        assert 0 in items
+        seen += 1 in items
+    chance = mechanism.release_chance(40)
+    assert abs(seen - 300 * chance) <= 5 * np.sqrt(300 * chance * (1 - chance)) + 1e-9
+    for other in (TruncatedGeometric(epsilon=1.0, delta=1e-6, l0=2), LaplaceThreshold(scale=1.0, delta=1e-3, l0=2)):
+        with pytest.raises(SensitivityError, match="stop at"):
+            other.release(short)
+    with pytest.raises(SensitivityError, match="stop at"):
+        mechanism.release(Histogram.from_table(rows, user="u", item="i", l0=2, cap=mechanism.cap - 1))
+
+
+@pytest.mark.parametrize("kind", [TruncatedGeometric, OptimalSelection])
+def test_zero_delta_and_zero_epsilon_are_refused_with_the_reason(kind):
+    for make in (kind, kind.from_epsilon):
+        with pytest.raises(ParameterError, match="no item can ever be released"):
+            make(epsilon=1.0, delta=0)
+        with pytest.raises(ParameterError, match="n delta"):
+            make(epsilon=0.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="no item can ever be released"):
+        kind.from_rho(rho=1.0, delta=0.0)

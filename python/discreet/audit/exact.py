@@ -153,9 +153,12 @@ def _findings(
 def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> bool:
     """Return whether rho must hold without delta.
 
-    It must if both histograms have the same items and the mechanism considers all of them. A mechanism with an
+    It must if the guarantee has no delta, or if both histograms have the same items and the mechanism considers all of
+    them. A mechanism with an
     (epsilon, delta) for each item is an exception: it needs delta even then.
     """
+    if mechanism.guarantee.delta == 0:
+        return True
     if isinstance(unwrapped(mechanism), EpsilonPerItem) or set(first) != set(second):
         return False
     k_bar: int | None = getattr(unwrapped(mechanism), "k_bar", None)

@@ -52,8 +52,13 @@ class Finding:
 
     @property
     def ratio(self) -> float:
-        """The delta that was found, divided by the allowed delta. A ratio above one is a violation, or rounding."""
-        return self.delta / self.allowed if self.allowed else math.inf if self.delta > SLACK else 0.0
+        """The delta that was found, divided by the allowed delta. A ratio above one is a violation, or rounding.
+
+        If the allowed delta is not above rounding errors, the ratio is infinite for a violation and 0 otherwise.
+        """
+        if self.allowed > SLACK:
+            return self.delta / self.allowed
+        return math.inf if self.violates else 0.0
 
     @property
     def violates(self) -> bool:

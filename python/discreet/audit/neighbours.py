@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 
 from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.mechanisms.wrappers.replacement import Replacement
 from discreet.theorems.tails import least
@@ -56,7 +57,8 @@ def unwrapped(mechanism: HistogramMechanism) -> HistogramMechanism:
 
 def ranks(mechanism: HistogramMechanism) -> bool:
     """Return whether the mechanism ranks items. Then unchanged counts also affect the probability of an output."""
-    return hasattr(unwrapped(mechanism), "k_bar")
+    inner = unwrapped(mechanism)
+    return isinstance(inner, ExponentialMechanism) or hasattr(inner, "k_bar")
 
 
 def _interesting(mechanism: HistogramMechanism) -> list[int]:

@@ -1,15 +1,16 @@
-"""Sums of values by DuckDB: for each item, the sum over users of each user's clipped sum."""
+"""Queries about given items by DuckDB: sums over users of clipped values, and the number of items of each user."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from discreet.engines import files
 from discreet.engines.batches import ArrowStream, Rows, without_long_labels
+from discreet.engines.entropy import fresh_key
 from discreet.engines.files import quoted
 from discreet.engines.frames import names, plain_column, selected
 from discreet.engines.local import retried_carefully, scan
@@ -18,8 +19,11 @@ from discreet.errors import DiscreetError, InputError, ParameterError, SchemaErr
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
 
-__all__ = ["clipped_sums"]
+__all__ = ["clipped_sums", "items_per_user"]
+
+Result = TypeVar("Result")
 
 _MOST = 2**53
 """The largest absolute value of a row, in units. Larger sums are clipped anyway, to at most 2^30."""
@@ -33,6 +37,7 @@ def clipped_sums(
     items: list[object],
     bounds: tuple[int, int],
     resolution: float,
+    l0: int | None = None,
 ) -> list[int]:
     """Return for each item the sum over users of their clipped sums, in whole units of the resolution.
 
@@ -44,6 +49,8 @@ def clipped_sums(
         items: The items to sum.
         bounds: The least and the largest sum of one user for one item, in units.
         resolution: The unit of the values.
+        l0: The most items that one user contributes to, chosen uniformly among the user's items in `items`; None for
+            any number. The choice is by the least SHA-256 of a new key, the item and the user.
 
     Raises:
         SchemaError: A column is missing or of another type.
@@ -52,18 +59,46 @@ def clipped_sums(
     """
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user, item and value must be the names of three different columns")
+    return _answered(data, columns, items, lambda found: _summed(found, len(items), bounds, resolution, l0))
 
-    def attempt(careful: bool) -> list[int]:
+
+def items_per_user(data: object, *, columns: tuple[str, str], items: list[object]) -> NDArray[np.int64]:
+    """Return the number of distinct items in `items` of each user who has any of them, in any order of the users.
+
+    Args:
+        data: A path, a frame, a relation or a dict of arrays.
+        columns: The names of user and item. Users and items are integers, text or bytes.
+        items: The items to count.
+
+    Raises:
+        SchemaError: A column is missing or of another type.
+        InputError: The data cannot be read.
+        ParameterError: Both columns have the same name, or the data is of another type.
+    """
+    if columns[0] == columns[1] or not all(isinstance(name, str) for name in columns):
+        raise ParameterError("user and item must be the names of two different columns")
+    query = """SELECT count(DISTINCT w.place) AS n FROM g JOIN w ON g.i = w.label
+        WHERE g.u IS NOT NULL GROUP BY g.u"""
+    return _answered(data, columns, items, lambda found: np.asarray(found.sql(query).fetchnumpy()["n"], np.int64))
+
+
+def _answered(
+    data: object, columns: tuple[str, ...], items: list[object], query: Callable[[DuckDBPyConnection], Result]
+) -> Result:
+    """Return the answer of a query about the rows `g` (columns u, i and v) and the items `w` (place, label)."""
+
+    def attempt(careful: bool) -> Result:
         connection = connect()
         with interruptible():
             connection.register("given", Rows(_rows(data, list(columns), careful)))
-            user, item, value = (quoted(name) for name in columns)
             short = without_long_labels(connection.table("given"))
-            short.project(f"{user} AS u, {item} AS i, {value} AS v").create_view("g")
+            short.project(
+                ", ".join(f"{quoted(name)} AS {own}" for name, own in zip(columns, "uiv", strict=False))
+            ).create_view("g")
             kinds = [str(kind) for kind in connection.table("g").types[:2]]
             connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
             _kind(columns[0], kinds[0])
-            return _summed(connection, len(items), bounds, resolution)
+            return query(connection)
 
     try:
         return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)
@@ -72,11 +107,17 @@ def clipped_sums(
     except Exception:
         # Exceptions of other libraries are never passed on: their texts may quote cells.
         shown = files.shown(data) if isinstance(data, str | os.PathLike) else "this data"
-        raise_alone(InputError(f"cannot sum {shown}; check the data and its source"))
+        raise_alone(InputError(f"cannot read {shown}; check the data and its source"))
 
 
-def _summed(connection: DuckDBPyConnection, items: int, bounds: tuple[int, int], resolution: float) -> list[int]:
+def _summed(
+    connection: DuckDBPyConnection, items: int, bounds: tuple[int, int], resolution: float, l0: int | None
+) -> list[int]:
     low, high = bounds
+    kept = ""
+    if l0 is not None and l0 < items:
+        chosen = f"sha256('{fresh_key()}' || w.place || ':' || CAST(g.u AS VARCHAR))"
+        kept = f"QUALIFY row_number() OVER (PARTITION BY g.u ORDER BY {chosen}) <= {l0}"
     # Floats hold whole numbers exactly up to 2^53. Each row is rounded to whole units before the rows are summed.
     units = f"least({_MOST}, greatest(-{_MOST}, round(TRY_CAST(g.v AS DOUBLE) / {resolution!r})))"
     totals = connection.sql(
@@ -84,7 +125,7 @@ def _summed(connection: DuckDBPyConnection, items: int, bounds: tuple[int, int],
             SELECT w.place AS place, sum(CAST({units} AS HUGEINT)) AS total
             FROM g JOIN w ON g.i = w.label
             WHERE g.u IS NOT NULL AND isfinite(TRY_CAST(g.v AS DOUBLE))
-            GROUP BY w.place, g.u) AS own
+            GROUP BY w.place, g.u {kept}) AS own
         GROUP BY own.place"""
     )
     found = dict(totals.fetchall())
@@ -145,8 +186,10 @@ def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
         _label_column(name, [cell for cell, kept in zip(cells, whole, strict=True) if kept], array)
         for name, cells, array in zip(names, (users, items), arrays, strict=False)
     ]
-    values = np.array([_number(cell) for cell, kept in zip(given[2], whole, strict=True) if kept], np.float64)
-    return Columns([*columns, (names[2], values, "float64")])
+    for name, cells in zip(names[2:], given[2:], strict=True):
+        values = np.array([_number(cell) for cell, kept in zip(cells, whole, strict=True) if kept], np.float64)
+        columns.append((name, values, "float64"))
+    return Columns(columns)
 
 
 def _is_label(cell: object) -> bool:

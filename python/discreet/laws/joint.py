@@ -9,11 +9,14 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.laws import ranked
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product
+from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
 from discreet.mechanisms.top_k.base import NoisyTopK
+from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.wrappers.known_items import KnownItems
@@ -34,18 +37,27 @@ def joint_law(mechanism: HistogramMechanism, first: Counts, second: Counts) -> P
 
 joint_law.register(NoisyTopK, ranked.noisy_top_k)
 joint_law.register(GumbelTopK, ranked.gumbel_top_k)
+joint_law.register(ExponentialMechanism, ranked.exponential_mechanism)
 joint_law.register(PermuteAndFlip, ranked.permute_and_flip)
 joint_law.register(PrivateCountRelease, ranked.private_count_release)
 
 
 @joint_law.register
 def _(mechanism: ThresholdMechanism, first: Counts, second: Counts) -> Pair:
+    if isinstance(mechanism, TruncatedGeometric) and not mechanism.with_counts:
+        return _coins(mechanism, first, second)
     parts = [_threshold_item(mechanism, first.get(label, 0), second.get(label, 0)) for label in _changed(first, second)]
     return product([p for p, _ in parts]), product([q for _, q in parts])
 
 
 @joint_law.register
 def _(mechanism: OptimalSelection, first: Counts, second: Counts) -> Pair:
+    return _coins(mechanism, first, second)
+
+
+def _coins(mechanism: OptimalSelection | TruncatedGeometric, first: Counts, second: Counts) -> Pair:
+    """Return the laws of a mechanism that releases each item, without a count, by its release probability."""
+
     def coin(count: int) -> Chances:
         chance = mechanism.release_chance(count) if count > 0 else 0.0
         return np.array([1 - chance, chance])
@@ -65,6 +77,14 @@ def _(mechanism: KnownItems, first: Counts, second: Counts) -> Pair:
     others = [{label: n for label, n in counts.items() if label not in known_items} for counts in (first, second)]
     p, q = joint_law(mechanism.mechanism, *others)
     return product([p, *(pair[0] for pair in known)]), product([q, *(pair[1] for pair in known)])
+
+
+@joint_law.register
+def _(mechanism: GivenCounts, first: Counts, second: Counts) -> Pair:
+    noise = NoiseLaw(mechanism.noise)
+    moved = [label for label in _changed(first, second) if label in mechanism.items]
+    pairs = [noise.around(first.get(label, 0), second.get(label, 0)) for label in moved]
+    return product([p for p, _ in pairs]), product([q for _, q in pairs])
 
 
 @joint_law.register

@@ -22,12 +22,15 @@ from numpy.typing import NDArray
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, require_few
-from discreet.laws.ranked import flips, plackett_luce, ranked, selections
+from discreet.laws.ranked import draws, flips, plackett_luce, ranked, selections
+from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
+from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.wrappers.known_items import KnownItems
@@ -72,6 +75,8 @@ def views(mechanism: HistogramMechanism, counts: Counts) -> list[View]:
 
 @views.register
 def _(mechanism: ThresholdMechanism, counts: Counts) -> list[View]:
+    if isinstance(mechanism, TruncatedGeometric) and not mechanism.with_counts:
+        return [_selected(mechanism, counts)]
     noise, least = NoiseLaw(mechanism.noise), mechanism.threshold.value + 1
     slots = {label: _Slot.of(noise, mechanism.deviation, count, least) for label, count in _present(counts).items()}
     return _independent(slots)
@@ -90,12 +95,24 @@ def _(mechanism: KnownItems, counts: Counts) -> list[View]:
 
 
 @views.register
+def _(mechanism: GivenCounts, counts: Counts) -> list[View]:
+    noise = NoiseLaw(mechanism.noise)
+    exact = {str(item): counts.get(str(item), 0) for item in mechanism.items}
+    return _independent({item: _Slot.of(noise, mechanism.deviation, n, None) for item, n in exact.items()})
+
+
+@views.register
 def _(mechanism: Replacement, counts: Counts) -> list[View]:
     return views(mechanism.mechanism, counts)
 
 
 @views.register
 def _(mechanism: OptimalSelection, counts: Counts) -> list[View]:
+    return [_selected(mechanism, counts)]
+
+
+def _selected(mechanism: OptimalSelection | TruncatedGeometric, counts: Counts) -> View:
+    """Return the view of the items of a mechanism that decides about each item by its release probability."""
     present = _present(counts)
     joint: dict[Cell, float] = {}
     for seen in itertools.product((False, True), repeat=len(present)):
@@ -109,7 +126,7 @@ def _(mechanism: OptimalSelection, counts: Counts) -> list[View]:
         known = all(item in order and count is None for item, count, _ in rows) and items == sorted(items)
         return tuple(sorted(items, key=order.__getitem__)) if known else _IMPOSSIBLE
 
-    return [View("the published items", joint, cell)]
+    return View("the published items", joint, cell)
 
 
 @views.register
@@ -136,13 +153,12 @@ def _(mechanism: NoisyTopK, counts: Counts) -> list[View]:
 
 @views.register
 def _(mechanism: GumbelTopK, counts: Counts) -> list[View]:
-    law = plackett_luce(mechanism, counts)
+    return [_list_view(plackett_luce(mechanism, counts), mechanism.k)]
 
-    def cell(rows: Rows) -> Cell:
-        items = tuple(item if count is None else _IMPOSSIBLE for item, count, _ in rows)
-        return items if len(items) >= mechanism.k else (*items, None)
 
-    return [View("the list", law, cell)]
+@views.register
+def _(mechanism: ExponentialMechanism, counts: Counts) -> list[View]:
+    return [_list_view(draws(mechanism, counts), mechanism.k)]
 
 
 @views.register
@@ -184,6 +200,16 @@ def _(mechanism: PrivateCountRelease, counts: Counts) -> list[View]:
 
         found.append(View(f"the count of {label}", chances, cell))
     return [*found, _in_order(_present(counts))]
+
+
+def _list_view(law: Mapping[Any, float], k: int) -> View:
+    """Return the view of a list of up to k items. A shorter list ends with None."""
+
+    def cell(rows: Rows) -> Cell:
+        items = tuple(item if count is None else _IMPOSSIBLE for item, count, _ in rows)
+        return items if len(items) >= k else (*items, None)
+
+    return View("the list", law, cell)
 
 
 _COARSE = (_UNSEEN, "at most the count", "above the count")

@@ -12,6 +12,7 @@ from discreet import _core
 from discreet.laws.outcomes import Chances, Counts, Law, NoiseLaw, Pair, aligned, product, require_few
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
+from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.reference.price_list import price_list
@@ -19,6 +20,8 @@ from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
 
 __all__ = [
+    "draws",
+    "exponential_mechanism",
     "flips",
     "gumbel_top_k",
     "noisy_top_k",
@@ -88,6 +91,11 @@ def gumbel_top_k(mechanism: GumbelTopK, first: Counts, second: Counts) -> Pair:
     return aligned(plackett_luce(mechanism, first), plackett_luce(mechanism, second))
 
 
+def exponential_mechanism(mechanism: ExponentialMechanism, first: Counts, second: Counts) -> Pair:
+    """Return the laws of lists of k candidates."""
+    return aligned(draws(mechanism, first), draws(mechanism, second))
+
+
 def permute_and_flip(mechanism: PermuteAndFlip, first: Counts, second: Counts) -> Pair:
     """Return the laws of one item or None."""
     return aligned(flips(mechanism, first), flips(mechanism, second))
@@ -122,21 +130,34 @@ def plackett_luce(mechanism: GumbelTopK, counts: Counts) -> Law:
 
     Each item is drawn in proportion to its weight, until the stop element or k items are drawn.
     """
-    labels, scores = _scores(mechanism, counts)
-    weights = np.exp(scores - scores.max())
+    return _sequences(*_scores(mechanism, counts), mechanism.k)
+
+
+def draws(mechanism: ExponentialMechanism, counts: Counts) -> Law:
+    """Return the law of sequences of k candidates. A candidate whose raised count is zero is never drawn."""
+    raised = [(str(item), counts.get(str(item), 0) + mechanism.raised) for item in mechanism.items]
+    drawn = {label: count for label, count in raised if count > 0}
+    # The stop element of the kernel has the score -5000.
+    return _sequences(
+        [*drawn], np.array([*(mechanism.gamma * count for count in drawn.values()), -5000.0]), mechanism.k
+    )
+
+
+def _sequences(labels: list[str], scores: Chances, k: int) -> Law:
+    """Return the law of up to k draws without replacement. The last score is the stop element's."""
     law: Law = {}
 
     def extend(chosen: tuple[int, ...], chance: float) -> None:
-        if len(chosen) == mechanism.k:
+        if len(chosen) == k:
             law[tuple(labels[i] for i in chosen)] = chance
             return
-        left = [i for i in range(len(weights)) if i not in chosen]
-        total = weights[left].sum()
-        for i in left:
+        left = [i for i in range(len(scores)) if i not in chosen]
+        weights = np.exp(scores[left] - scores[left].max())
+        for i, share in zip(left, weights / weights.sum(), strict=True):
             if i == len(labels):
-                law[(*(labels[j] for j in chosen), None)] = chance * weights[i] / total
+                law[(*(labels[j] for j in chosen), None)] = chance * share
             else:
-                extend((*chosen, i), chance * weights[i] / total)
+                extend((*chosen, i), chance * share)
 
     extend((), 1.0)
     return law

@@ -6,12 +6,27 @@ from discreet.names import lazy
 
 if TYPE_CHECKING:
     from discreet.mechanisms.base import Mechanism
-    from discreet.mechanisms.counts import ConfirmedCounts, ContributionBound, Plume, PrivateCountRelease, Refinement
+    from discreet.mechanisms.counts import (
+        ConfirmedCounts,
+        ContributionBound,
+        GaussianCounts,
+        LaplaceCounts,
+        Plume,
+        PrivateCountRelease,
+        Refinement,
+    )
     from discreet.mechanisms.from_histogram import HistogramMechanism
     from discreet.mechanisms.from_table import TableMechanism
-    from discreet.mechanisms.sums import ClippedSums
+    from discreet.mechanisms.sums import ClippedSums, DiscoverAndSum
     from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
-    from discreet.mechanisms.top_k import DiscoverAndPeel, GaussianTopK, GumbelTopK, LaplaceTopK, PermuteAndFlip
+    from discreet.mechanisms.top_k import (
+        DiscoverAndPeel,
+        ExponentialMechanism,
+        GaussianTopK,
+        GumbelTopK,
+        LaplaceTopK,
+        PermuteAndFlip,
+    )
     from discreet.mechanisms.union import IteratedSetUnion, SetUnion, UnionMechanism
     from discreet.mechanisms.wrappers import KnownItems, Replacement
 else:
@@ -19,12 +34,14 @@ else:
         __name__,
         {
             "mechanisms.base": "Mechanism",
-            "mechanisms.counts": "ConfirmedCounts ContributionBound Plume PrivateCountRelease Refinement",
+            "mechanisms.counts": "ConfirmedCounts ContributionBound GaussianCounts LaplaceCounts Plume "
+            "PrivateCountRelease Refinement",
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
-            "mechanisms.sums": "ClippedSums",
+            "mechanisms.sums": "ClippedSums DiscoverAndSum",
             "mechanisms.threshold": "GaussianThreshold LaplaceThreshold OptimalSelection TruncatedGeometric",
-            "mechanisms.top_k": "DiscoverAndPeel GaussianTopK GumbelTopK LaplaceTopK PermuteAndFlip",
+            "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK "
+            "PermuteAndFlip",
             "mechanisms.union": "IteratedSetUnion SetUnion UnionMechanism",
             "mechanisms.wrappers": "KnownItems Replacement",
         },
@@ -35,12 +52,16 @@ __all__ = [
     "ConfirmedCounts",
     "ContributionBound",
     "DiscoverAndPeel",
+    "DiscoverAndSum",
+    "ExponentialMechanism",
+    "GaussianCounts",
     "GaussianThreshold",
     "GaussianTopK",
     "GumbelTopK",
     "HistogramMechanism",
     "IteratedSetUnion",
     "KnownItems",
+    "LaplaceCounts",
     "LaplaceThreshold",
     "LaplaceTopK",
     "Mechanism",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened
-from discreet.mechanisms.published import Shown, clipped, published
+from discreet.mechanisms.published import Shown, clipped, published, raised
 from discreet.privacy.guarantee import Sensitivity
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -26,6 +26,9 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
     __slots__ = ()
 
     reads = Histogram
+
+    takes_least: ClassVar[bool] = False
+    """Whether the mechanism takes a histogram of counts of at least a number (`Histogram.from_counts(least=)`)."""
 
     @abstractmethod
     def release_chance(self, users: int) -> float:
@@ -101,8 +104,13 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
                 f"the counts of this histogram stop at {data._cap}, but the mechanism needs larger counts: "
                 "make the histogram without cap, or with the cap of the mechanism"
             )
+        if data._below and not self.takes_least:
+            raise SensitivityError(
+                f"this histogram holds only counts of at least {data._below + 1}, which {type(self).__name__} does not "
+                "take: make the histogram of all counts, or use a threshold or top-k mechanism"
+            )
         self._require(data)
-        return clipped(self._run(data, opened(rng)), data._clipped_to)
+        return raised(clipped(self._run(data, opened(rng)), data._clipped_to), data._below)
 
 
 def require_complete(histogram: Histogram) -> None:

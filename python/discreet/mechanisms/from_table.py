@@ -46,7 +46,7 @@ class TableMechanism(Mechanism[object, Release]):
             data: A `Table`, or the rows that a `Table` takes; rows need `user` and `item`.
             user: The name of the column of users.
             item: The name of the column of items.
-            value: The name of the column to sum, for `ClippedSums` only.
+            value: The name of the column to sum, for `ClippedSums` and `DiscoverAndSum` only.
             memory: Bytes, or text such as "2GB", that reading may use.
             progress: Called now and then, without a number.
             rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a

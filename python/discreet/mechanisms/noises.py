@@ -9,14 +9,15 @@ from typing import ClassVar, Self
 
 from discreet import _core
 from discreet.cached import cached_property
+from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import require_delta
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.privacy.validation import require_number, require_whole
+from discreet.privacy.validation import is_zero, require_number, require_whole
 from discreet.release.intervals import Law
 
-__all__ = ["EpsilonPerItem", "GaussianNoise", "LaplaceNoise", "NoisyCounts", "laplace_deviation"]
+__all__ = ["EpsilonPerItem", "GaussianNoise", "GumbelNoise", "LaplaceNoise", "NoisyCounts", "laplace_deviation"]
 
 
 def laplace_deviation(scale: float) -> float:
@@ -89,6 +90,23 @@ class GaussianNoise:
         return self.sigma
 
 
+class GumbelNoise:
+    """A mixin for Gumbel noise of a `scale` on counts of sensitivity `linf`, all changed in the same direction."""
+
+    scale: float
+    linf: int
+
+    @property
+    def gamma(self) -> float:
+        """Return 1/scale, rounded down: the factor of every count."""
+        return min(round_down(1 / self.scale, 1), 1000.0)
+
+    @property
+    def epsilon(self) -> float:
+        """Return linf gamma: the bounded range of one selection."""
+        return round_up(self.linf * self.gamma, 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class EpsilonPerItem(HistogramMechanism):
     """A mechanism that splits an (epsilon, delta)-DP guarantee evenly over a user's l0 items."""
@@ -98,6 +116,16 @@ class EpsilonPerItem(HistogramMechanism):
     l0: int = 1
 
     def __post_init__(self) -> None:
+        if is_zero(self.delta):
+            raise ParameterError(
+                "delta must be above 0: with delta=0 no item can ever be released, because an item without users never "
+                "is. If the items are known without the data, use LaplaceCounts, which needs no delta"
+            )
+        if is_zero(self.epsilon):
+            raise ParameterError(
+                "epsilon must be above 0: with epsilon=0 an item of n users could be released with probability n delta "
+                "at most, and noise would have an infinite scale; give an epsilon of at least 1e-9"
+            )
         self._set(
             epsilon=require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
             delta=require_delta(self.delta),

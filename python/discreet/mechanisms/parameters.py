@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Any
+
+from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import RHO_LIMIT
 from discreet.privacy.validation import require_number, require_whole
 
-__all__ = ["LINF_LIMIT", "check_threshold_parameters", "require_bounds", "require_delta", "require_rho"]
+__all__ = [
+    "LINF_LIMIT",
+    "check_threshold_parameters",
+    "require_bounds",
+    "require_delta",
+    "require_items",
+    "require_rho",
+]
 
 LINF_LIMIT = 2**30
 """The largest linf: larger ones could overflow counts."""
@@ -41,3 +52,16 @@ def require_delta(delta: object) -> float:
 def require_rho(rho: float) -> float:
     """Return rho as a float from 1e-300 to 10,000, or raise ParameterError."""
     return require_number("rho", rho, 1e-300, RHO_LIMIT, open_low=False)
+
+
+def require_items(items: Any) -> tuple[str | int | bytes, ...]:
+    """Return given items as a tuple of plain Python values, so that a repr is readable.
+
+    Raises ParameterError if there are no items, or if items repeat. Raises SchemaError if their types are mixed.
+    """
+    if isinstance(items, str | bytes):
+        raise ParameterError("items must be a list of labels, such as release.items")
+    labels = tuple(items)
+    if not labels or not all(isinstance(label, Hashable) for label in labels) or len(set(labels)) < len(labels):
+        raise ParameterError("items must be distinct integers, strings or bytes, and at least one")
+    return tuple(_core.Labels.from_sequence(list(labels)).to_list())

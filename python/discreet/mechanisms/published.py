@@ -14,7 +14,7 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["More", "Shown", "clipped", "published", "uncounted"]
+__all__ = ["More", "Shown", "clipped", "published", "raised", "uncounted"]
 
 
 class More(TypedDict, total=False):
@@ -88,6 +88,21 @@ def clipped(release: Release, l0: int | None) -> Release:
     if note in release.notes:  # a refinement has the note of the release that it refines
         return release
     return changed(release, clipped=True, notes=(*release.notes, note))
+
+
+def raised(release: Release, below: int) -> Release:
+    """Return a release of counts that were lowered by `below`, with `below` added to each count.
+
+    The threshold and the stop element of the mechanism are then higher by `below`, too (Rogers 2023, Section 4.1).
+    """
+    if not below:
+        return release
+    note = (
+        f"the histogram holds only counts of at least {below + 1}, so thresholds are higher by {below} than the "
+        "mechanism states"
+    )
+    counts = None if release.counts is None else release.counts + below
+    return changed(release, counts=counts, notes=(*release.notes, note))
 
 
 def uncounted(release: Release) -> Release:

@@ -11,8 +11,15 @@ if TYPE_CHECKING:
     from discreet.queries.bounded import BoundedAnswers
     from discreet.queries.choose import choose_answers as choose_answers
     from discreet.queries.gumbel_correction import GumbelCorrection
+    from discreet.queries.iterative_correction import IterativeCorrection
     from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
-    from discreet.queries.sparse_vector import AboveThreshold, Crossing, IterativeSparseVector, PermutedAboveThreshold
+    from discreet.queries.sparse_vector import (
+        AboveThreshold,
+        Crossing,
+        IterativeSparseVector,
+        PermutedAboveThreshold,
+        Stage,
+    )
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -22,8 +29,9 @@ else:
             "queries.bounded": "BoundedAnswers",
             "queries.choose": "choose_answers",
             "queries.gumbel_correction": "GumbelCorrection",
+            "queries.iterative_correction": "IterativeCorrection",
             "queries.noisy": "GaussianAnswers LaplaceAnswers",
-            "queries.sparse_vector": "AboveThreshold Crossing IterativeSparseVector PermutedAboveThreshold",
+            "queries.sparse_vector": "AboveThreshold Crossing IterativeSparseVector PermutedAboveThreshold Stage",
         },
     )
 
@@ -34,8 +42,10 @@ __all__ = [
     "Crossing",
     "GaussianAnswers",
     "GumbelCorrection",
+    "IterativeCorrection",
     "IterativeSparseVector",
     "LaplaceAnswers",
     "PermutedAboveThreshold",
+    "Stage",
     "experimental",
 ]

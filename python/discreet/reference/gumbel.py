@@ -8,9 +8,12 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor
 
+import numpy as np
+from numpy.typing import NDArray
+
 from discreet.reference.noise import Bits, bernoulli_exp
 
-__all__ = ["Tree", "exponent", "peel", "select"]
+__all__ = ["Tree", "exponent", "one_shot", "peel", "select"]
 
 LOG2_E = 0x71547652B82FE177  # 2^64 / ln 2 - 2^64, rounded down
 
@@ -42,6 +45,15 @@ def peel(
         selected.append(slot)
         left[slot] = 0
     return selected, False
+
+
+def one_shot(counts: NDArray[np.int64], noise: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """Return the slots of the k largest noisy counts, largest first, for each row of noise.
+
+    With Gumbel noise of scale 1/gamma they have the law of `peel` without a stop element. The noise is a float, so this
+    is for tests only.
+    """
+    return np.argsort(-(counts + noise), axis=-1, kind="stable")[..., :k]
 
 
 def exponent(slot: int, counts: list[int], reference: int, gamma: float, bottom: int, offset: float) -> Fraction:

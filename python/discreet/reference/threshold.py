@@ -25,14 +25,17 @@ def threshold_release(
     value: int,
     noise: Callable[[Streams, int], NDArray[np.int64]],
     rng: Streams,
+    *,
+    least: int = 1,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of positive count whose noisy counts exceed `value`, and these noisy counts.
 
-    Each 2^16 rows have a stream of their own.
+    Each 2^16 rows have a stream of their own. If only counts of at least `least` are known, the threshold is higher by
+    least - 1 (Rogers 2023, Section 4.1).
     """
     noisy = counts.copy()
     for start in range(0, len(counts), CHUNK):
         part = noisy[start : start + CHUNK]
         part += noise(rng.split(), len(part))
-    rows = np.flatnonzero((counts > 0) & (noisy > value))
+    rows = np.flatnonzero((counts >= least) & (noisy > value + least - 1))
     return rows, noisy[rows]

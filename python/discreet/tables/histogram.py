@@ -44,6 +44,8 @@ class Histogram(Private):
     """The largest counts by descending count, then by label, as many as were read in this order; None at first."""
     _limit: int | None
     _cap: int | None
+    _below: int
+    """The number by which counts are lowered: `least` - 1 of `from_counts`, and 0 otherwise."""
     _sensitivity: Sensitivity
     _clipped_to: int | None
     _users: int | None
@@ -78,7 +80,7 @@ class Histogram(Private):
             l0: Count at most l0 distinct items of each user, chosen uniformly. Threshold mechanisms need it.
             k_bar: Keep only the k_bar + 1 largest counts. Mechanisms with this k_bar read no other counts.
             only: Items that are known without the data. Other items are not counted, and do not use up a user's l0.
-            cap: Stop each count at this number of users, for a mechanism that needs no more (`OptimalSelection.cap`).
+            cap: Stop each count at this number of users, for a mechanism that needs no more (its `cap`).
             count_users: Also count the users who have any counted item. `ConfirmedCounts` then releases more items.
             memory: Bytes, or text such as "2GB", that counting may use in addition to the data and the histogram; half
                 of the machine's memory by default. Rows that do not fit spill to encrypted temporary files without a
@@ -175,6 +177,7 @@ class Histogram(Private):
         linf: SupportsIndex,
         complete: bool,
         limit: SupportsIndex | None = None,
+        least: SupportsIndex | None = None,
         users: SupportsIndex | None = None,
     ) -> Histogram:
         """Make a histogram of given counts. You must make sure that l0 and linf are true; discreet does not check it.
@@ -187,11 +190,15 @@ class Histogram(Private):
             counts: Whole numbers from 0 to 2^35, one for each item.
             l0: The most counts that one user changes, all in one direction; None for any number.
             linf: The most that one user changes one count.
-            complete: False if the query returned only the largest counts. The smallest count here is then the
-                (k_bar+1)-th.
+            complete: False if the query left out small counts. Without `least` it returned only the largest counts. The
+                smallest count here is then the (k_bar+1)-th.
             limit: The number of counts that the query asked for, if it returned fewer; only with `complete=False`.
+            least: If the query returned only counts of at least this number, and all of them; only with
+                `complete=False`. Choose the number without the data. Thresholds and stop elements are then higher by
+                least - 1 (Rogers 2023, Section 4.1). Smaller counts here are ignored.
             users: The exact number of distinct users in all counts, before the smallest counts were cut. With it
                 `ConfirmedCounts` releases more items. If the number misses a counted user, the guarantee does not hold.
+                It excludes `least`.
 
         Returns:
             A Histogram.
@@ -215,13 +222,18 @@ class Histogram(Private):
             raise ParameterError("items and counts must be equally long: give one count for each item")
         if limit is not None and (complete or limit < len(array)):
             raise ParameterError("limit needs complete=False, and must be at least the number of rows")
+        if least is not None:
+            least = require_whole("least", least, 1, COUNT_LIMIT)
+            if complete or users is not None:
+                raise ParameterError("least needs complete=False, and excludes users; leave one out")
         if users is not None:
             users = require_whole("users", users, 0, COUNT_LIMIT)
             if users < array.max(initial=0):
                 raise ParameterError(
                     "users must be the number of users in any of the counts: at least the largest count"
                 )
-        return cls._of(labels, array, sensitivity, None if complete else limit or len(array), users=users)
+        kept = limit if complete or least is not None or limit is not None else len(array)
+        return cls._of(labels, array, sensitivity, kept, users=users, below=(least or 1) - 1)
 
     @classmethod
     def _of(
@@ -233,13 +245,17 @@ class Histogram(Private):
         cap: int | None = None,
         clipped_to: int | None = None,
         users: int | None = None,
+        below: int = 0,
     ) -> Histogram:
         """Return a histogram of labels and counts in any order.
 
         `limit` is the most counts to keep; the histogram stores it even if there are fewer counts. `clipped_to` is the
         most items of a user that were counted; None if all items were counted. `users` is the number of users; None if
-        it is not known.
+        it is not known. `below` is subtracted from each count. Counts that would be negative become zero: the result
+        has the same sensitivity, because the change of each count is not larger and has the same direction.
         """
+        if below:
+            counts = np.maximum(counts - below, 0)
         self = object.__new__(cls)
         cut = None if limit is None else _largest(labels, counts, limit)
         held = {
@@ -247,6 +263,7 @@ class Histogram(Private):
             "_sorted": cut,
             "_limit": limit,
             "_cap": cap,
+            "_below": below,
             "_sensitivity": sensitivity,
             "_clipped_to": clipped_to,
             "_users": users,

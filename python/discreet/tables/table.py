@@ -40,7 +40,7 @@ class Table(Private):
             DataFrame or an Ibis table.
         user: The name of the column of users.
         item: The name of the column of items.
-        value: The name of the column to sum, only for `ClippedSums`.
+        value: The name of the column to sum, only for `ClippedSums` and `DiscoverAndSum`.
         memory: Bytes, or text such as "2GB", that reading may use.
         progress: A function that is called now and then, without a number.
 

@@ -11,7 +11,7 @@ import math
 
 from discreet.privacy.conversion import round_up
 
-__all__ = ["discrete_laplace_difference_tail"]
+__all__ = ["discrete_laplace_difference_tail", "exponential_mechanism_chance"]
 
 
 def discrete_laplace_difference_tail(scale: float, m: int) -> float:
@@ -25,3 +25,17 @@ def discrete_laplace_difference_tail(scale: float, m: int) -> float:
     tail = math.exp(-m * gamma) * ((m + g) * rest + a) / (1 + a) ** 2
     # The error of e^-x is about x parts in 2^53.
     return max(round_up(tail, 64 + 4 * math.ceil(m * gamma)), 1e-300)
+
+
+def exponential_mechanism_chance(gamma: float, users: int, others: int, k: int) -> float:
+    """Return the probability that the exponential mechanism draws a candidate in k draws without replacement.
+
+    The candidate has `users` users, and each of the `others` has none. The draws have the law of the k largest counts
+    with Gumbel noise of scale 1/gamma.
+    """
+    missed, weight = 0.0, math.exp(-min(gamma * users, 700.0))
+    for drawn in range(k):
+        if drawn >= others:
+            return 1.0
+        missed -= math.log1p(1 / ((others - drawn) * weight))
+    return -math.expm1(missed)

@@ -21,6 +21,7 @@ __all__ = [
     "gaussian_threshold",
     "gumbel_offset",
     "gumbel_rho",
+    "gumbel_scale",
     "laplace_threshold",
     "laplace_threshold_rho",
     "laplace_threshold_scale",
@@ -123,6 +124,11 @@ def permute_and_flip_offset(epsilon: float, delta: float, differing: int) -> flo
 def gumbel_rho(epsilon: float, k: int, *, tight: bool = False) -> float:
     """Return k epsilon^2/8: k selections of range epsilon each (Theorem 9)."""
     return round_up(k * bounded_range_rho(epsilon, tight=tight), 1)
+
+
+def gumbel_scale(rho: float, k: int, linf: int) -> float:
+    """Return linf/sqrt(8 rho/k): the scale whose `gumbel_rho` is rho (Theorem 9)."""
+    return round_up(linf / math.sqrt(8 * rho / k), 64)
 
 
 def _isf(p: float) -> float:

@@ -7,6 +7,8 @@ from discreet.names import lazy
 if TYPE_CHECKING:
     from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
     from discreet.mechanisms.counts.contribution_bound import ContributionBound
+    from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
+    from discreet.mechanisms.counts.laplace_counts import LaplaceCounts
     from discreet.mechanisms.counts.plume import Plume
     from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
     from discreet.mechanisms.counts.refinement import Refinement
@@ -16,10 +18,20 @@ else:
         {
             "mechanisms.counts.confirmed_counts": "ConfirmedCounts",
             "mechanisms.counts.contribution_bound": "ContributionBound",
+            "mechanisms.counts.gaussian_counts": "GaussianCounts",
+            "mechanisms.counts.laplace_counts": "LaplaceCounts",
             "mechanisms.counts.plume": "Plume",
             "mechanisms.counts.private_count_release": "PrivateCountRelease",
             "mechanisms.counts.refinement": "Refinement",
         },
     )
 
-__all__ = ["ConfirmedCounts", "ContributionBound", "Plume", "PrivateCountRelease", "Refinement"]
+__all__ = [
+    "ConfirmedCounts",
+    "ContributionBound",
+    "GaussianCounts",
+    "LaplaceCounts",
+    "Plume",
+    "PrivateCountRelease",
+    "Refinement",
+]

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from discreet import _core
+from discreet.engines.sums import items_per_user
+from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism, without_value
+from discreet.mechanisms.parameters import require_items
 from discreet.mechanisms.published import published
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
@@ -41,6 +44,9 @@ class ContributionBound(TableMechanism):
     selection at rate gamma is epsilon = 2 gamma max(p, 100 - p). The guarantee is (epsilon^2/8)-zCDP and epsilon-DP per
     user, added or removed. If there are no users, every number has the same probability.
 
+    With `only`, the mechanism counts only these items of a user, such as the items that another release found. Users
+    without any of them do not count.
+
     The released number is the only item: use `release.items[0]` as `l0`, or as m and m_prime of `Plume`. The release
     that uses the number costs budget of its own.
 
@@ -49,9 +55,11 @@ class ContributionBound(TableMechanism):
         percentile: The percentage of users: a whole number from 1 to 99.
         most: The largest number to choose: from 2 to 2^20. Users with more items count as having this many. Choose it
             without the data.
+        only: Count only these items of a user: public, such as the items of a release; None for all items.
 
     Raises:
-        ParameterError: A parameter is out of range.
+        ParameterError: A parameter is out of range, or items of `only` repeat.
+        SchemaError: The items of `only` are of mixed types.
 
     Example:
         >>> import discreet as dp
@@ -68,22 +76,32 @@ class ContributionBound(TableMechanism):
     epsilon: float
     percentile: int = 95
     most: int = 1_000
+    only: tuple[str | int | bytes, ...] | None = None
 
     def __post_init__(self) -> None:
         self._set(
             epsilon=require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
             percentile=require_whole("percentile", self.percentile, 1, 99),
             most=require_whole("most", self.most, 2, 2**20),
+            only=None if self.only is None else require_items(self.only),
         )
 
     @classmethod
-    def from_rho(cls, *, rho: float, percentile: int = 95, most: int = 1_000) -> Self:
+    def from_rho(
+        cls,
+        *,
+        rho: float,
+        percentile: int = 95,
+        most: int = 1_000,
+        only: tuple[str | int | bytes, ...] | None = None,
+    ) -> Self:
         """Return the mechanism that guarantees rho-zCDP, with epsilon = sqrt(8 rho).
 
         Args:
             rho: The privacy cost in zCDP: above 0 and at most 1,000.
             percentile: The percentage of users: a whole number from 1 to 99.
             most: The largest number to choose: from 2 to 2^20.
+            only: Count only these items of a user; None for all items.
 
         Returns:
             The mechanism.
@@ -92,7 +110,7 @@ class ContributionBound(TableMechanism):
             ParameterError: A parameter is out of range.
         """
         epsilon = round_down(math.sqrt(8 * require_number("rho", rho, 0, 1_000)), 8)
-        return cls(epsilon=epsilon, percentile=percentile, most=most)
+        return cls(epsilon=epsilon, percentile=percentile, most=most, only=only)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -127,13 +145,20 @@ class ContributionBound(TableMechanism):
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         without_value(table, "ContributionBound")
-        # Swap the columns: each count is then the number of items of one user.
-        users = Histogram.from_table(
-            table.data, user=table.item, item=table.user, memory=table.memory, progress=table.progress
-        )
+        if self.only is not None:
+            if table.memory is not None or table.progress is not None:
+                raise ParameterError("only= reads in one query: leave out memory and progress")
+            numbers = items_per_user(table.data, columns=(table.user, table.item), items=list(self.only))
+        else:
+            # Swap the columns: each count is then the number of items of one user.
+            users = Histogram.from_table(
+                table.data, user=table.item, item=table.user, memory=table.memory, progress=table.progress
+            )
+            numbers = users._in_any_order()[1]
         rng = opened(rng)
-        scores = self.scores(users._in_any_order()[1])
+        scores = self.scores(numbers)
         # The last candidate takes the place of the stop element.
         slot = rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
-        notes = (f"the item is a number of items that about {self.percentile} % of the users do not exceed",)
+        which = "items" if self.only is None else "the listed items"
+        notes = (f"the item is a number of {which} that about {self.percentile} % of the users do not exceed",)
         return published(self, _core.Labels.from_sequence([slot + 1]), np.arange(1), rng, ranked=True, notes=notes)

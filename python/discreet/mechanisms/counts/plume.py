@@ -10,6 +10,7 @@ import numpy as np
 from discreet import _core, engines
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
 from discreet.mechanisms.from_table import TableMechanism, without_value
 from discreet.mechanisms.parameters import require_delta
 from discreet.mechanisms.published import clipped, published
@@ -32,7 +33,11 @@ class Plume(TableMechanism):
     The selection uses at most `m` items of each user. The counts use at most `m_prime` selected items of each user, and
     get Gaussian noise of scale sqrt(m_prime / (2 (1 - share) rho)). The guarantee is delta-approximate rho-zCDP per
     user, added or removed. The mechanism reads the table twice. Choose m and m_prime without the data, or with
-    `ContributionBound`.
+    `ContributionBound`. `selection` and `counting` are its two stages as mechanisms. Release them one by one to choose
+    m_prime among the selected items, with `ContributionBound(only=)` (docs/mechanisms.md).
+
+    The paper uses m_prime as the l2-sensitivity of the counts. The l2-sensitivity is sqrt(m_prime), since each of
+    m_prime counts changes by one. `l2_sigma` and `printed_sigma` are the scales for both readings.
 
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
@@ -177,8 +182,34 @@ class Plume(TableMechanism):
     @property
     def sigma(self) -> float:
         """Return the scale of the noise of the counts."""
-        rest = round_down(self.rho - self.selection.guarantee.rho, 8)
-        return rogers2024.plume_sigma(rest, self.m_prime, literal=self.literal)
+        return self.printed_sigma if self.literal else self.l2_sigma
+
+    @property
+    def l2_sigma(self) -> float:
+        """Return sqrt(m_prime/(2 rho)) for the rho of the counts: the scale for their l2-sensitivity, sqrt(m_prime)."""
+        return rogers2024.plume_sigma(self._rest, self.m_prime)
+
+    @property
+    def printed_sigma(self) -> float:
+        """Return m_prime/sqrt(2 rho) for the rho of the counts: the scale as the paper prints it."""
+        return rogers2024.plume_sigma(self._rest, self.m_prime, literal=True)
+
+    @property
+    def _rest(self) -> float:
+        return round_down(self.rho - self.selection.guarantee.rho, 8)
+
+    def counting(self, items: tuple[str | int | bytes, ...]) -> GaussianCounts:
+        """Return the mechanism that counts the selected items.
+
+        It takes a histogram of these items: `Histogram.from_table(..., l0=m_prime, only=items)`.
+
+        Args:
+            items: The selected items, at least one.
+
+        Returns:
+            A GaussianCounts.
+        """
+        return GaussianCounts(items=items, sigma=self.sigma, l0=self.m_prime)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         # The second pass chooses each user's items again, among the selected ones.

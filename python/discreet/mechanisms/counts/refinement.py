@@ -63,7 +63,7 @@ class Refinement(HistogramMechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.of, Release) or self.of.counts is None or self.of.sigmas is None:
             raise ParameterError("of must be a Release with counts, such as dp.count returns")
-        if self.of.guarantee.unit != "user" or self.of.made_by.startswith("ClippedSums"):
+        if self.of.guarantee.unit != "user" or self.of.made_by.startswith(("ClippedSums", "DiscoverAndSum")):
             raise ParameterError("of must be a Release that counts users: sums and streams cannot be refined")
         self._set(
             rho=require_number("rho", self.rho, 0, RHO_LIMIT),

@@ -6,12 +6,14 @@ from discreet.names import lazy
 
 if TYPE_CHECKING:
     from discreet.mechanisms.sums.clipped_sums import ClippedSums
+    from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "mechanisms.sums.clipped_sums": "ClippedSums",
+            "mechanisms.sums.discover_and_sum": "DiscoverAndSum",
         },
     )
 
-__all__ = ["ClippedSums"]
+__all__ = ["ClippedSums", "DiscoverAndSum"]

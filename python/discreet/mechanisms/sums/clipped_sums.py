@@ -17,6 +17,7 @@ from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.table import Table
 from discreet.theorems import rogers2024
+from discreet.wording import counted
 
 __all__ = ["ClippedSums"]
 
@@ -28,9 +29,11 @@ class ClippedSums(TableMechanism):
     """A mechanism that sums a value over users for each of `items`.
 
     Each user's own sum for an item is clipped to [`low`, `high`]. So one user changes an item's sum by at most
-    max(|low|, |high|), and may contribute to every item. Each sum gets an equal part of `rho` and its own Gaussian
-    noise. The guarantee is rho-zCDP per user, added or removed. The table's `value` names a column of numbers, or of
-    text that holds numbers. A row is dropped if its value is missing or not finite.
+    max(|low|, |high|). With `l0`, a user contributes to at most l0 of the items, chosen uniformly among the user's
+    items. The noise is then that of l0 sums, whatever the number of items. With n items and no l0 it is larger by
+    sqrt(n/l0). Each sum has its own Gaussian noise. The guarantee is rho-zCDP per user, added or removed. The table's
+    `value` names a column of numbers, or of text that holds numbers. A row is dropped if its value is missing or not
+    finite.
 
     Args:
         items: The labels to sum for: public, such as the items of a release, or chosen without the data.
@@ -40,6 +43,7 @@ class ClippedSums(TableMechanism):
         high: The largest such sum, also chosen without the data. For prices of up to 20.00 use `high=2000,
             resolution=0.01`.
         resolution: The unit to which values are rounded: from 1e-12 to 1e12.
+        l0: The most items that one user contributes to: from 1 to 2^30, or None for any number.
 
     Raises:
         ParameterError: A parameter is out of range, or low is not below high.
@@ -54,8 +58,9 @@ class ClippedSums(TableMechanism):
         True
 
     Source:
-        Rogers (2024), Private Count Release, which names sums after a selection as an extension; Rogers (2023), Theorem
-        4, for the noise.
+        Desfontaines et al. (2020), Section 1, for sums per partition with bounded contributions; Rogers (2024),
+        Private Count Release, which names sums after a selection as an extension; Rogers (2023), Theorem 4, for the
+        noise.
     """
 
     items: tuple[str | int | bytes, ...]
@@ -63,6 +68,7 @@ class ClippedSums(TableMechanism):
     low: int
     high: int
     resolution: float = 1.0
+    l0: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.items, str | bytes):
@@ -77,6 +83,7 @@ class ClippedSums(TableMechanism):
             low=require_whole("low", self.low, -_LIMIT, _LIMIT),
             high=require_whole("high", self.high, -_LIMIT, _LIMIT),
             resolution=require_number("resolution", self.resolution, 1e-12, 1e12, open_low=False),
+            l0=None if self.l0 is None else require_whole("l0", self.l0, 1, _LIMIT),
         )
         if self.low >= self.high:
             raise ParameterError("low must be below high")
@@ -84,13 +91,22 @@ class ClippedSums(TableMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Return the guarantee: rho-zCDP, Gaussian noise on each sum (Rogers 2023, Theorem 4, composed)."""
+        """Return the guarantee: rho-zCDP, by Gaussian noise on all sums (Rogers 2023, Theorem 4).
+
+        One user changes at most `moved` sums, each by at most max(|low|, |high|). So the l2-sensitivity is
+        sqrt(moved) max(|low|, |high|).
+        """
         return Guarantee(self.rho, 0.0)
+
+    @property
+    def moved(self) -> int:
+        """Return the most sums that one user changes: the smaller of l0 and the number of items."""
+        return len(self.items) if self.l0 is None else min(self.l0, len(self.items))
 
     @property
     def sigma(self) -> float:
         """Return the scale of the noise of each sum, in units of the resolution."""
-        return max(abs(self.low), abs(self.high)) * rogers2024.measurement_sigma(self.rho / len(self.items))
+        return max(abs(self.low), abs(self.high)) * rogers2024.measurement_sigma(self.rho / self.moved)
 
     @property
     def protects(self) -> Sensitivity:
@@ -108,13 +124,16 @@ class ClippedSums(TableMechanism):
             items=list(self.items),
             bounds=(self.low, self.high),
             resolution=self.resolution,
+            l0=self.l0,
         )
         rng = opened(rng)
         noisy = np.array(sums, np.int64) + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
         labels = _core.Labels.from_sequence(list(self.items))
-        notes = (
+        notes = [
             f"counts are sums of a value in units of {self.resolution:g}",
             f"sums of values clipped to [{self.low}, {self.high}] units for each user; sigma is the noise alone",
-        )
+        ]
+        if self.moved < len(self.items):
+            notes.append(f"each user contributes to at most {counted(self.moved, 'sum')}; sigma does not include this")
         rows = np.arange(len(sums))
-        return published(self, labels, rows, rng, noisy=noisy, sigmas=self.sigma, notes=notes, clipped=True)
+        return published(self, labels, rows, rng, noisy=noisy, sigmas=self.sigma, notes=tuple(notes), clipped=True)

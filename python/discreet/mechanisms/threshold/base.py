@@ -19,6 +19,8 @@ class ThresholdMechanism(NoisyCounts):
 
     __slots__ = ()
 
+    takes_least = True
+
     delta: float
 
     @cached_property

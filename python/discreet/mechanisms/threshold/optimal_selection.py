@@ -62,6 +62,8 @@ class OptimalSelection(EpsilonPerItem):
 
     pre_threshold: int = 1
 
+    takes_least = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set(pre_threshold=require_whole("pre_threshold", self.pre_threshold, 1, 2**20))

@@ -9,9 +9,13 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import EpsilonPerItem, laplace_deviation
+from discreet.mechanisms.published import published
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.conversion import round_up
+from discreet.privacy.validation import require_flag
 from discreet.release.intervals import Law
+from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 from discreet.theorems import desfontaines2020
 from discreet.theorems.tails import least
 
@@ -26,10 +30,14 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
     user's l0 items gets epsilon/l0 and delta/l0: the noise of a count takes its bound with probability at most
     delta/l0. The release probabilities are about as high as with `OptimalSelection`, which publishes no counts.
 
+    With `with_counts=False` the mechanism releases the items alone. An item of 2 bound + 1 users is then always
+    released, so counting may stop there: `cap` is this number.
+
     Args:
         epsilon: The total epsilon: from 1e-9 to 100.
         delta: The probability that the guarantee fails: above 0 and below 1.
         l0: The most items that one user contributes: from 1 to 2^20.
+        with_counts: If False, release no counts.
 
     Raises:
         ParameterError: A parameter is out of range, or epsilon/l0 is below 1e-12 or delta/l0 below 1e-290.
@@ -42,15 +50,19 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
         >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=1, linf=1, complete=True)
         >>> mechanism.release(table).items
         ['a', 'b']
+        >>> dp.TruncatedGeometric(epsilon=1, delta=1e-6, with_counts=False).cap
+        29
 
     Source:
         Desfontaines et al. (2020), Definitions 6 to 8 and Theorems 4 to 6.
     """
 
     law: ClassVar[Law] = "laplace"
+    with_counts: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_flag("with_counts", self.with_counts)
         if self.each[0] < 1e-12 or self.each[1] < 1e-290:
             raise ParameterError(
                 "epsilon/l0 must be at least 1e-12 and delta/l0 at least 1e-290; raise epsilon or delta, or lower l0"
@@ -61,6 +73,14 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
     def linf(self) -> int:  # type: ignore[override]
         """Return 1: a user counts once for each item."""
         return 1
+
+    @property
+    def cap(self) -> int | None:
+        """Return the least number of users with a release probability of one, or None if counts are released.
+
+        The noise is at least -bound, so the noisy count of 2 bound + 1 users exceeds the bound (Definition 8).
+        """
+        return None if self.with_counts else 2 * self.bound + 1
 
     @property
     def scale(self) -> float:
@@ -88,3 +108,10 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
     def threshold(self) -> _core.Threshold:
         """Return the release rule. Its `value` is the bound: only a count above zero can exceed it (Definition 8)."""
         return _core.Threshold(self.noise, self.bound)
+
+    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
+        if self.with_counts:
+            return super()._run(histogram, rng)
+        labels, counts = histogram._for_noise(rng)
+        rows, _ = self.threshold.release(counts, rng)
+        return published(self, labels, rows, rng)

@@ -6,6 +6,7 @@ from discreet.names import lazy
 
 if TYPE_CHECKING:
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+    from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
     from discreet.mechanisms.top_k.gaussian import GaussianTopK
     from discreet.mechanisms.top_k.gumbel import GumbelTopK
     from discreet.mechanisms.top_k.laplace import LaplaceTopK
@@ -15,6 +16,7 @@ else:
         __name__,
         {
             "mechanisms.top_k.discover_and_peel": "DiscoverAndPeel",
+            "mechanisms.top_k.exponential_mechanism": "ExponentialMechanism",
             "mechanisms.top_k.gaussian": "GaussianTopK",
             "mechanisms.top_k.gumbel": "GumbelTopK",
             "mechanisms.top_k.laplace": "LaplaceTopK",
@@ -22,4 +24,4 @@ else:
         },
     )
 
-__all__ = ["DiscoverAndPeel", "GaussianTopK", "GumbelTopK", "LaplaceTopK", "PermuteAndFlip"]
+__all__ = ["DiscoverAndPeel", "ExponentialMechanism", "GaussianTopK", "GumbelTopK", "LaplaceTopK", "PermuteAndFlip"]

@@ -50,6 +50,8 @@ class RankedMechanism(HistogramMechanism):
 
     __slots__ = ()
 
+    takes_least = True
+
     k_bar: int
 
     def _require(self, histogram: Histogram) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.noises import GumbelNoise
 from discreet.mechanisms.parameters import LINF_LIMIT, require_delta, require_rho
 from discreet.mechanisms.top_k.base import K_BAR_LIMIT, RankedMechanism, largest
-from discreet.privacy.conversion import round_down, round_up
+from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.theorems import rogers2023
@@ -25,7 +26,7 @@ __all__ = ["GumbelTopK"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GumbelTopK(RankedMechanism):
+class GumbelTopK(GumbelNoise, RankedMechanism):
     """A mechanism that releases the k most common items in order, without counts.
 
     It draws one item after the other. The exponential mechanism chooses among the items of the k_bar largest counts and
@@ -101,7 +102,7 @@ class GumbelTopK(RankedMechanism):
             ParameterError: A parameter is out of range.
         """
         linf = require_whole("linf", linf, 1, LINF_LIMIT)
-        scale = round_up(linf / math.sqrt(8 * require_rho(rho) / require_whole("k", k, 1)), 64)
+        scale = rogers2023.gumbel_scale(require_rho(rho), require_whole("k", k, 1), linf)
         return cls(k=k, scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
 
     @classmethod
@@ -132,16 +133,6 @@ class GumbelTopK(RankedMechanism):
         shared = cls(k=k, scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
         converted = cls.from_rho(k=k, rho=rho, delta=own, k_bar=k_bar, l0=l0, linf=linf)
         return min(shared, converted, key=lambda mechanism: mechanism.threshold)
-
-    @property
-    def gamma(self) -> float:
-        """Return 1/scale, rounded down: the factor of every count."""
-        return min(round_down(1 / self.scale, 1), 1000.0)
-
-    @property
-    def epsilon(self) -> float:
-        """Return linf gamma: the bounded range of one selection."""
-        return round_up(self.linf * self.gamma, 1)
 
     @property
     def protects(self) -> Sensitivity:

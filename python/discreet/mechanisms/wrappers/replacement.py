@@ -123,6 +123,11 @@ class Replacement(HistogramMechanism):
         return Sensitivity(l0=l0, linf=made.linf // 2 if isinstance(self.mechanism, _RANKED) else made.linf)
 
     @property
+    def takes_least(self) -> bool:  # type: ignore[override]
+        """Return whether the inner mechanism takes a histogram of counts of at least a number."""
+        return self.mechanism.takes_least
+
+    @property
     def guarantee(self) -> Guarantee:
         """Return the guarantee of the inner mechanism, for neighbours in which one user is replaced."""
         return replace(self.mechanism.guarantee, neighbours="replaced")

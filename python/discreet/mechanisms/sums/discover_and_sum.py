@@ -1,0 +1,204 @@
+"""`DiscoverAndSum`: selects items with a threshold, then releases a sum of a value for each selected item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from discreet import _core, engines
+from discreet.errors import ParameterError
+from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.published import published
+from discreet.mechanisms.sums.clipped_sums import ClippedSums
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.privacy.conversion import round_down
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
+from discreet.privacy.validation import require_number, require_whole
+from discreet.release.release import Release, changed
+from discreet.tables.histogram import Histogram
+from discreet.tables.table import Table
+
+__all__ = ["DiscoverAndSum"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoverAndSum(TableMechanism):
+    """A mechanism that selects items with a threshold, then sums a value over users for each selected item.
+
+    It answers `SELECT item, SUM(value) GROUP BY item` for items that are not known in advance, as one release with one
+    guarantee. The selection is a `GaussianThreshold` with `share` of rho and all of delta. The sums are `ClippedSums`
+    of the selected items with the rest of rho. Both steps use at most `l0` items of each user, so the noise of a sum
+    does not depend on the number of selected items. The sums choose each user's items again, among the selected ones.
+    The guarantee is delta-approximate rho-zCDP per user, added or removed. The mechanism reads the table twice.
+
+    Args:
+        rho: The privacy cost in zCDP: above 0 and at most 10,000.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        l0: The most items of one user: from 1 to 2^30.
+        low: The least sum of one user for one item, in units of `resolution`: a whole number from -2^30 to 2^30. Choose
+            it without the data.
+        high: The largest such sum, also chosen without the data.
+        resolution: The unit to which values are rounded: from 1e-12 to 1e12.
+        share: The fraction of rho for the selection: above 0 and below 1.
+
+    Raises:
+        ParameterError: A parameter is out of range, or low is not below high.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(5000)], "shop": ["a"] * 5000, "price": [20] * 5000}
+        >>> mechanism = dp.mechanisms.DiscoverAndSum(rho=1, delta=1e-6, l0=1, low=0, high=20)
+        >>> release = mechanism.release(log, user="user", item="shop", value="price")
+        >>> release.items, bool(99_000 < release.counts[0] < 101_000)
+        (['a'], True)
+
+    Source:
+        Desfontaines et al. (2020), Section 1, for partition selection before sums; Rogers (2023), Theorem 7 for the
+        selection, Theorem 4 for the sums and Theorem 6 for both together.
+    """
+
+    rho: float
+    delta: float
+    l0: int
+    low: int
+    high: int
+    resolution: float = 1.0
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        self._set(
+            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            delta=require_delta(self.delta),
+            l0=require_whole("l0", self.l0, 1, 2**30),
+            share=require_number("share", self.share, 0, 1),
+        )
+        if self.share >= 1:
+            raise ParameterError("share must be below 1: the sums need the rest of rho")
+        one = self.sums(("an item",))
+        self._set(low=one.low, high=one.high, resolution=one.resolution)
+
+    @classmethod
+    def from_rho(
+        cls,
+        *,
+        rho: float,
+        delta: float,
+        l0: int,
+        low: int,
+        high: int,
+        resolution: float = 1.0,
+        share: float = 0.5,
+    ) -> Self:
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items of one user.
+            low: The least sum of one user for one item.
+            high: The largest such sum.
+            resolution: The unit to which values are rounded.
+            share: The fraction of rho for the selection.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
+        return cls(rho=rho, delta=delta, l0=l0, low=low, high=high, resolution=resolution, share=share)
+
+    @classmethod
+    def from_epsilon(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        l0: int,
+        low: int,
+        high: int,
+        resolution: float = 1.0,
+        share: float = 0.5,
+    ) -> Self:
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items of one user.
+            low: The least sum of one user for one item.
+            high: The largest such sum.
+            resolution: The unit to which values are rounded.
+            share: The fraction of rho for the selection.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
+        """
+        rho, own = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own, l0=l0, low=low, high=high, resolution=resolution, share=share)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee: delta-approximate rho-zCDP, the sum of both steps (Rogers 2023, Theorem 6)."""
+        return Guarantee(self.rho, self.delta)
+
+    @property
+    def selection(self) -> GaussianThreshold:
+        """Return the mechanism that selects the items."""
+        return GaussianThreshold.from_rho(rho=round_down(self.share * self.rho), delta=self.delta, l0=self.l0)
+
+    def sums(self, items: tuple[str | int | bytes, ...]) -> ClippedSums:
+        """Return the mechanism that sums the value for the selected items.
+
+        Args:
+            items: The selected items, at least one.
+
+        Returns:
+            A ClippedSums.
+        """
+        return ClippedSums(
+            items=items,
+            rho=round_down(self.rho - self.selection.guarantee.rho, 8),
+            low=self.low,
+            high=self.high,
+            resolution=self.resolution,
+            l0=self.l0,
+        )
+
+    def release_chance(self, users: int) -> float:
+        """Return the probability that an item is selected.
+
+        Args:
+            users: The number of users of the item, each with at most l0 items.
+
+        Returns:
+            A probability from 0 to 1.
+        """
+        return self.selection.release_chance(users)
+
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        if table.value is None:
+            raise ParameterError("DiscoverAndSum needs a column to sum: give value=, its name")
+        if table.memory is not None or table.progress is not None:
+            raise ParameterError("DiscoverAndSum sums in one query: leave out memory and progress")
+        engines.require_rows_again(table.data)
+        histogram = Histogram.from_table(table.data, user=table.user, item=table.item, l0=self.l0)
+        rng = opened(rng)
+        found = self.selection.release(histogram, rng=rng)
+        if found.items:
+            release = self.sums(tuple(found.items)).release(table, rng=rng)
+            return changed(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
+        nothing = np.zeros(0, np.int64)
+        labels = _core.Labels.from_sequence([])
+        return published(
+            self, labels, nothing, rng, noisy=nothing, sigmas=nothing.astype(float), item_type=found.item_type
+        )

@@ -1,0 +1,201 @@
+"""A selection of items, followed by sums of the selected items, as one mechanism; and sums of l0 items per user."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.engines import sums as engine
+from discreet.engines.sums import clipped_sums
+from discreet.errors import ParameterError
+from discreet.mechanisms import ClippedSums, DiscoverAndSum
+from discreet.reference import clipped_sums as reference
+from discreet.testing import seeded_rng
+
+COLUMNS = ("user", "item", "value")
+KEY = "f" * 64
+
+
+def table(rows):
+    users, items, values = zip(*rows, strict=True) if rows else ((), (), ())
+    return {"user": np.array(users, np.int64), "item": np.array(items, np.int64), "value": np.array(values, float)}
+
+
+def sums(rows, l0, items=(0, 1, 2, 3), bounds=(-3, 5)):
+    return clipped_sums(table(rows), columns=COLUMNS, items=list(items), bounds=bounds, resolution=1.0, l0=l0)
+
+
+rows = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(-9, 9)), max_size=25)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=rows, l0=st.integers(1, 3))
+def test_sums_agree_with_the_reference(rows, l0):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "fresh_key", lambda: KEY)
+        assert sums(rows, l0) == reference.clipped_sums(rows, range(4), (-3, 5), l0, KEY)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=rows, more=st.lists(st.tuples(st.integers(0, 5), st.integers(-99, 99)), max_size=9), l0=st.integers(1, 3))
+def test_one_user_changes_at_most_l0_sums_by_at_most_the_bound(rows, more, l0):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "fresh_key", lambda: KEY)
+        changes = np.subtract(sums(rows + [(77, item, value) for item, value in more], l0), sums(rows, l0))
+    assert np.count_nonzero(changes) <= l0
+    assert np.all((changes >= -3) & (changes <= 5))
+    mechanism = ClippedSums(items=range(4), rho=0.3, low=-3, high=5, l0=l0)
+    assert math.fsum(changes**2) / (2 * mechanism.sigma**2) <= 0.3
+
+
+def test_each_users_items_are_chosen_uniformly():
+    everyone = [(user, item, 1) for user in range(6000) for item in range(4)]
+    found = np.array(sums(everyone, 1))
+    assert found.sum() == 6000
+    assert np.all(np.abs(found - 1500) < 5 * math.sqrt(6000 * 3 / 16))
+    # Another key makes another choice.
+    assert sums(everyone, 1) != found.tolist()
+    pairs = sums(everyone, 2)
+    assert sum(pairs) == 12_000
+    assert np.all(np.abs(np.array(pairs) - 3000) < 5 * math.sqrt(6000 / 4))
+
+
+def test_text_and_bytes_users_are_chosen_for_alike():
+    pyarrow = pytest.importorskip("pyarrow")
+    users = [f"u{user}" for user in range(900)] * 2
+    for column in (pyarrow.array(users), pyarrow.array([user.encode() for user in users])):
+        data = pyarrow.table({"user": column, "item": [0] * 900 + [1] * 900, "value": [1] * 1800})
+        found = clipped_sums(data, columns=COLUMNS, items=[0, 1], bounds=(0, 5), resolution=1.0, l0=1)
+        assert sum(found) == 900
+        assert abs(found[0] - 450) < 5 * 15
+
+
+@pytest.mark.parametrize(("size", "l0", "moved"), [(1, None, 1), (500, 1, 1), (500, 4, 4), (500, None, 500), (3, 9, 3)])
+def test_the_noise_of_sums_is_that_of_l0_items(size, l0, moved):
+    mechanism = ClippedSums(items=range(size), rho=0.5, low=-10, high=4, l0=l0)
+    assert mechanism.moved == moved
+    assert mechanism.sigma == pytest.approx(10 * math.sqrt(moved / (2 * 0.5)), rel=1e-9)
+    assert moved * (10 / mechanism.sigma) ** 2 / 2 <= 0.5
+
+
+def shops(users=3000):
+    """Return users who visit up to two of the common shops 0 and 1, and each a shop of their own."""
+    rows = [(user, shop, 7.0) for user in range(users) for shop in (0, 1, 1000 + user) if shop or user % 2]
+    return table(rows)
+
+
+def test_selection_and_sums_are_one_release_with_one_guarantee():
+    mechanism = DiscoverAndSum.from_rho(rho=1.0, delta=1e-6, l0=3, low=0, high=5)
+    release = mechanism.release(shops(), user="user", item="item", value="value", rng=seeded_rng(3))
+    counts = dict(release)
+    assert set(counts) == {0, 1}
+    # Values are clipped to five.
+    assert abs(counts[1] - 15_000) < 6 * release.sigmas[0]
+    assert abs(counts[0] - 7_500) < 6 * release.sigmas[0]
+    assert release.guarantee == release.spent == mechanism.guarantee
+    assert (release.guarantee.rho, release.guarantee.delta) == (1.0, 1e-6)
+    assert release.made_by == repr(mechanism)
+    assert any("sums of a value" in note for note in release.notes)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_both_steps_cost_rho_together(share):
+    mechanism = DiscoverAndSum(rho=0.7, delta=1e-6, l0=3, low=-4, high=2, share=share)
+    for size in (1, 2, 500):
+        inner = mechanism.sums(tuple(range(size)))
+        cost = min(size, 3) * (4 / inner.sigma) ** 2 / 2
+        assert 0.7 * (1 - 1e-9) < mechanism.selection.guarantee.rho + cost <= 0.7
+    assert mechanism.selection.guarantee.delta == mechanism.guarantee.delta == 1e-6
+    converted = DiscoverAndSum.from_epsilon(epsilon=1.0, delta=1e-6, l0=3, low=0, high=5)
+    assert converted.guarantee.implies(1.0, 1e-6)
+
+
+def test_the_noise_does_not_grow_with_the_number_of_selected_items():
+    mechanism = DiscoverAndSum(rho=1.0, delta=1e-6, l0=1, low=0, high=5)
+    assert mechanism.sums(tuple(range(500))).sigma == mechanism.sums((1,)).sigma
+
+
+def exact_law(mechanism, tables, items):
+    """Return the probability of each selected set and, for each set, the means and the scale of its sums."""
+    chances = []
+    for counts, totals in tables:
+        law = {}
+        for chosen in itertools.product((False, True), repeat=len(items)):
+            parts = (
+                mechanism.release_chance(n) if yes else 1 - mechanism.release_chance(n) if n else 1.0
+                for n, yes in zip(counts, chosen, strict=True)
+            )
+            names = tuple(item for item, yes in zip(items, chosen, strict=True) if yes)
+            means = [total for total, yes in zip(totals, chosen, strict=True) if yes]
+            possible = all(n for n, yes in zip(counts, chosen, strict=True) if yes)
+            law[names] = (math.prod(parts) if possible else 0.0, means)
+        chances.append(law)
+    return chances
+
+
+def divergence(mechanism, first, second, order, *, sigma_of=None):
+    """Return the Renyi divergence of both steps, given that no novel item is selected, over its order.
+
+    The selection is by item, without the noisy counts. The sums of a set of selected items are Gaussian. Their
+    divergence is order |difference|^2/(2 sigma^2).
+    """
+    total = 0.0
+    for names, (p, means) in first.items():
+        q, others = second[names]
+        if not p or not q or not names:
+            total += p**order * q ** (1 - order) if p and q else 0.0
+            continue
+        sigma = mechanism.sums(names).sigma if sigma_of is None else sigma_of(names)
+        inner = order * sum((a - b) ** 2 for a, b in zip(means, others, strict=True)) / (2 * sigma**2)
+        total += math.exp(order * math.log(p) + (1 - order) * math.log(q) + (order - 1) * inner)
+    return math.log(total) / (order - 1) / order
+
+
+@pytest.mark.parametrize("l0", [1, 2])
+def test_the_exact_law_of_both_steps_keeps_rho(l0):
+    mechanism = DiscoverAndSum(rho=0.8, delta=1e-3, l0=l0, low=0, high=5, share=0.2)
+    counts, sums = [60, 30, 6][: l0 + 1], [90, 40, 11][: l0 + 1]
+    moved = [1 if place < l0 else 0 for place in range(l0 + 1)]
+    before = (counts, sums)
+    after = ([n + m for n, m in zip(counts, moved, strict=True)], [s + 5 * m for s, m in zip(sums, moved, strict=True)])
+    first, second = exact_law(mechanism, (before, after), range(l0 + 1))
+    for order in (1.01, 1.5, 2.0, 8.0):
+        for p, q in ((first, second), (second, first)):
+            assert 0.2 * mechanism.rho < divergence(mechanism, p, q, order) <= mechanism.rho
+
+    def half_of_the_bound(names):
+        return mechanism.sums(names).sigma / 2
+
+    def noise_of_one_item(names):
+        return mechanism.sums(names[:1]).sigma / math.sqrt(l0)
+
+    # Wrong variants: noise for half of the largest value, and for one of l0 items.
+    for wrong in (half_of_the_bound, noise_of_one_item)[:l0]:
+        assert divergence(mechanism, first, second, 1.01, sigma_of=wrong) > mechanism.rho
+
+
+def test_a_table_without_common_items_gives_no_rows():
+    mechanism = DiscoverAndSum(rho=1.0, delta=1e-6, l0=1, low=0, high=5)
+    empty = mechanism.release(table([(1, 1, 2.0)]), user="user", item="item", value="value")
+    full = mechanism.release(shops(), user="user", item="item", value="value")
+    assert len(empty) == 0 < len(full)
+    assert [(name, kind) for name, _, kind in empty.columns] == [(n, k) for n, _, k in full.columns]
+
+
+def test_a_missing_value_column_and_memory_are_refused():
+    mechanism = DiscoverAndSum(rho=1.0, delta=1e-6, l0=1, low=0, high=5)
+    with pytest.raises(ParameterError, match="value="):
+        mechanism.release(shops(), user="user", item="item")
+    with pytest.raises(ParameterError, match="memory"):
+        mechanism.release(shops(), user="user", item="item", value="value", memory="1GB")
+
+
+@pytest.mark.parametrize(
+    "bad", [{"share": 1.0}, {"share": 0}, {"l0": 0}, {"low": 5}, {"delta": 0}, {"resolution": 0}, {"high": 1.5}]
+)
+def test_parameters_out_of_range_are_refused(bad):
+    with pytest.raises(ParameterError):
+        DiscoverAndSum(**{"rho": 1.0, "delta": 1e-6, "l0": 2, "low": 0, "high": 5, **bad})

@@ -1,0 +1,112 @@
+"""Counts of given items with Laplace or Gaussian noise, without delta."""
+
+import math
+
+import numpy as np
+import pytest
+
+from contract import MechanismContract
+from discreet import Histogram
+from discreet.errors import ParameterError, SchemaError, SensitivityError
+from discreet.laws import joint_law
+from discreet.mechanisms import GaussianCounts, LaplaceCounts
+from discreet.testing import seeded_rng
+
+ITEMS = tuple(f"item-{n:02d}" for n in range(12))
+
+
+class TestLaplaceCounts(MechanismContract):
+    def mechanism(self):
+        return LaplaceCounts.from_epsilon(items=ITEMS, epsilon=1.0, l0=3, linf=2)
+
+    def test_an_empty_release_has_the_same_columns(self):
+        # The items are public, so every release has all of them.
+        empty, full = (self.mechanism().release(data) for data in (self.histogram([], []), self.plain()))
+        assert set(empty.items) == set(full.items) == set(ITEMS)
+        assert [(name, kind) for name, _, kind in empty.columns] == [(n, k) for n, _, k in full.columns]
+
+    def test_counts_of_zero_are_never_released(self):
+        counts = self.mechanism().release(self.histogram(ITEMS, [0] * 12)).counts
+        assert np.abs(counts).max() < 40 * self.mechanism().scale
+
+
+class TestGaussianCounts(TestLaplaceCounts):
+    def mechanism(self):
+        return GaussianCounts.from_epsilon(items=ITEMS, epsilon=1.0, delta=1e-6, l0=3, linf=2)
+
+    def test_counts_of_zero_are_never_released(self):
+        counts = self.mechanism().release(self.histogram(ITEMS, [0] * 12)).counts
+        assert np.abs(counts).max() < 9 * self.mechanism().sigma
+
+
+def histogram(counts, l0=2):
+    return Histogram.from_counts(list(counts), list(counts.values()), l0=l0, linf=1, complete=True)
+
+
+@pytest.mark.parametrize(("size", "l0", "moved"), [(500, 1, 1), (500, 7, 7), (500, None, 500), (3, 7, 3)])
+def test_the_noise_is_that_of_l0_counts(size, l0, moved):
+    mechanism = LaplaceCounts.from_epsilon(items=range(size), epsilon=0.5, l0=l0)
+    assert mechanism.scale == pytest.approx(moved / 0.5, rel=1e-12)
+    assert mechanism.guarantee.dp[0] <= 0.5
+    assert mechanism.guarantee.dp[1] == mechanism.guarantee.delta == 0
+    assert mechanism.protects.l0 == (l0 if moved < size else None)
+    by_rho = LaplaceCounts.from_rho(items=range(size), rho=0.1, l0=l0)
+    assert 0.1 * (1 - 1e-9) < by_rho.guarantee.rho <= 0.1
+
+
+@pytest.mark.parametrize(("size", "l0", "moved"), [(500, 1, 1), (500, 7, 7), (500, None, 500), (3, 7, 3)])
+def test_the_gaussian_noise_is_that_of_l0_counts(size, l0, moved):
+    mechanism = GaussianCounts.from_rho(items=range(size), rho=0.1, l0=l0, linf=3)
+    assert mechanism.sigma == pytest.approx(3 * np.sqrt(moved / 0.2), rel=1e-12)
+    assert 0.1 * (1 - 1e-9) < mechanism.guarantee.rho <= 0.1
+    assert mechanism.guarantee.delta == 0
+    assert GaussianCounts.from_epsilon(items=range(size), epsilon=1.0, delta=1e-6, l0=l0).guarantee.implies(1.0, 1e-6)
+
+
+def test_the_pure_epsilon_is_reached_and_never_exceeded():
+    mechanism = LaplaceCounts(items=("a", "b", "c"), scale=1.5, l0=2)
+    p, q = joint_law(mechanism, {"a": 5, "b": 2, "x": 9}, {"a": 6, "b": 3, "x": 9})
+    exact = (p > 1e-12) & (q > 1e-12)
+    widest = np.abs(np.log(p[exact] / q[exact])).max()
+    assert widest == pytest.approx(2 / 1.5, rel=1e-3)
+    assert widest <= mechanism.guarantee.dp[0] * (1 + 1e-3)
+
+
+def test_released_counts_have_the_stated_noise():
+    mechanism = LaplaceCounts(items=("a", "nobody's"), scale=4.0, l0=1)
+    rng, table = seeded_rng(5), histogram({"a": 300, "x": 4000}, l0=1)
+    runs = [dict(mechanism.release(table, rng=rng)) for _ in range(2000)]
+    for name, count in (("a", 300), ("nobody's", 0)):
+        values = np.array([run[name] for run in runs])
+        assert np.std(values) == pytest.approx(mechanism.deviation, rel=0.1)
+        assert abs(values.mean() - count) < 0.7
+
+
+def test_users_with_more_items_and_cut_histograms_are_refused():
+    mechanism = LaplaceCounts(items=("a", "b", "c"), scale=1.0, l0=1)
+    with pytest.raises(SensitivityError, match="l0"):
+        mechanism.release(histogram({"a": 3}))
+    # All three counts may change if l0 is the number of items.
+    assert len(LaplaceCounts(items=("a", "b", "c"), scale=1.0, l0=3).release(histogram({"a": 3}, l0=None))) == 3
+    with pytest.raises(SensitivityError, match="all counts"):
+        mechanism.release(Histogram.from_counts(["a"], [3], l0=1, linf=1, complete=False))
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        ({"items": ()}, ParameterError),
+        ({"items": ("a", "a")}, ParameterError),
+        ({"items": ("a", 1)}, SchemaError),
+        ({"scale": 0}, ParameterError),
+        ({"scale": math.inf}, ParameterError),
+        ({"l0": 0}, ParameterError),
+        ({"linf": 0}, ParameterError),
+    ],
+)
+def test_parameters_out_of_range_are_refused(bad, error):
+    with pytest.raises(error):
+        LaplaceCounts(**{"items": ("a", "b"), "scale": 1.0, **bad})
+    bad = {"sigma" if name == "scale" else name: value for name, value in bad.items()}
+    with pytest.raises(error):
+        GaussianCounts(**{"items": ("a", "b"), "sigma": 1.0, **bad})
