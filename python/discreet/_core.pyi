@@ -36,6 +36,8 @@ __all__ = [
     "top",
 ]
 
+_Times = tuple[str, str | None, int | None, int | None]
+
 LONGEST: int
 """The most bytes of a user or item that is text or bytes; longer ones are left out with their rows."""
 
@@ -53,7 +55,10 @@ class Labels:
     """Distinct labels, one per row; not shown, compared, copied or pickled."""
 
     @staticmethod
-    def from_sequence(values: Sequence[str | int | bytes] | ArrayLike) -> Labels: ...
+    def from_sequence(values: Sequence[str | int | bytes | tuple[str | int | bytes, ...]] | ArrayLike) -> Labels: ...
+    @staticmethod
+    def of_encoded(values: Sequence[bytes], columns: Sequence[tuple[str, str]]) -> Labels: ...
+    def columns(self) -> list[Labels]: ...
     def take(self, rows: NDArray[np.int64]) -> list[Any]: ...
     def select(self, rows: NDArray[np.int64]) -> Labels: ...
     def ordered(self, rows: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[Labels, NDArray[np.int64]]: ...
@@ -61,7 +66,7 @@ class Labels:
     def integers(self) -> NDArray[np.int64] | NDArray[np.uint64] | None: ...
     def items(self) -> int: ...
     @property
-    def type_name(self) -> str: ...
+    def type_name(self) -> str | tuple[tuple[str, str], ...]: ...
 
 @final
 class Lists:
@@ -70,11 +75,12 @@ class Lists:
     @staticmethod
     def read(
         source: object,
-        user: str,
-        item: str,
+        user: str | Sequence[str],
+        item: str | Sequence[str],
         *,
         l0: int | None = None,
         memory: int | None = None,
+        times: _Times | None = None,
         progress: Callable[[], None] | None = None,
     ) -> tuple[Labels, Lists]: ...
     @staticmethod
@@ -206,8 +212,8 @@ class Threshold:
 
 def count_distinct(
     source: object,
-    user: str,
-    item: str,
+    user: str | Sequence[str],
+    item: str | Sequence[str],
     *,
     l0: int | None = None,
     only: Labels | None = None,
@@ -215,12 +221,13 @@ def count_distinct(
     cap: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
+    times: _Times | None = None,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
 def count_with_users(
     source: object,
-    user: str,
-    item: str,
+    user: str | Sequence[str],
+    item: str | Sequence[str],
     *,
     l0: int | None = None,
     only: Labels | None = None,
@@ -228,6 +235,7 @@ def count_with_users(
     cap: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
+    times: _Times | None = None,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64], int]: ...
 def count_pairs(

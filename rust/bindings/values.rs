@@ -3,21 +3,23 @@
 
 use std::collections::HashSet;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use arrow_array::{Array, Int64Array, LargeBinaryArray, LargeStringArray, UInt64Array};
+use arrow_data::ArrayData;
 use numpy::{
     IntoPyArray, PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray,
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::guard::guarded;
-use crate::columns::Column;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
-use crate::labels::Labels;
+use crate::labels::composite::{self, Field, Kind};
 use crate::labels::order::order;
+use crate::labels::{Labels, Strings};
 use crate::random::entropy::keyed_hash;
 
 /// The cells of a column; `None` is NULL.
@@ -147,25 +149,41 @@ impl Cells {
         }
     }
 
-    pub fn into_column(self) -> Result<Column> {
-        Column::new(match self {
+    /// Return the cells as an Arrow array.
+    pub fn into_array(self) -> ArrayData {
+        match self {
             Self::Signed(cells) => Int64Array::from(cells).into_data(),
             Self::Unsigned(cells) => UInt64Array::from(cells).into_data(),
             Self::Text(cells) => LargeStringArray::from(cells).into_data(),
             Self::Binary(cells) => LargeBinaryArray::from_iter(cells).into_data(),
-        })
+        }
+    }
+
+    /// Return the cells as labels, which may repeat. None may be missing.
+    fn labels(&self) -> Labels {
+        let mut labels = Labels::new(self.label_type());
+        self.for_each(|label| labels.push_bytes(label));
+        labels
     }
 }
 
+/// The columns of items, if they are several or have types that labels do not have.
+pub type Schema = Option<Arc<[Field]>>;
+
 /// Distinct labels by row. The class has no methods to print, compare, copy or pickle them.
 #[pyclass(name = "Labels", module = "discreet._core", frozen)]
-pub struct PyLabels(pub Labels);
+pub struct PyLabels(pub Labels, pub Schema);
 
 #[pymethods]
 impl PyLabels {
-    /// Create labels from a sequence of distinct integers, strings or bytes.
+    /// Create labels from a sequence of distinct integers, strings or bytes, or of tuples of these.
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(list) = values.cast::<PyList>()
+            && list.get_item(0).is_ok_and(|first| first.is_instance_of::<PyTuple>())
+        {
+            return Self::of_tuples(list);
+        }
         let cells = guarded(|| Cells::read(values))?;
         let valid = match &cells {
             Cells::Signed(cells) => distinct(cells),
@@ -176,12 +194,33 @@ impl PyLabels {
         if !valid {
             return Err(Error::Parameter("items must be distinct and must not be missing").into());
         }
-        let mut labels = Labels::new(cells.label_type());
-        cells.for_each(|label| labels.push_bytes(label));
-        Ok(Self(labels))
+        Ok(Self(cells.labels(), None))
     }
 
-    /// Return the labels of some rows as Python objects.
+    /// Create labels of several columns from their bytes, as an engine encoded them. `columns` has the name and the
+    /// type of each column.
+    #[staticmethod]
+    fn of_encoded(values: Vec<Vec<u8>>, columns: Vec<(String, String)>) -> PyResult<Self> {
+        let unknown = Error::Parameter("unknown type of a column of items");
+        let field = |(name, kind): (String, String)| {
+            Kind::of_name(&kind).map(|kind| Field { name, kind }).ok_or_else(|| unknown.clone())
+        };
+        let fields = columns.into_iter().map(field).collect::<Result<Vec<_>>>()?;
+        let mut strings = Strings::default();
+        for value in &values {
+            strings.push(value);
+        }
+        composite::columns(&strings, &fields)?;
+        Ok(Self(Labels::Binary(strings), Some(fields.into())))
+    }
+
+    /// Return the labels of each column, which may repeat. Dates, times and booleans are text.
+    fn columns(&self) -> PyResult<Vec<Self>> {
+        let columns = self.split()?.unwrap_or_else(|| vec![self.0.clone()]);
+        Ok(columns.into_iter().map(|labels| Self(labels, None)).collect())
+    }
+
+    /// Return the labels of some rows as Python objects. Labels of several columns are tuples.
     fn take<'py>(
         &self,
         py: Python<'py>,
@@ -228,33 +267,105 @@ impl PyLabels {
             Ok((self.0.select(&rows)?, order))
         })?;
         let order: Vec<i64> = order.into_iter().map(|place| place as i64).collect();
-        Ok((Self(labels), order.into_pyarray(py)))
+        Ok((Self(labels, self.1.clone()), order.into_pyarray(py)))
     }
 
     /// Return the labels of some rows.
     fn select(&self, rows: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
-        Ok(Self(self.0.select(&checked(&self.0, &rows)?)?))
+        Ok(Self(self.0.select(&checked(&self.0, &rows)?)?, self.1.clone()))
     }
 
-    /// The Arrow type: int64, uint64, string or binary.
+    /// The Arrow type: int64, uint64, string or binary. For several columns and for other types, a tuple with the name
+    /// and the type of each column.
     #[getter]
-    pub fn type_name(&self) -> &'static str {
-        match self.0 {
-            Labels::Signed(_) => "int64",
-            Labels::Unsigned(_) => "uint64",
-            Labels::Text(_) => "string",
-            Labels::Binary(_) => "binary",
+    fn type_name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let plain = |kind: Kind| Ok(PyString::new(py, kind.name()).into_any());
+        match self.1.as_deref() {
+            None => plain(Kind::of_labels(self.0.label_type())),
+            Some(
+                [
+                    Field {
+                        name,
+                        kind: kind @ (Kind::Signed | Kind::Unsigned | Kind::Text | Kind::Binary),
+                    },
+                ],
+            ) if name == "item" => plain(*kind),
+            Some(fields) => {
+                let pairs = fields.iter().map(|field| (field.name.as_str(), field.kind.name()));
+                Ok(PyTuple::new(py, pairs.collect::<Vec<_>>())?.into_any())
+            }
         }
     }
 }
 
 impl PyLabels {
+    /// Return the Arrow type of labels of one column.
+    pub fn plain_type(&self) -> &'static str {
+        Kind::of_labels(self.0.label_type()).name()
+    }
+
+    /// Return each column, or `None` if the labels are those of one column.
+    fn split(&self) -> Result<Option<Vec<Labels>>> {
+        match (&self.0, &self.1) {
+            (Labels::Binary(strings), Some(fields)) => {
+                composite::columns(strings, fields).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn of_tuples(list: &Bound<'_, PyList>) -> PyResult<Self> {
+        let width = list.get_item(0)?.len()?;
+        let mut columns = vec![Vec::with_capacity(list.len()); width];
+        for tuple in list {
+            let tuple = tuple.cast_into::<PyTuple>().map_err(|_| refused())?;
+            if tuple.len() != width || width == 0 {
+                let text = "items of several columns must be tuples of one length";
+                return Err(Error::Schema(text.into()).into());
+            }
+            columns.iter_mut().zip(tuple).for_each(|(column, cell)| column.push(cell));
+        }
+        let mut labels = Vec::new();
+        for column in columns {
+            let cells = guarded(|| Cells::read(PyList::new(list.py(), column)?.as_any()))?;
+            labels.push(cells.labels());
+        }
+        let field = |column: &Labels| Field {
+            name: String::new(),
+            kind: Kind::of_labels(column.label_type()),
+        };
+        let fields: Arc<[Field]> = labels.iter().map(field).collect();
+        let is_whole = labels.iter().all(|column| column.len() == list.len());
+        let strings = if is_whole { composite::joined(&labels)? } else { Strings::default() };
+        let cells: Vec<_> = (0..strings.len()).map(|row| Some(strings.get(row))).collect();
+        if !is_whole || !distinct(&cells)? {
+            return Err(Error::Parameter("items must be distinct and must not be missing").into());
+        }
+        Ok(Self(Labels::Binary(strings), Some(fields)))
+    }
+
     /// Return the labels of some rows as Python objects.
     fn objects<'py>(
         &self,
         py: Python<'py>,
         rows: impl ExactSizeIterator<Item = usize>,
     ) -> PyResult<Bound<'py, PyList>> {
+        if self.1.is_some() {
+            let rows: Vec<usize> = rows.collect();
+            let chosen = Self(self.0.select(&rows)?, self.1.clone());
+            let columns = chosen.columns()?;
+            let lists =
+                columns.iter().map(|column| column.to_list(py)).collect::<PyResult<Vec<_>>>()?;
+            if let [list] = lists.as_slice() {
+                return Ok(list.clone());
+            }
+            let tuple = |row: usize| -> PyResult<_> {
+                let cells =
+                    lists.iter().map(|list| list.get_item(row)).collect::<PyResult<Vec<_>>>()?;
+                PyTuple::new(py, cells)
+            };
+            return PyList::new(py, (0..rows.len()).map(tuple).collect::<PyResult<Vec<_>>>()?);
+        }
         match &self.0 {
             Labels::Signed(values) => PyList::new(py, rows.map(|row| values[row])),
             Labels::Unsigned(values) => PyList::new(py, rows.map(|row| values[row])),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Literal, Unpack
 
 import click
@@ -12,6 +13,7 @@ import click
 from discreet import api
 from discreet.cli import interrupts, outputs, report
 from discreet.cli.datasets import dataset_to_charge
+from discreet.cli.known import known_items, released
 from discreet.engines import spark_session
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
@@ -27,8 +29,13 @@ _VERBS: dict[str, Callable[..., Release]] = {"count": api.count, "top_k": api.to
 class Asked(Parameters, total=False):
     """The options that become parameters of a function."""
 
-    user: str
-    item: str
+    user: tuple[str, ...]
+    item: tuple[str, ...]
+    time: str | None
+    every: str | None
+    since: str | None
+    until: str | None
+    others: bool
     memory: str | None
 
 
@@ -45,6 +52,7 @@ class Options(Asked):
     dataset: str | None
     certificate: bool
     quiet: bool
+    items: str | None
 
 
 def publish(
@@ -60,6 +68,7 @@ def publish(
     dataset: str | None,
     certificate: bool,
     quiet: bool,
+    items: str | None = None,
     **parameters: Unpack[Asked],
 ) -> None:
     """Release rows with a verb, write them, and report the guarantee and the charge."""
@@ -75,12 +84,14 @@ def publish(
     overwrite = sql is None and engine != "spark"
     if not overwrite:
         outputs.require_new(output)
-    outputs.require_apart(output, file, ledger)
+    outputs.require_apart(output, file, ledger, items)
     if certificate and output is None:
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
+    listed = None if items is None else known_items(items, parameters["item"])
     budget = dataset_to_charge(ledger, dataset)
     with _source(file, sql, engine, master, parameters["memory"]) as data, report.progress(quiet) as progress:
-        release = _VERBS[verb](data, budget=budget, progress=progress, **parameters)
+        call = partial(_VERBS[verb], data, budget=budget, progress=progress, **parameters)
+        release = call() if listed is None else released(lambda known: call(items=known), listed)
     try:
         report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=overwrite)
     except OSError:

@@ -18,6 +18,7 @@ __all__ = ["count", "select", "top_k"]
 @options.table
 @options.promise
 @options.counting
+@options.known
 @options.published
 def count(**options: Unpack[Options]) -> None:
     """Count the users of each item in FILE.
@@ -37,6 +38,8 @@ def count(**options: Unpack[Options]) -> None:
 
     \b
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
+    discreet count visits.parquet --user user --item country --item page --time ts --every 1d
+        --rho 1 --delta 1e-6
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
     discreet count --sql "SELECT * FROM read_csv('excel.csv', delim = ';', all_varchar = true,
         parallel = false)" --user id --item word --epsilon 4 --delta 1e-7

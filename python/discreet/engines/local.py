@@ -18,6 +18,7 @@ from discreet.engines.files import quoted
 from discreet.engines.frames import frame, is_read_once, library, require_labels
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
+from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
@@ -32,15 +33,18 @@ _REMEDIES = {
     "read_parquet(..., utf8_validation = 'replace')",
 }
 """Further remedies in errors about unreadable frames, by library."""
+_NAMELESS = "a column must hold"
+"""The beginning of errors of `_core` that do not name the column."""
 _PARSED = {"GEOMETRY", "JSON"}
 """Types of text and bytes that DuckDB parses. A scan of such a column fails at the first invalid cell."""
 
 
 def histogram(
     source: object,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
     *,
+    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
@@ -54,22 +58,38 @@ def histogram(
     `source` is a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, counted as
     one table. Rows that do not fit into `memory` spill to encrypted temporary files without a name.
     """
-    listed = None if only is None else _core.Labels.from_sequence(only)
+    listed = None if only is None else _core.Labels.from_sequence([*only] if isinstance(only, tuple) else only)
 
     def count(sources: list[object], room: int) -> Counted:
         count_of = _core.count_with_users if users else _core.count_distinct
         return Counted(
-            *count_of(sources, user, item, l0=l0, only=listed, limit=limit, cap=cap, memory=room, progress=progress)
+            *count_of(
+                sources,
+                user,
+                item,
+                l0=l0,
+                only=listed,
+                limit=limit,
+                cap=cap,
+                memory=room,
+                times=period,
+                progress=progress,
+            )
         )
 
-    return read(source, user, item, memory, count)
+    return read(source, user, item, memory, count, period)
 
 
 def read(
-    source: object, user: str, item: str, memory: int | str | None, work: Callable[[list[object], int], _Result]
+    source: object,
+    user: Names,
+    item: Names,
+    memory: int | str | None,
+    work: Callable[[list[object], int], _Result],
+    period: Period | None = None,
 ) -> _Result:
     """Return `work(tables, room)`, for the tables of `source` as `_core` takes them and the bytes of memory left."""
-    room = Memory.of(memory)
+    room, columns = Memory.of(memory), columns_of(user, item, period)
     tables = source if isinstance(source, list | tuple) else [source]
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     frames = [table for table in tables if not isinstance(table, str | os.PathLike)]
@@ -78,11 +98,10 @@ def read(
 
     def attempt(careful: bool) -> _Result:
         with interruptible():
-            found = scan(paths, [user, item], room, careful=careful) if paths else None
+            found = scan(paths, columns, room, careful=careful) if paths else None
             scanned = [] if found is None else [found if isinstance(found, CsvRows) else Rows(found)]
             opened = [
-                table.columns([user, item]) if isinstance(table, CsvInput) else frame(table, user, item)
-                for table in frames
+                table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames
             ]
             is_parquet = any(not isinstance(table, CsvRows) for table in scanned)
             left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
@@ -91,10 +110,10 @@ def read(
 
     try:
         return attempt(False) if any(map(is_read_once, frames)) else retried_carefully(paths, attempt)
-    except SchemaError:
+    except SchemaError as error:
         for table in frames:
-            if isinstance(table, dict):
-                require_labels(table, [user, item])
+            if isinstance(table, dict) and str(error).startswith(_NAMELESS):
+                require_labels(table, columns)
         raise
     except (MemoryError, ParameterError, ResourceError, ImportError):
         raise
@@ -135,13 +154,12 @@ def scan(
     room: Memory | None = None,
     *,
     careful: bool = False,
-    time: str | None = None,
 ) -> DuckDBPyRelation | CsvRows:
     """Return the named columns of Parquet or CSV files, given by paths and globs, as an object with an Arrow stream.
 
     A row with text that is not UTF-8 is always dropped from CSV files. It fails the scan of Parquet files, unless the
     scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than `_core.LONGEST` bytes
-    is NULL. A cell of the column `time` beyond the range of TIMESTAMP is NULL too.
+    is NULL. A time beyond the range of TIMESTAMP is NULL too.
     """
     source = files.find(paths)
     if source.form == "CSV":
@@ -152,7 +170,7 @@ def scan(
     connection = connect(room)
     try:
         _require_one_schema(connection, source, columns)
-        return without_long_labels(_rows(connection, source, columns, time, careful=careful))
+        return without_long_labels(_rows(connection, source, columns, careful=careful))
     except duckdb.Error:
         raise_alone(
             InputError(f"cannot read {source.shown} as {source.form}: files must be complete and match their suffix")
@@ -179,7 +197,7 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
 
 
 def _rows(
-    connection: DuckDBPyConnection, source: files.Source, columns: list[str], time: str | None, *, careful: bool
+    connection: DuckDBPyConnection, source: files.Source, columns: list[str], *, careful: bool
 ) -> DuckDBPyRelation:
     """Return a relation over Parquet files; if `careful`, without the rows whose text is not UTF-8.
 
@@ -195,18 +213,21 @@ def _rows(
                 "text, or give the table as pyarrow.parquet.read_table reads it"
             )
     text = [name for name, kind in zip(columns, found.types, strict=True) if careful and str(kind) == "VARCHAR"]
-    has_millis = time is not None and has_milliseconds(connection, source.escaped, time)
-    if not (text or has_millis):
+    times = [name for name, kind in zip(columns, found.types, strict=True) if str(kind).startswith("TIMESTAMP")]
+    millis = [name for name in times if has_milliseconds(connection, source.escaped, name)]
+    if not (text or millis):
         return found
     # A positional join pairs rows, so both scans must keep their order.
     connection.execute("SET preserve_insertion_order = true")
     tables = ["read_parquet($1, utf8_validation = 'replace') a" if text else "read_parquet($1) a"]
     if text:
         tables.append("read_parquet($1, utf8_validation = 'ignore') b")
-    if time is not None and has_millis:
-        connection.register("times", Microseconds(source.paths, time))
-        tables.append("times")
-        cells[time] = f"make_timestamp(moment) AS {quoted(time)}"
+    for number, time in enumerate(millis):
+        connection.register(f"times{number}", Microseconds(source.paths, time))
+        tables.append(f"times{number}")
+        connection.execute("SET TimeZone = 'UTC'")
+        zone = "::TIMESTAMPTZ" if str(found.types[columns.index(time)]) == "TIMESTAMP WITH TIME ZONE" else ""
+        cells[time] = f"make_timestamp(times{number}.moment){zone} AS {quoted(time)}"
     whole = [f"a.{quoted(name)} IS NOT DISTINCT FROM b.{quoted(name)}" for name in text] or ["true"]
     return connection.sql(
         f"SELECT {', '.join(cells.values())} FROM {' POSITIONAL JOIN '.join(tables)} WHERE {' AND '.join(whole)}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["Release", "changed", "later"]
+__all__ = ["ItemType", "Release", "changed", "later"]
 
 _SHOWN = 10
+ItemType: TypeAlias = "str | tuple[tuple[str, str], ...]"
+"""The Arrow type of items, or the name and the type of each of their columns."""
 
 
 def later(labels: _core.Labels) -> list[Any]:
@@ -76,7 +78,9 @@ class Release(_Lazy):
             users.
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
         round: The round of a stream; None if the release is not from a stream.
-        item_type: The Arrow type of the items: string, binary, int64 or uint64.
+        item_type: The Arrow type of the items: string, binary, int64 or uint64. If items have several columns or other
+            types, a tuple with the name and the type of each column. Items of several columns are tuples; dates, times
+            and booleans are text here, and keep their type in Arrow, pandas, polars and Parquet.
 
     Example:
         >>> import discreet as dp
@@ -102,7 +106,7 @@ class Release(_Lazy):
     clipped: bool = False
     users: tuple[int, float] | None = None
     round: int | None = None
-    item_type: str = field(default="string", repr=False)
+    item_type: ItemType = field(default="string", repr=False)
 
     def __post_init__(self) -> None:
         given: object = self.items
@@ -139,14 +143,32 @@ class Release(_Lazy):
         return given.items() if isinstance(given, _core.Labels) else len(given)
 
     @property
+    def item_names(self) -> tuple[str, ...]:
+        """The names of the columns of items: "item", or those of several columns."""
+        return ("item",) if isinstance(self.item_type, str) else tuple(name for name, _ in self.item_type)
+
+    @property
     def columns(self) -> list[export.Column]:
         """The name, values and Arrow type of each published column."""
-        return [("item", self.items, self.item_type), *self._columns[1:]]
+        return [*self._item_columns(self.items), *self._columns[len(self.item_names) :]]
+
+    def _item_columns(self, given: list[Any] | _core.Labels) -> list[export.Column]:
+        """Return the columns of items, as labels if `given` is labels."""
+        if isinstance(self.item_type, str):
+            return [("item", given.columns()[0] if isinstance(given, _core.Labels) else given, self.item_type)]
+        split: list[Any]
+        if isinstance(given, _core.Labels):
+            split = given.columns()
+        elif len(self.item_type) == 1:
+            split = [given]
+        else:
+            split = [[item[place] for item in given] for place in range(len(self.item_type))]
+        return [(name, values, kind) for (name, kind), values in zip(self.item_type, split, strict=True)]
 
     @property
     def _columns(self) -> list[export.Column]:
         """The columns, with items as labels if their list has not been made."""
-        columns: list[export.Column] = [("item", self._given, self.item_type)]
+        columns = self._item_columns(self._given)
         if self.ranked:
             columns.append(("rank", np.arange(1, len(self) + 1), "int64"))
         if self.counts is not None:
@@ -164,8 +186,9 @@ class Release(_Lazy):
 
     def __repr__(self) -> str:
         lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
-        # The second column, a count or a rank, is printed before the item.
-        lines += [f"{(cells[1:] or [''])[0]:>12}  {cells[0]}" for cells in self._shown()]
+        # The column after the items, a count or a rank, is printed before them.
+        end = len(self.item_names)
+        lines += [f"{(cells[end:] or [''])[0]:>12}  {', '.join(cells[:end])}" for cells in self._shown()]
         if len(self) > _SHOWN:
             lines.append(f"{'...':>12}")
         return "\n".join(lines)
@@ -304,6 +327,13 @@ class Release(_Lazy):
 
 def _series(pandas: Any, values: export.Values, kind: str) -> Any:
     """Return a column as a pandas.Series. Its dtype is explicit, so that a column without rows has it too."""
+    if kind == "bool" or kind == "date" or kind.startswith("timestamp"):
+        texts = values.to_list() if isinstance(values, _core.Labels) else list(cast("list[str]", values))
+        if kind == "bool":
+            return pandas.Series([text == "true" for text in texts], dtype="bool")
+        unit = "s" if kind == "date" else "ns" if "[ns" in kind else "us"
+        series = pandas.Series(np.array([text.removesuffix("Z") for text in texts], f"datetime64[{unit}]"))
+        return series.dt.tz_localize("UTC") if kind.endswith("UTC]") else series
     dtype = {"string": "str", "binary": "object"}.get(kind, kind)
     if kind == "string" and getattr(pandas.api.types.pandas_dtype(dtype), "storage", "") == "pyarrow":
         # pandas 3 keeps text in Arrow arrays if pyarrow is installed. From Python's strings it takes ten times as long.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
+    from discreet.engines.selection import Period, period_of
     from discreet.tables.histogram import Histogram
     from discreet.tables.table import Table
     from discreet.tables.user_items import UserItems
@@ -12,10 +13,11 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "engines.selection": "Period period_of",
             "tables.histogram": "Histogram",
             "tables.table": "Table",
             "tables.user_items": "UserItems",
         },
     )
 
-__all__ = ["Histogram", "Table", "UserItems"]
+__all__ = ["Histogram", "Period", "Table", "UserItems", "period_of"]

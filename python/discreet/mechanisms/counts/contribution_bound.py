@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from discreet import _core
+from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism, without_value
 from discreet.mechanisms.published import published
@@ -127,6 +128,8 @@ class ContributionBound(TableMechanism):
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         without_value(table, "ContributionBound")
+        if table.period is not None:
+            raise ParameterError("ContributionBound reads all rows of a table: leave out the period")
         # Swap the columns: each count is then the number of items of one user.
         users = Histogram.from_table(
             table.data, user=table.item, item=table.user, memory=table.memory, progress=table.progress
