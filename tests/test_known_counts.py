@@ -9,8 +9,14 @@ LOG = {"user": [n for n in range(4000) for _ in range(2)], "page": ["home", "hel
 COLUMNS = {"user": "user", "item": "page", "rho": 1, "delta": 1e-6}
 
 
+def assert_near(release, expected):
+    for item, noisy in release:
+        assert abs(noisy - expected[item]) < 50
+
+
 def test_listed_items_are_released_even_if_nobody_has_them():
     release = dp.count(LOG, **COLUMNS, items=["home", "never"])
+    assert_near(release, {"home": 4000, "never": 0})
     assert sorted(release.items) == ["home", "never"]
     assert not release.clipped
     assert "KnownItems" in release.made_by
@@ -30,9 +36,11 @@ def test_listed_items_of_several_columns_are_tuples():
     listed = [("home", 1), ("home", 2)]
     release = dp.count(LOG, **{**COLUMNS, "item": ["page", "n"]}, items=listed)
     assert sorted(release.items) == listed
+    assert_near(release, {("home", 1): 4000, ("home", 2): 0})
     assert release.item_type == (("page", "string"), ("n", "int64"))
     more = dp.count(LOG, **{**COLUMNS, "item": ["page", "n"]}, items=listed, others=True, l0=2)
     assert sorted(more.items) == [("help", 2), *listed]
+    assert_near(more, {("help", 2): 4000, ("home", 1): 4000, ("home", 2): 0})
     assert [name for name, _, _ in more.columns] == ["page", "n", "count", "sigma"]
 
 
@@ -44,6 +52,7 @@ def test_listed_days_keep_their_type():
     )
     assert sorted(release.items) == listed
     assert release.item_type == (("day", "date"), ("page", "string"))
+    assert_near(release, dict(zip(listed, (4000, 0), strict=True)))
 
 
 @pytest.mark.parametrize(

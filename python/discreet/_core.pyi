@@ -25,6 +25,7 @@ __all__ = [
     "count_distinct",
     "count_pairs",
     "count_with_users",
+    "csv_dropped",
     "csv_escapes",
     "csv_header",
     "csv_of_json",
@@ -96,7 +97,9 @@ class Lists:
 class CsvInput:
     """A CSV table on standard input, which can be read only once."""
 
-    def __new__(cls, head: bytes, delimiter: int) -> CsvInput: ...
+    def __new__(
+        cls, head: bytes, delimiter: int, *, encoding: str = "utf-8", headless: int | None = None
+    ) -> CsvInput: ...
     @property
     def header(self) -> list[bytes]: ...
     def stream(self, columns: Sequence[int]) -> object: ...
@@ -107,8 +110,24 @@ def process() -> tuple[int, int]:
     A child in a new PID namespace may have the id of its parent, but its number of forks differs.
     """
 
-def csv_header(path: str, delimiter: int, *, block: int = ...) -> list[bytes]: ...
-def csv_stream(paths: Sequence[str], delimiter: int, columns: Sequence[int], *, block: int = ...) -> object: ...
+def csv_dropped(
+    paths: Sequence[str],
+    delimiter: int,
+    columns: Sequence[int],
+    *,
+    encoding: str = "utf-8",
+    headless: int | None = None,
+) -> tuple[int, int, int, int]: ...
+def csv_header(path: str, delimiter: int, *, encoding: str = "utf-8", block: int = ...) -> list[bytes]: ...
+def csv_stream(
+    paths: Sequence[str],
+    delimiter: int,
+    columns: Sequence[int],
+    *,
+    encoding: str = "utf-8",
+    headless: int | None = None,
+    block: int = ...,
+) -> object: ...
 
 _Counts = Sequence[int] | NDArray[np.int64]
 

@@ -8,7 +8,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use super::guard::guarded;
 use super::sources::{Sources, watched};
-use super::values::{PyCounts, PyLabels, Schema};
+use super::values::{PyLabels, Schema};
 use super::wanted::{Times, Wanted};
 use crate::count::bound::Contribution;
 use crate::count::{CountOptions, Counts, count_distinct, make_ready};
@@ -19,6 +19,24 @@ use crate::labels::{LONGEST, LabelType, Labels};
 
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
 type WithUsers<'py> = (PyLabels, Bound<'py, PyArray1<i64>>, u64);
+
+/// Exact counts. The class has no methods to print, compare, copy or pickle them. Tools that list the attributes of
+/// Python objects do not find the counts.
+#[pyclass(name = "Counts", module = "discreet._core", frozen)]
+pub struct PyCounts(Py<PyArray1<i64>>);
+
+#[pymethods]
+impl PyCounts {
+    #[new]
+    fn new(counts: Bound<'_, PyArray1<i64>>) -> Self {
+        Self(counts.unbind())
+    }
+
+    /// Return the counts as an array.
+    fn array(&self, py: Python<'_>) -> Py<PyArray1<i64>> {
+        self.0.clone_ref(py)
+    }
+}
 
 /// Count the distinct users of each item in a source or a list of sources. A source is an Arrow stream, an object
 /// that offers an Arrow stream, or a tuple of two sequences of the same length. Columns must have the same type in

@@ -380,24 +380,6 @@ impl PyLabels {
     }
 }
 
-/// Exact counts. The class has no methods to print, compare, copy or pickle them. Tools that list the attributes of
-/// Python objects do not find the counts.
-#[pyclass(name = "Counts", module = "discreet._core", frozen)]
-pub struct PyCounts(Py<PyArray1<i64>>);
-
-#[pymethods]
-impl PyCounts {
-    #[new]
-    fn new(counts: Bound<'_, PyArray1<i64>>) -> Self {
-        Self(counts.unbind())
-    }
-
-    /// Return the counts as an array.
-    fn array(&self, py: Python<'_>) -> Py<PyArray1<i64>> {
-        self.0.clone_ref(py)
-    }
-}
-
 /// Return whether all cells are present and distinct.
 fn distinct<T: Hash + Eq>(cells: &[Option<T>]) -> Result<bool> {
     let mut seen = HashSet::with_capacity_and_hasher(cells.len(), keyed_hash()?);

@@ -233,7 +233,9 @@ mod tests {
         let mut seen = Vec::new();
         for pair in cells_of {
             let mut label = Vec::new();
-            pair.iter().for_each(|cell| push_cell(&mut label, b's', cell.as_bytes()));
+            for cell in pair {
+                push_cell(&mut label, b's', cell.as_bytes());
+            }
             let found = cells(&label, 2).unwrap();
             assert_eq!(found, pair.map(|cell| (b's', cell.as_bytes())));
             assert!(!seen.contains(&label));
@@ -256,7 +258,9 @@ mod tests {
     #[test]
     fn columns_are_the_inverse_of_joined() {
         let mut text = Strings::default();
-        ["a", ""].iter().for_each(|cell| text.push(cell.as_bytes()));
+        for cell in ["a", ""] {
+            text.push(cell.as_bytes());
+        }
         let columns_of = [
             Labels::Signed(vec![-1, i64::MIN]),
             Labels::Text(text),

@@ -100,6 +100,9 @@ def test_spark_counts_several_columns_as_one_item(tmp_path, form):
         log = session.read.parquet(parquet)
         assert counted(log, item=["text", "number"]) == expected()
         assert counted(log, item=["text", "number"], only=[("a", 1), ("b", 77)]) == {("a", 1): 20}
+        typed = session.sql("SELECT 1 AS user, DATE '2026-01-31' AS item, true AS ok")
+        assert counted(typed) == {"2026-01-31": 1}
+        assert counted(typed, item=["ok", "item"]) == {("true", "2026-01-31"): 1}
         assert counted(log, user=["user", "number"], item="text") == counted(
             parquet, user=["user", "number"], item="text"
         )

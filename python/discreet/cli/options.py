@@ -9,7 +9,20 @@ import click
 from discreet.mechanisms.union.methods import METHODS
 from discreet.release.formats import FORMATS
 
-__all__ = ["bounded", "counting", "joined", "known", "promise", "published", "selected", "table", "top", "written"]
+__all__ = [
+    "bounded",
+    "counting",
+    "files",
+    "joined",
+    "known",
+    "memory",
+    "promise",
+    "published",
+    "selected",
+    "table",
+    "top",
+    "written",
+]
 
 
 def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
@@ -51,6 +64,23 @@ table = joined(
     ),
     click.option("--since", metavar="TIME", help="Count only rows from TIME on: 2026-01-31 or 2026-01-31T12:00."),
     click.option("--until", metavar="TIME", help="Count only rows before TIME."),
+)
+files = joined(
+    click.option("--database", metavar="FILE", help="Read a table of this DuckDB or SQLite database instead of FILE."),
+    click.option("--table", metavar="NAME", help="Table or view of --database, such as visits or logs.visits."),
+    click.option("--delimiter", metavar="CHAR", help="Character between CSV cells.  [default: comma; tab for .tsv]"),
+    click.option(
+        "--encoding",
+        default="utf-8",
+        show_default=True,
+        help="Encoding of CSV: utf-8, latin-1, windows-1252 or utf-16.",
+    ),
+    click.option("--no-header", is_flag=True, help="CSV without a header line. The columns are 1, 2 and so on."),
+)
+memory = click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
 )
 known = joined(
     click.option(
@@ -158,11 +188,8 @@ published = joined(
         metavar="URL",
         help="URL of Spark: local[*], spark://host:7077, yarn or sc://host.  [default: local[*]]",
     ),
-    click.option(
-        "--memory",
-        metavar="SIZE",
-        help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
-    ),
+    files,
+    memory,
     written,
     click.option("--ledger", metavar="FILE", help="Charge a dataset of this ledger before any noise is drawn."),
     click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
+    from discreet.engines.csv_rows import CsvFiles
+    from discreet.engines.databases import open_database
     from discreet.engines.selection import Period, period_of
     from discreet.tables.histogram import Histogram
     from discreet.tables.table import Table
@@ -13,6 +15,8 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "engines.csv_rows": "CsvFiles",
+            "engines.databases": "open_database",
             "engines.selection": "Period period_of",
             "tables.histogram": "Histogram",
             "tables.table": "Table",
@@ -20,4 +24,4 @@ else:
         },
     )
 
-__all__ = ["Histogram", "Period", "Table", "UserItems", "period_of"]
+__all__ = ["CsvFiles", "Histogram", "Period", "Table", "UserItems", "open_database", "period_of"]
