@@ -20,6 +20,7 @@ FLOORS = [
     {"cli"},
     {"__init__"},
     {"api", "audit", "certificate", "demo"},
+    {"releasing"},
     {"budgets"},
     {"laws", "planning"},
     {"queries", "streams"},

@@ -28,6 +28,7 @@ __all__ = [
     "count_distinct",
     "count_pairs",
     "count_with_users",
+    "csv_dropped",
     "csv_escapes",
     "csv_header",
     "csv_of_json",
@@ -40,6 +41,8 @@ __all__ = [
     "text_rows",
     "top",
 ]
+
+_Times = tuple[str, str | None, int | None, int | None]
 
 LONGEST: int
 """The most bytes of a user or item that is text or bytes; longer ones are left out with their rows."""
@@ -58,7 +61,10 @@ class Labels:
     """Distinct labels, one per row; not shown, compared, copied or pickled."""
 
     @staticmethod
-    def from_sequence(values: Sequence[str | int | bytes] | ArrayLike) -> Labels: ...
+    def from_sequence(values: Sequence[str | int | bytes | tuple[str | int | bytes, ...]] | ArrayLike) -> Labels: ...
+    @staticmethod
+    def of_encoded(values: Sequence[bytes], columns: Sequence[tuple[str, str]]) -> Labels: ...
+    def columns(self) -> list[Labels]: ...
     def take(self, rows: NDArray[np.int64]) -> list[Any]: ...
     def select(self, rows: NDArray[np.int64]) -> Labels: ...
     def ordered(self, rows: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[Labels, NDArray[np.int64]]: ...
@@ -66,7 +72,7 @@ class Labels:
     def integers(self) -> NDArray[np.int64] | NDArray[np.uint64] | None: ...
     def items(self) -> int: ...
     @property
-    def type_name(self) -> str: ...
+    def type_name(self) -> str | tuple[tuple[str, str], ...]: ...
 
 @final
 class KnownLabels:
@@ -91,12 +97,13 @@ class Lists:
     @staticmethod
     def read(
         source: object,
-        user: str,
-        item: str,
+        user: str | Sequence[str],
+        item: str | Sequence[str],
         *,
         l0: int | None = None,
         threads: int | None = None,
         memory: int | None = None,
+        times: _Times | None = None,
         progress: Callable[[], None] | None = None,
     ) -> tuple[Labels, Lists]: ...
     @staticmethod
@@ -117,7 +124,9 @@ class Lists:
 class CsvInput:
     """A CSV table on standard input, which can be read only once."""
 
-    def __new__(cls, head: bytes, delimiter: int) -> CsvInput: ...
+    def __new__(
+        cls, head: bytes, delimiter: int, *, encoding: str = "utf-8", headless: int | None = None
+    ) -> CsvInput: ...
     @property
     def header(self) -> list[bytes]: ...
     def stream(self, columns: Sequence[int]) -> object: ...
@@ -128,8 +137,24 @@ def process() -> tuple[int, int]:
     A child in a new PID namespace may have the id of its parent, but its number of forks differs.
     """
 
-def csv_header(path: str, delimiter: int, *, block: int = ...) -> list[bytes]: ...
-def csv_stream(paths: Sequence[str], delimiter: int, columns: Sequence[int], *, block: int = ...) -> object: ...
+def csv_dropped(
+    paths: Sequence[str],
+    delimiter: int,
+    columns: Sequence[int],
+    *,
+    encoding: str = "utf-8",
+    headless: int | None = None,
+) -> tuple[int, int, int, int]: ...
+def csv_header(path: str, delimiter: int, *, encoding: str = "utf-8", block: int = ...) -> list[bytes]: ...
+def csv_stream(
+    paths: Sequence[str],
+    delimiter: int,
+    columns: Sequence[int],
+    *,
+    encoding: str = "utf-8",
+    headless: int | None = None,
+    block: int = ...,
+) -> object: ...
 
 _Counts = Sequence[int] | NDArray[np.int64]
 
@@ -235,8 +260,8 @@ class Threshold:
 
 def count_distinct(
     source: object,
-    user: str,
-    item: str,
+    user: str | Sequence[str],
+    item: str | Sequence[str],
     *,
     l0: int | None = None,
     only: Labels | None = None,
@@ -244,12 +269,13 @@ def count_distinct(
     cap: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
+    times: _Times | None = None,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
 def count_with_users(
     source: object,
-    user: str,
-    item: str,
+    user: str | Sequence[str],
+    item: str | Sequence[str],
     *,
     l0: int | None = None,
     only: Labels | None = None,
@@ -257,6 +283,7 @@ def count_with_users(
     cap: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
+    times: _Times | None = None,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64], int]: ...
 def count_pairs(

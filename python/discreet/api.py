@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING
 
 from discreet import budgets, engines, mechanisms, queries, tables
+from discreet.engines.engine import Label
+from discreet.engines.selection import Names, Times
 from discreet.errors import ParameterError
-from discreet.logs import debug
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.published import uncounted
-from discreet.planning.choose import Notes, choose, stated
-from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.planning.choose import Notes, choose
 from discreet.release.release import changed
+from discreet.releasing import Asked, given, known, publish, read_twice, require_budget, require_known, required
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns
 
 if TYPE_CHECKING:
     from discreet import _core
     from discreet.budgets.filter import PrivacyFilter
-    from discreet.mechanisms.base import Mechanism, Opening
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
     from discreet.mechanisms.union.set_union import UnionMechanism
     from discreet.queries.answers import Answers
@@ -29,15 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_queries", "count", "select", "top_k"]
 
-_Data = TypeVar("_Data")
-_Made = TypeVar("_Made", bound=Promising)
-
 
 def count(
     data: object,
     *,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
+    time: str | None = None,
+    every: str | None = None,
+    since: Times = None,
+    until: Times = None,
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -45,6 +45,8 @@ def count(
     relative_error: float = 0.1,
     k_bar: int = 2**14,
     mechanism: HistogramMechanism | None = None,
+    items: Sequence[Label] | None = None,
+    others: bool = False,
     budget: PrivacyFilter | None = None,
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
@@ -60,8 +62,19 @@ def count(
         data: Rows of (user, item): a path or glob of Parquet or CSV files, a frame or relation with
             `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of two arrays of equal length, a list of
             these, a Spark DataFrame or an Ibis table.
-        user: The name of the column of users: integers or text.
-        item: The name of the column of items: integers or text.
+        user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
+            dates, times or booleans.
+        item: The name of the column of items, or a list of columns that are one item together, such as ["country",
+            "page"]. They are columns of the release, too. A row with a NULL in one of them is left out.
+        time: The name of a column of times: timestamps, dates or text such as 2026-01-31T12:00. A time without a zone
+            is in UTC. A row whose cell is no time is left out.
+        every: "1h", "1d", "1w" or "1mo": the period of a row becomes the first column of its item, named as the column
+            of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
+        since: Count only rows from this time on.
+        until: Count only rows before this time.
+        items: Items that are public, such as the pages of a site map: all of them are counted without a threshold, even
+            items that no user has. Items of several columns are tuples. Without `l0`, a user may have all of them.
+        others: Whether other items are released too if their counts pass a threshold; needs `l0`. Only with `items`.
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails; far below one over the number of users.
@@ -81,7 +94,7 @@ def count(
 
     Raises:
         ParameterError: A parameter is missing or out of range.
-        SchemaError: A column is missing, or is neither integers nor text.
+        SchemaError: A column is missing, or has a type that users and items cannot have, such as floats.
         InputError: The data cannot be read.
         BudgetExceeded: The budget is insufficient. An error before the charge costs nothing.
 
@@ -93,21 +106,27 @@ def count(
         ['help', 'home']
     """
 
+    period = engines.period_of(time, every, since, until)
+    user, item = engines.require_names(user, item, period)
+    listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
+    most = len(listed) if listed is not None and l0 is None else l0
+
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism, Notes]:
         if mechanism is not None:
-            others = {"l0": l0, "relative_error": relative_error, "k_bar": k_bar}
-            return _given(mechanism, (rho, epsilon, delta), others)
-        return choose(
+            more = {"l0": l0, "relative_error": relative_error, "k_bar": k_bar}
+            return given(mechanism, (rho, epsilon, delta), more)
+        found, notes = choose(
             "count",
             rho=rho,
             epsilon=epsilon,
-            delta=_required(delta),
-            l0=l0,
+            delta=required(delta),
+            l0=most,
             relative_error=relative_error,
             k_bar=k_bar,
         )
+        return (found, notes) if listed is None else known(found, listed, notes, others=others)
 
-    asked = _Asked(chosen, epsilon, delta)
+    asked = Asked(chosen, epsilon, delta)
     made, reasons = asked.chosen()
 
     def read() -> Histogram:
@@ -116,21 +135,27 @@ def count(
             data,
             user=user,
             item=item,
+            period=period,
             memory=memory,
             progress=progress,
             l0=made.protects.l0,
+            only=None if others else listed,
             k_bar=None if rows is None else rows - 1,
             count_users=isinstance(made, mechanisms.ConfirmedCounts),
         )
 
-    return _publish(made, read, budget, asked, reasons)
+    return publish(made, read, budget, asked, reasons)
 
 
 def top_k(
     data: object,
     *,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
+    time: str | None = None,
+    every: str | None = None,
+    since: Times = None,
+    until: Times = None,
     k: int,
     rho: float | None = None,
     epsilon: float | None = None,
@@ -149,8 +174,12 @@ def top_k(
 
     Args:
         data: Rows of (user, item), as for `count`.
-        user: The name of the column of users.
-        item: The name of the column of items.
+        user: The name of the column of users, or a list of columns.
+        item: The name of the column of items, or a list of columns that are one item together.
+        time: The name of a column of times; see `count` for this and the next three parameters.
+        every: "1h", "1d", "1w" or "1mo": the period becomes the first column of the item.
+        since: Count only rows from this time on.
+        until: Count only rows before this time.
         k: The most items to release.
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
@@ -175,27 +204,34 @@ def top_k(
         ['home', 'help']
     """
 
-    def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
-        return choose("top_k", rho=rho, epsilon=epsilon, delta=_required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
+    period = engines.period_of(time, every, since, until)
+    user, item = engines.require_names(user, item, period)
+    columns = PairColumns(user=user, item=item, period=period, memory=memory, progress=progress)
 
-    asked = _Asked(chosen, epsilon, delta)
+    def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
+        return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
+
+    asked = Asked(chosen, epsilon, delta)
     mechanism, notes = asked.chosen()
     if isinstance(mechanism, mechanisms.DiscoverAndPeel):
-        columns = PairColumns(user=user, item=item, memory=memory, progress=progress)
-        release = _read_twice(mechanism, data, budget, asked, **columns)
+        release = read_twice(mechanism, data, budget, asked, **columns)
         return changed(release, notes=(*release.notes, *notes))
 
     def read() -> Histogram:
-        return Histogram.from_table(data, user=user, item=item, k_bar=k_bar, memory=memory, progress=progress)
+        return Histogram.from_table(data, **columns, k_bar=k_bar)
 
-    return _publish(mechanism, read, budget, asked, notes)
+    return publish(mechanism, read, budget, asked, notes)
 
 
 def select(
     data: object,
     *,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
+    time: str | None = None,
+    every: str | None = None,
+    since: Times = None,
+    until: Times = None,
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float,
@@ -214,8 +250,12 @@ def select(
 
     Args:
         data: Rows of (user, item), as for `count`.
-        user: The name of the column of users.
-        item: The name of the column of items.
+        user: The name of the column of users, or a list of columns.
+        item: The name of the column of items, or a list of columns that are one item together.
+        time: The name of a column of times; see `count` for this and the next three parameters.
+        every: "1h", "1d", "1w" or "1mo": the period becomes the first column of the item.
+        since: Count only rows from this time on.
+        until: Count only rows before this time.
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails.
@@ -241,20 +281,22 @@ def select(
         >>> dp.select(log, user="user", item="page", l0=2, epsilon=1, delta=1e-6).items
         ['help', 'home']
     """
+    period = engines.period_of(time, every, since, until)
+    user, item = engines.require_names(user, item, period)
     here = engines.rows_here(data)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
-        return choose("select", rho=rho, epsilon=epsilon, delta=_required(delta), l0=l0, method=method, rows_here=here)
+        return choose("select", rho=rho, epsilon=epsilon, delta=required(delta), l0=l0, method=method, rows_here=here)
 
-    asked = _Asked(chosen, epsilon, delta)
+    asked = Asked(chosen, epsilon, delta)
     mechanism, reasons = asked.chosen()
-    columns = PairColumns(user=user, item=item, memory=memory, progress=progress)
+    columns = PairColumns(user=user, item=item, period=period, memory=memory, progress=progress)
     if isinstance(mechanism, mechanisms.UnionMechanism):
         kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
         items = partial(tables.UserItems.from_table, data, **columns, l0=kept)
-        return _publish(mechanism, items, budget, asked, reasons, without_counts=True)
+        return publish(mechanism, items, budget, asked, reasons, without_counts=True)
     counts = partial(Histogram.from_table, data, **columns, l0=l0, cap=mechanism.cap)
-    return _publish(mechanism, counts, budget, asked, reasons, without_counts=True)
+    return publish(mechanism, counts, budget, asked, reasons, without_counts=True)
 
 
 def answer_queries(
@@ -301,98 +343,10 @@ def answer_queries(
     mechanism, notes = queries.choose_answers(len(whole), rho, epsilon, delta, method)
     if budget is None:
         return replace(mechanism.release(whole, rng=rng), notes=notes)
-    _require_budget(budget)
+    require_budget(budget)
     budgets.require(
         budget, mechanism, lambda e, d: queries.choose_answers(len(whole), None, e, d, method)[0], epsilon, delta
     )
     if rng is not None:
         raise ParameterError("rng is for tests: a budget takes no seeded randomness; leave out rng, or the budget")
     return replace(budget.release(mechanism, whole), notes=notes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked(Generic[_Made]):
-    """The guarantee that the caller asked for, and the choice of a mechanism for it."""
-
-    choose: Callable[[float | None, float | None], tuple[_Made, Notes]]
-    """Returns the mechanism for an epsilon and a delta, and notes on the choice."""
-    epsilon: float | None
-    delta: float | None
-
-    def chosen(self) -> tuple[_Made, Notes]:
-        """Return the mechanism for these parameters, and notes on the choice."""
-        return self.choose(self.epsilon, self.delta)
-
-    def guarantee(self, mechanism: Promising) -> Guarantee:
-        """Return the mechanism's guarantee, in epsilon if the caller gave epsilon."""
-        return stated(mechanism, self.epsilon, self.delta)
-
-    def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
-        """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
-        _require_budget(budget)
-        budgets.require(budget, mechanism, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
-
-
-def _required(delta: float | None) -> float:
-    """Return delta, or raise ParameterError if it is missing."""
-    if delta is None:
-        raise ParameterError("delta is missing: give the probability that the guarantee fails, far below 1 / users")
-    return delta
-
-
-def _given(
-    mechanism: object, promised: tuple[object, ...], parameters: Mapping[str, object]
-) -> tuple[HistogramMechanism, Notes]:
-    """Return the caller's mechanism, or raise ParameterError if other parameters contradict it."""
-    if not isinstance(mechanism, HistogramMechanism):
-        raise ParameterError("mechanism must be a mechanism that reads a histogram, such as PrivateCountRelease")
-    if promised != (None, None, None):
-        raise ParameterError("a mechanism has its own privacy parameters: leave out rho, epsilon and delta")
-    if parameters != {"l0": None, "relative_error": 0.1, "k_bar": 2**14}:
-        raise ParameterError("a mechanism has its own parameters: leave out l0, relative_error and k_bar")
-    return mechanism, ()
-
-
-def _read_twice(
-    mechanism: DiscoverAndPeel,
-    data: object,
-    budget: PrivacyFilter | None,
-    asked: _Asked[_Made],
-    **columns: Unpack[PairColumns],
-) -> Release:
-    """Return the release of a mechanism that reads the rows twice."""
-    if budget is None:
-        return mechanism.release(data, **columns)
-    asked.require_paid(budget, mechanism)
-    return budget.publish(mechanism, lambda rng: mechanism.release(data, rng=rng, **columns))
-
-
-def _require_budget(budget: object) -> None:
-    if not isinstance(budget, budgets.PrivacyFilter):
-        raise ParameterError(
-            'budget must be a Budget, or a dataset of a Ledger: Ledger.open("privacy.ledger").dataset("name")'
-        )
-
-
-def _publish(
-    mechanism: Mechanism[_Data, Release],
-    read: Callable[[], _Data],
-    budget: PrivacyFilter | None,
-    asked: _Asked[_Made],
-    reasons: Notes,
-    *,
-    without_counts: bool = False,
-) -> Release:
-    """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
-    debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
-    if budget is not None:
-        asked.require_paid(budget, mechanism)  # refuse before reading the data
-    data, guarantee = read(), asked.guarantee(mechanism)
-
-    def draw(rng: Opening | None = None) -> Release:
-        release = mechanism.release(data, rng=rng)
-        if without_counts:
-            release = changed(uncounted(release), items=sorted(release.items))
-        return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
-
-    return draw() if budget is None else budget.publish(mechanism, draw)

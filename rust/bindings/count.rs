@@ -4,65 +4,88 @@ use std::borrow::Cow;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 
 use super::guard::guarded;
 use super::sources::{Sources, watched};
-use super::values::{PyCounts, PyLabels};
+use super::values::{PyLabels, Schema};
+use super::wanted::{Times, Wanted};
 use crate::count::bound::Contribution;
 use crate::count::{CountOptions, Counts, count_distinct, make_ready};
 use crate::error::{Error, Result};
+use crate::labels::composite::{Field, adopted};
 use crate::labels::top::top;
 use crate::labels::{LONGEST, LabelType, Labels};
 
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
 type WithUsers<'py> = (PyLabels, Bound<'py, PyArray1<i64>>, u64);
 
+/// Exact counts. The class has no methods to print, compare, copy or pickle them. Tools that list the attributes of
+/// Python objects do not find the counts.
+#[pyclass(name = "Counts", module = "discreet._core", frozen)]
+pub struct PyCounts(Py<PyArray1<i64>>);
+
+#[pymethods]
+impl PyCounts {
+    #[new]
+    fn new(counts: Bound<'_, PyArray1<i64>>) -> Self {
+        Self(counts.unbind())
+    }
+
+    /// Return the counts as an array.
+    fn array(&self, py: Python<'_>) -> Py<PyArray1<i64>> {
+        self.0.clone_ref(py)
+    }
+}
+
 /// Count the distinct users of each item in a source or a list of sources. A source is an Arrow stream, an object
 /// that offers an Arrow stream, or a tuple of two sequences of the same length. Columns must have the same type in
 /// all sources.
 #[pyfunction(name = "count_distinct")]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, progress=None))]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn count_sources<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
-    user: &str,
-    item: &str,
+    user: &Bound<'py, PyAny>,
+    item: &Bound<'py, PyAny>,
     l0: Option<usize>,
     only: Option<&PyLabels>,
     limit: Option<usize>,
     cap: Option<i64>,
     threads: Option<usize>,
     memory: Option<usize>,
+    times: Option<Times>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
-    let columns = (source, user, item);
+    let wanted = Wanted::new(user, item, times)?;
     let options = Options { l0, limit, cap, threads, memory, users: false };
-    Ok(to_python(py, count(py, columns, only, options, progress)?))
+    Ok(to_python(py, count(py, source, &wanted, only, options, progress)?))
 }
 
 /// Do the same as `count_distinct`, and also count the distinct users of all counted rows.
 #[pyfunction]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, progress=None))]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn count_with_users<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
-    user: &str,
-    item: &str,
+    user: &Bound<'py, PyAny>,
+    item: &Bound<'py, PyAny>,
     l0: Option<usize>,
     only: Option<&PyLabels>,
     limit: Option<usize>,
     cap: Option<i64>,
     threads: Option<usize>,
     memory: Option<usize>,
+    times: Option<Times>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<WithUsers<'py>> {
-    let columns = (source, user, item);
+    let wanted = Wanted::new(user, item, times)?;
     let options = Options { l0, limit, cap, threads, memory, users: true };
-    let counted = count(py, columns, only, options, progress)?;
+    let counted = count(py, source, &wanted, only, options, progress)?;
     let users = counted
+        .0
         .users
         .ok_or(Error::Input("the users were not counted; this is an error in discreet"))?;
     let (labels, counts) = to_python(py, counted);
@@ -81,19 +104,20 @@ struct Options {
 
 fn count<'py>(
     py: Python<'py>,
-    (source, user, item): (&Bound<'py, PyAny>, &str, &str),
+    source: &Bound<'py, PyAny>,
+    wanted: &Wanted,
     only: Option<&PyLabels>,
     options: Options,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Counts> {
+) -> PyResult<(Counts, Schema)> {
     let Options { l0, limit, cap, threads, memory, users } = options;
     make_ready(memory);
-    let mut sources = Sources::open(source, user, item)?;
-    let types = sources.types();
+    let mut sources = Sources::open(source, wanted)?;
+    let (types, fields) = (sources.types(), sources.fields());
     if l0 == Some(0) || cap.is_some_and(|cap| cap < 1) {
         return Err(Error::Parameter("l0 and cap must be at least 1").into());
     }
-    let bound = bound(l0, only, types.1)?;
+    let bound = bound(l0, only, types.1, fields.as_deref())?;
     let terms = CountOptions {
         bound: bound.as_ref(),
         limit,
@@ -105,7 +129,7 @@ fn count<'py>(
     let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
         count_distinct(sources.batches(), types, &terms, tick)
     };
-    watched(py, progress, work)
+    Ok((watched(py, progress, work)?, fields))
 }
 
 /// Count the distinct users of each item in two sequences of the same length.
@@ -124,7 +148,8 @@ fn count_pairs<'py>(
     memory: Option<usize>,
 ) -> PyResult<Counted<'py>> {
     let pair = PyTuple::new(py, [users, items])?;
-    count_sources(py, &pair, "", "", l0, only, limit, cap, threads, memory, None)
+    let name = PyString::new(py, "").into_any();
+    count_sources(py, &pair, &name, &name, l0, only, limit, cap, threads, memory, None, None)
 }
 
 /// Return the contribution bound, or an error if the types of the listed items and of the item column do not fit.
@@ -132,7 +157,12 @@ fn bound(
     l0: Option<usize>,
     only: Option<&PyLabels>,
     items: LabelType,
+    fields: Option<&[Field]>,
 ) -> Result<Option<Contribution>> {
+    if let (Some(labels), Some(fields)) = (only, fields) {
+        let adopted = adopted(&labels.0, labels.1.as_deref(), fields)?;
+        return Contribution::new(l0, Some(&adopted), items);
+    }
     let only = only.map(|labels| &labels.0);
     let same_type = |labels: &Labels| {
         let listed = labels.label_type();
@@ -151,8 +181,8 @@ pub(super) fn threads_or_all(threads: Option<usize>) -> usize {
     threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(16))
 }
 
-fn to_python(py: Python<'_>, counts: Counts) -> Counted<'_> {
-    (PyLabels(counts.labels), counts.counts.into_pyarray(py))
+fn to_python(py: Python<'_>, (counts, fields): (Counts, Schema)) -> Counted<'_> {
+    (PyLabels(counts.labels, fields), counts.counts.into_pyarray(py))
 }
 
 /// Return the row numbers of the `n` largest counts, ordered by count and then by label.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
 use super::sources::watched;
-use crate::csv::{BLOCK, Batches, Source, Table};
+use crate::csv::{BLOCK, Batches, Dialect, Encoding, Source, Table};
 use crate::error::Error;
 
 const NO_FILE: Error = Error::Parameter("no file was given; pass at least one");
@@ -17,30 +17,68 @@ const READ_BEFORE: Error =
 
 /// Read the cells of a file's first record.
 #[pyfunction]
-#[pyo3(signature = (path, delimiter, *, block=BLOCK))]
-fn csv_header(
-    py: Python<'_>,
+#[pyo3(signature = (path, delimiter, *, encoding="utf-8", block=BLOCK))]
+fn csv_header<'py>(
+    py: Python<'py>,
     path: PathBuf,
     delimiter: u8,
+    encoding: &str,
     block: usize,
-) -> PyResult<Vec<Bound<'_, PyBytes>>> {
-    let table = open(py, Source::File(path), delimiter, block)?;
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let table = open(py, Source::File(path), dialect(delimiter, encoding, None)?, block)?;
     Ok(to_python(py, &table))
 }
 
 /// Open an Arrow stream of the text in some columns of files with the same header. `columns` are distinct indices.
 #[pyfunction]
-#[pyo3(signature = (paths, delimiter, columns, *, block=BLOCK))]
-fn csv_stream(
+#[pyo3(signature = (paths, delimiter, columns, *, encoding="utf-8", headless=None, block=BLOCK))]
+fn csv_stream<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    delimiter: u8,
+    columns: Vec<usize>,
+    encoding: &str,
+    headless: Option<usize>,
+    block: usize,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let dialect = dialect(delimiter, encoding, headless)?;
+    stream(py, batches(py, paths, dialect, &columns, block)?)
+}
+
+/// Read some columns of files as `csv_stream` does. Return how many records have too few cells, a cell that is too
+/// long, or a cell that is not UTF-8, and how many files end in a quoted cell. These numbers are private.
+#[pyfunction]
+#[pyo3(signature = (paths, delimiter, columns, *, encoding="utf-8", headless=None))]
+fn csv_dropped(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     delimiter: u8,
     columns: Vec<usize>,
+    encoding: &str,
+    headless: Option<usize>,
+) -> PyResult<(u64, u64, u64, u64)> {
+    let dialect = dialect(delimiter, encoding, headless)?;
+    let batches = batches(py, paths, dialect, &columns, BLOCK)?;
+    let (dropped, unclosed) = watched(py, None, |tick| batches.drain(tick))?;
+    Ok((dropped.short, dropped.long, dropped.not_text, unclosed))
+}
+
+fn dialect(delimiter: u8, encoding: &str, headless: Option<usize>) -> PyResult<Dialect> {
+    let encoding = Encoding::of_name(encoding)
+        .ok_or(Error::Parameter("encoding must be utf-8, latin-1, windows-1252 or utf-16"))?;
+    Ok(Dialect { delimiter, encoding, headless })
+}
+
+fn batches(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    dialect: Dialect,
+    columns: &[usize],
     block: usize,
-) -> PyResult<Bound<'_, PyCapsule>> {
+) -> PyResult<Batches> {
     let mut sources = paths.into_iter().map(Source::File);
-    let first = open(py, sources.next().ok_or(NO_FILE)?, delimiter, block)?;
-    stream(py, Batches::new(first, sources, &columns, block)?)
+    let first = open(py, sources.next().ok_or(NO_FILE)?, dialect, block)?;
+    Ok(Batches::new(first, sources, columns, block)?)
 }
 
 /// A CSV table on standard input, which can be read only once.
@@ -51,8 +89,15 @@ pub struct PyCsvInput(Mutex<Option<Table>>);
 impl PyCsvInput {
     /// Read the header. `head` is the first bytes of standard input, which the caller has already read.
     #[new]
-    fn new(py: Python<'_>, head: Vec<u8>, delimiter: u8) -> PyResult<Self> {
-        let table = open(py, Source::Input(head), delimiter, BLOCK)?;
+    #[pyo3(signature = (head, delimiter, *, encoding="utf-8", headless=None))]
+    fn new(
+        py: Python<'_>,
+        head: Vec<u8>,
+        delimiter: u8,
+        encoding: &str,
+        headless: Option<usize>,
+    ) -> PyResult<Self> {
+        let table = open(py, Source::Input(head), dialect(delimiter, encoding, headless)?, BLOCK)?;
         Ok(Self(Mutex::new(Some(table))))
     }
 
@@ -70,8 +115,8 @@ impl PyCsvInput {
     }
 }
 
-fn open(py: Python<'_>, source: Source, delimiter: u8, block: usize) -> PyResult<Table> {
-    watched(py, None, |tick| Table::open(source, delimiter, block, tick))
+fn open(py: Python<'_>, source: Source, dialect: Dialect, block: usize) -> PyResult<Table> {
+    watched(py, None, |tick| Table::open(source, dialect, block, tick))
 }
 
 fn to_python<'py>(py: Python<'py>, table: &Table) -> Vec<Bound<'py, PyBytes>> {
@@ -86,5 +131,6 @@ fn stream(py: Python<'_>, batches: Batches) -> PyResult<Bound<'_, PyCapsule>> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCsvInput>()?;
     module.add_function(wrap_pyfunction!(csv_header, module)?)?;
+    module.add_function(wrap_pyfunction!(csv_dropped, module)?)?;
     module.add_function(wrap_pyfunction!(csv_stream, module)?)
 }

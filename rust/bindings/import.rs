@@ -138,6 +138,10 @@ impl<'a> Foreign<'a> {
             DataType::LargeUtf8 | DataType::LargeBinary => return self.strings(size_of::<i64>()),
             DataType::Utf8View | DataType::BinaryView => return self.views(),
             DataType::FixedSizeBinary(width) => usize::try_from(*width).map_err(|_| BROKEN)?,
+            DataType::Boolean => {
+                self.require_buffers(2)?;
+                return Ok(vec![self.buffer(1, end.div_ceil(8))?]);
+            }
             other => other.primitive_width().ok_or(BROKEN)?,
         };
         self.require_buffers(2)?;

@@ -56,7 +56,7 @@ impl PyItemTable {
         let table = self.0.as_ref().ok_or(Error::Parameter(
             "the table has no items yet; add items before selecting rows",
         ))?;
-        Ok(PyLabels(table.labels().select(&checked(table.labels(), &rows)?)?))
+        Ok(PyLabels(table.labels().select(&checked(table.labels(), &rows)?)?, None))
     }
 
     /// Return the number of labels. This number is as private as the labels.

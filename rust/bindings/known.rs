@@ -2,13 +2,15 @@
 //! copy, so no other thread may write to them (`SECURITY.md`).
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::guard::guarded;
-use super::values::{PyLabels, checked, known_labels};
-use crate::error::Error;
+use super::values::{PyLabels, REPEATED, Schema, checked, known_labels};
+use crate::error::{Error, Result};
+use crate::labels::composite::adopted;
 use crate::labels::known::KnownLabels;
 
 type Column<'py> = Bound<'py, PyArray1<i64>>;
@@ -20,14 +22,14 @@ const DIFFERENT: Error = Error::Parameter("labels and counts must have the same 
 
 /// Distinct labels with a hash table of their rows. The class has no methods to print, compare, copy or pickle them.
 #[pyclass(name = "KnownLabels", module = "discreet._core", frozen)]
-pub struct PyKnownLabels(KnownLabels);
+pub struct PyKnownLabels(Arc<KnownLabels>, Schema);
 
 #[pymethods]
 impl PyKnownLabels {
-    /// Create known labels from a sequence of distinct integers, strings or bytes.
+    /// Create known labels from a sequence of distinct integers, strings or bytes, or of tuples of these.
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
-        known_labels(values).map(Self)
+        known_labels(values).map(|(known, schema)| Self(Arc::new(known), schema))
     }
 
     /// Split the counts of `labels` into two arrays. The first has the rows of `labels`, with a zero for each known
@@ -43,7 +45,8 @@ impl PyKnownLabels {
         if counts.len() != labels.0.len() {
             return Err(DIFFERENT.into());
         }
-        let split = guarded(|| Ok(py.detach(|| self.0.split(&labels.0, &counts))))?;
+        let known = self.like(labels)?;
+        let split = guarded(|| Ok(py.detach(|| known.split(&labels.0, &counts))))?;
         let [others, known, places] =
             [split.others, split.known, split.places].map(|column| column.into_pyarray(py));
         Ok((others, known, places))
@@ -60,18 +63,32 @@ impl PyKnownLabels {
         others: (Rows<'py>, Rows<'py>),
     ) -> PyResult<(PyLabels, Column<'py>)> {
         let ((kept, noisy, places), (rows, passed)) = (known, others);
-        let kept = checked(self.0.labels(), &kept)?;
+        let known = self.like(labels)?;
+        let kept = checked(known.labels(), &kept)?;
         let rows = checked(&labels.0, &rows)?;
         let [noisy, places, passed] = [&noisy, &places, &passed].map(values);
-        let len = self.0.labels().len();
+        let len = known.labels().len();
         if noisy.len() != len || places.len() != len || passed.len() != rows.len() {
             return Err(DIFFERENT.into());
         }
         let join = || {
-            Ok(py.detach(|| self.0.join((&kept, &noisy, &places), &labels.0, (&rows, &passed)))?)
+            Ok(py.detach(|| known.join((&kept, &noisy, &places), &labels.0, (&rows, &passed)))?)
         };
         let (joined, counts) = guarded(join)?;
-        Ok((PyLabels(joined), counts.into_pyarray(py)))
+        Ok((PyLabels(joined, labels.1.clone()), counts.into_pyarray(py)))
+    }
+}
+
+impl PyKnownLabels {
+    /// Return the known labels with the columns of `labels`.
+    fn like(&self, labels: &PyLabels) -> Result<Arc<KnownLabels>> {
+        match (self.1.as_deref(), labels.1.as_deref()) {
+            (None, None) => Ok(Arc::clone(&self.0)),
+            (given, fields) => {
+                let found = adopted(self.0.labels(), given, fields.unwrap_or_default())?;
+                Ok(Arc::new(KnownLabels::new(found)?.ok_or(REPEATED)?))
+            }
+        }
     }
 }
 

@@ -23,6 +23,7 @@ mod stream;
 mod table;
 mod union;
 mod values;
+mod wanted;
 
 use pyo3::prelude::*;
 

@@ -1,46 +1,82 @@
 //! Sources of rows in Python, and work without the GIL that calls `progress` and checks for Ctrl-C.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arrow_data::ArrayData;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::guard::guarded;
 use super::stream::PairStream;
-use super::values::Cells;
+use super::wanted::{Wanted, array};
 use crate::columns::Batch;
+use crate::columns::selection::{Columns, Named, Rows, Selection};
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
+use crate::labels::composite::Field;
 
 /// The shortest time between two checks for Ctrl-C, and between two calls of `progress`.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Rows of users and items, in an Arrow stream or in two sequences of the same length.
+/// Rows of users and items, in an Arrow stream or in sequences of the same length.
 enum Source {
     Stream(PairStream),
-    Pairs(Option<Box<Batch>>),
+    Sequences(Selection, Rows),
 }
 
 impl Source {
-    fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
-        let Ok(pairs) = source.cast::<PyTuple>() else {
-            return PairStream::open(source, user, item).map(Self::Stream);
-        };
-        let (users, items): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pairs.extract()?;
-        let (users, items) =
-            (Cells::read(&users)?.into_column()?, Cells::read(&items)?.into_column()?);
-        if users.len() != items.len() {
-            return Err(Error::Parameter("users and items must have the same length").into());
+    fn open(source: &Bound<'_, PyAny>, wanted: &Wanted) -> PyResult<Self> {
+        if let Ok(pairs) = source.cast::<PyTuple>() {
+            let (users, items): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pairs.extract()?;
+            let names = (&wanted.user, &wanted.item);
+            let one = |values: &Bound<'_, PyAny>, names: &[String]| -> PyResult<_> {
+                let name = names.first().cloned().unwrap_or_default();
+                Ok(vec![(array(values, &name)?, name)])
+            };
+            return Self::of_arrays(one(&users, names.0)?, one(&items, names.1)?, None, wanted);
         }
-        Ok(Self::Pairs(Some(Box::new(Batch { users, items }))))
+        let Ok(table) = source.cast::<PyDict>() else {
+            return PairStream::open(source, wanted).map(Self::Stream);
+        };
+        let column = |name: &String| -> PyResult<(ArrayData, String)> {
+            let missing = || Error::Schema(format!("there is no column {name:?}"));
+            Ok((array(&table.get_item(name)?.ok_or_else(missing)?, name)?, name.clone()))
+        };
+        let columns = |names: &[String]| names.iter().map(column).collect::<PyResult<Vec<_>>>();
+        let time = wanted.time.as_ref().map(column).transpose()?;
+        Self::of_arrays(columns(&wanted.user)?, columns(&wanted.item)?, time, wanted)
     }
 
-    /// Return the types of users and items, or `None` if the rows were already taken.
-    fn types(&self) -> Option<(LabelType, LabelType)> {
+    fn of_arrays(
+        user: Vec<(ArrayData, String)>,
+        item: Vec<(ArrayData, String)>,
+        time: Option<(ArrayData, String)>,
+        wanted: &Wanted,
+    ) -> PyResult<Self> {
+        let len = user.first().map_or(0, |(array, _)| array.len());
+        if !user.iter().chain(&item).chain(&time).all(|(array, _)| array.len() == len) {
+            return Err(Error::Parameter("users and items must have the same length").into());
+        }
+        let named = |(array, name): &(ArrayData, String)| -> Named {
+            (name.clone(), array.data_type().clone())
+        };
+        let all = |columns: &[(ArrayData, String)]| columns.iter().map(named).collect::<Vec<_>>();
+        let named_time = time.as_ref().map(named);
+        let timed = named_time.as_ref().map(|time| (time, wanted.period.clone()));
+        let selection = Selection::new(&all(&user), &all(&item), timed)?;
+        let arrays = |columns: Vec<(ArrayData, String)>| {
+            columns.into_iter().map(|(array, _)| array).collect::<Vec<_>>()
+        };
+        let time = time.map(|(array, _)| array);
+        let rows = selection.rows(Columns { user: arrays(user), item: arrays(item), time })?;
+        Ok(Self::Sequences(selection, rows))
+    }
+
+    fn selection(&self) -> &Selection {
         match self {
-            Self::Stream(stream) => Some(stream.types()),
-            Self::Pairs(Some(batch)) => Some((batch.users.label_type(), batch.items.label_type())),
-            Self::Pairs(None) => None,
+            Self::Stream(stream) => stream.selection(),
+            Self::Sequences(selection, _) => selection,
         }
     }
 }
@@ -51,39 +87,45 @@ impl Iterator for Source {
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Self::Stream(stream) => stream.next(),
-            Self::Pairs(batch) => batch.take().map(|batch| Ok(*batch)),
+            Self::Sequences(_, rows) => rows.next(),
         }
     }
 }
 
-/// The rows of a source or a list of sources. A source is an Arrow stream, an object that offers an Arrow stream, or
-/// a tuple of two sequences of the same length. Columns must have the same type in all sources.
+/// The rows of a source or a list of sources. A source is an Arrow stream, an object that offers an Arrow stream, a
+/// tuple of two sequences of the same length, or a dict of sequences. Columns must have the same type in all sources.
 pub struct Sources {
     all: Vec<Source>,
     types: (LabelType, LabelType),
+    fields: Option<Arc<[Field]>>,
 }
 
 impl Sources {
     /// Open the sources and check their types. Reads no rows of Arrow streams.
-    pub fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
-        let open = |source: &Bound<'_, PyAny>| guarded(|| Source::open(source, user, item));
+    pub fn open(source: &Bound<'_, PyAny>, wanted: &Wanted) -> PyResult<Self> {
+        let open = |source: &Bound<'_, PyAny>| guarded(|| Source::open(source, wanted));
         let all: Vec<Source> = match source.cast::<PyList>() {
             Ok(list) => list.iter().map(|source| open(&source)).collect::<PyResult<_>>()?,
             Err(_) => vec![open(source)?],
         };
-        let mut types = all.iter().filter_map(Source::types);
+        let mut selections = all.iter().map(Source::selection);
         let first =
-            types.next().ok_or(Error::Parameter("no table was given; pass at least one"))?;
-        if !types.all(|others| others == first) {
+            selections.next().ok_or(Error::Parameter("no table was given; pass at least one"))?;
+        if !selections.all(|other| other.is_like(first)) {
             let text = "the tables' columns have different types; cast them to one type";
             return Err(Error::Schema(text.into()).into());
         }
-        Ok(Self { types: first, all })
+        Ok(Self { types: first.types(), fields: first.fields().cloned(), all })
     }
 
     /// Return the types of users and items.
     pub fn types(&self) -> (LabelType, LabelType) {
         self.types
+    }
+
+    /// Return the columns of items, or `None` if they are one column of integers, text or bytes.
+    pub fn fields(&self) -> Option<Arc<[Field]>> {
+        self.fields.clone()
     }
 
     /// Return all rows as batches.

@@ -3,40 +3,43 @@
 
 use std::sync::Arc;
 
-use arrow_schema::DataType;
+use arrow_data::ArrayData;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::foreign::{Owned, RawArray, RawSchema, RawStream, Released, text};
 use super::import::{Foreign, column_type};
+use super::wanted::Wanted;
+use crate::columns::Batch;
 use crate::columns::integers::BROKEN;
-use crate::columns::{Batch, Column};
+use crate::columns::selection::{Columns, Named, Rows, Selection};
 use crate::error::{Error, Result};
-use crate::labels::LabelType;
 
 const FAILED: Error = Error::Input("the data source failed while it was being read");
 const STARVED: Error = Error::Resource("the scan of the data needs more memory; raise `memory`");
 
-/// Two columns of a producer's stream. The stream is opened and dropped with the GIL, and read without the GIL.
+/// Columns of a producer's stream. The stream is opened and dropped with the GIL, and read without the GIL.
 pub struct PairStream {
     raw: Owned<RawStream>,
     /// The number of columns of the table.
     columns: usize,
-    user: Named,
-    item: Named,
+    user: Vec<Place>,
+    item: Vec<Place>,
+    time: Option<Place>,
+    selection: Selection,
+    /// The rows of the last array that were not yet taken.
+    rows: Option<Rows>,
 }
 
-/// A column of labels.
-struct Named {
-    /// The index of the column in the table.
+/// A column: its index in the table, its name and its type.
+struct Place {
     index: usize,
-    data_type: DataType,
-    kind: LabelType,
+    named: Named,
 }
 
 impl PairStream {
     /// Take the stream out of a capsule, or out of an object that offers a capsule. Check the stream's schema.
-    pub fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
+    pub fn open(source: &Bound<'_, PyAny>, wanted: &Wanted) -> PyResult<Self> {
         let capsule = if source.is_instance_of::<PyCapsule>() {
             source.clone()
         } else {
@@ -50,16 +53,24 @@ impl PairStream {
         if text(schema.0.format) != Some(b"+s") {
             return Err(Error::Schema("the Arrow stream does not contain a table; pass a table with a user and an item column".into()).into());
         }
-        let (user, item) = (label(&schema.0, user)?, label(&schema.0, item)?);
-        Ok(Self { raw, columns: schema.0.columns()?, user, item })
+        let places = |names: &[String]| -> Result<Vec<Place>> {
+            names.iter().map(|name| place(&schema.0, name)).collect()
+        };
+        let (user, item) = (places(&wanted.user)?, places(&wanted.item)?);
+        let time = wanted.time.as_ref().map(|name| place(&schema.0, name)).transpose()?;
+        let named =
+            |places: &[Place]| places.iter().map(|place| place.named.clone()).collect::<Vec<_>>();
+        let timed = time.as_ref().map(|time| (&time.named, wanted.period.clone()));
+        let selection = Selection::new(&named(&user), &named(&item), timed)?;
+        Ok(Self { raw, columns: schema.0.columns()?, user, item, time, selection, rows: None })
     }
 
-    /// Return the types of users and items.
-    pub fn types(&self) -> (LabelType, LabelType) {
-        (self.user.kind, self.item.kind)
+    /// Return the selected columns with their types.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
     }
 
-    fn read(&mut self) -> Result<Option<Batch>> {
+    fn read(&mut self) -> Result<Option<Rows>> {
         let get_next = self.raw.0.get_next.ok_or(FAILED)?;
         let mut array = Owned(RawArray::EMPTY);
         // SAFETY: the stream is not released, and the producer fills the empty `array`.
@@ -76,14 +87,19 @@ impl PairStream {
             return Err(BROKEN);
         }
         let (offset, len) = table.rows();
-        let column = |label: &Named| -> Result<Column> {
-            let column = Foreign::new(&owner, owner.0.column(label.index)?)?;
+        let column = |place: &Place| -> Result<ArrayData> {
+            let column = Foreign::new(&owner, owner.0.column(place.index)?)?;
             if offset + len > column.rows().1 {
                 return Err(BROKEN);
             }
-            Column::new(column.import(&label.data_type)?.slice(offset, len))
+            Ok(column.import(&place.named.1)?.slice(offset, len))
         };
-        Ok(Some(Batch { users: column(&self.user)?, items: column(&self.item)? }))
+        let columns = Columns {
+            user: self.user.iter().map(column).collect::<Result<_>>()?,
+            item: self.item.iter().map(column).collect::<Result<_>>()?,
+            time: self.time.as_ref().map(column).transpose()?,
+        };
+        self.selection.rows(columns).map(Some)
     }
 
     /// Return why the source failed. Only a lack of memory is reported, because other texts may quote cells.
@@ -101,7 +117,16 @@ impl Iterator for PairStream {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read().transpose()
+        loop {
+            if let Some(batch) = self.rows.as_mut().and_then(Iterator::next) {
+                return Some(batch);
+            }
+            match self.read() {
+                Ok(None) => return None,
+                Ok(rows) => self.rows = rows,
+                Err(error) => return Some(Err(error)),
+            }
+        }
     }
 }
 
@@ -119,7 +144,7 @@ fn schema(stream: &mut Owned<RawStream>) -> Result<Owned<RawSchema>> {
 }
 
 /// Find the column with this name. Return an error if there is no such column, or more than one.
-fn label(schema: &RawSchema, name: &str) -> Result<Named> {
+fn place(schema: &RawSchema, name: &str) -> Result<Place> {
     let mut found = None;
     for index in 0..schema.columns()? {
         let column = schema.column(index)?;
@@ -134,6 +159,5 @@ fn label(schema: &RawSchema, name: &str) -> Result<Named> {
     let missing = || Error::Schema(format!("there is no column {name:?}"));
     let (index, column) = found.ok_or_else(missing)?;
     let data_type = column_type(column, name)?;
-    let kind = LabelType::of(&data_type, name)?;
-    Ok(Named { index, data_type, kind })
+    Ok(Place { index, named: (name.to_owned(), data_type) })
 }

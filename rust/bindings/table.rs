@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch,
+    RecordBatchIterator, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
     UInt64Array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer};
@@ -16,11 +17,13 @@ use pyo3::types::PyCapsule;
 
 use super::guard::guarded;
 use super::values::PyLabels;
+use crate::columns::times::{moment, parse};
 use crate::error::{Error, Result};
+use crate::labels::composite::Kind;
 use crate::labels::{Labels, Strings};
 
-/// Return columns of (name, values, type) as an Arrow stream of one batch. The type is int64, uint64, float64, string
-/// or binary. The schema does not depend on the values.
+/// Return columns of (name, values, type) as an Arrow stream of one batch. The type is int64, uint64, float64, string,
+/// binary, or with text as values bool, date, timestamp[us], timestamp[ns], timestamp[us, UTC] or timestamp[ns, UTC]. The schema does not depend on the values.
 #[pyfunction]
 fn arrow_stream<'py>(
     py: Python<'py>,
@@ -44,7 +47,7 @@ fn arrow_stream<'py>(
 fn array(values: &Bound<'_, PyAny>, type_name: &str) -> PyResult<ArrayRef> {
     if let Ok(labels) = values.cast::<PyLabels>() {
         let labels = labels.get();
-        if labels.type_name() == type_name {
+        if labels.1.is_none() && labels.plain_type() == type_name {
             return Ok(labels_array(&labels.0)?);
         }
         return array(labels.to_list(values.py())?.as_any(), type_name);
@@ -63,11 +66,48 @@ fn array(values: &Bound<'_, PyAny>, type_name: &str) -> PyResult<ArrayRef> {
             let cells = values.extract::<Vec<Vec<u8>>>()?;
             Arc::new(BinaryArray::from_iter_values(cells))
         }
+        _ => typed(values.extract::<Vec<String>>()?, type_name)?,
+    })
+}
+
+/// Return booleans, dates or times in ISO 8601 as an array of their type.
+fn typed(texts: Vec<String>, type_name: &str) -> Result<ArrayRef> {
+    const DAY: i64 = 86_400;
+    let wrong = || Error::Parameter("a released date, time or boolean is not written as such");
+    let moments = || texts.iter().map(|text| parse(text.as_bytes()).ok_or_else(wrong));
+    let nanos = |(seconds, nanos): (i64, u32)| {
+        seconds.checked_mul(1_000_000_000).and_then(|whole| whole.checked_add(nanos.into()))
+    };
+    let micros = |(seconds, nanos): (i64, u32)| moment(seconds, nanos);
+    Ok(match Kind::of_name(type_name) {
+        Some(Kind::Bool) => {
+            Arc::new(texts.iter().map(|text| Some(text == "true")).collect::<BooleanArray>())
+        }
+        Some(Kind::Date) => {
+            let days =
+                moments().map(|moment| moment.map(|(seconds, _)| seconds.div_euclid(DAY) as i32));
+            Arc::new(Date32Array::from(days.collect::<Result<Vec<_>>>()?))
+        }
+        Some(Kind::Time { has_nanos, is_zoned }) => {
+            let cells = moments().map(|moment| {
+                (if has_nanos { nanos(moment?) } else { micros(moment?) }).ok_or_else(wrong)
+            });
+            let cells = cells.collect::<Result<Vec<_>>>()?;
+            match (has_nanos, is_zoned) {
+                (true, true) => {
+                    Arc::new(TimestampNanosecondArray::from(cells).with_timezone("UTC"))
+                }
+                (true, false) => Arc::new(TimestampNanosecondArray::from(cells)),
+                (false, true) => {
+                    Arc::new(TimestampMicrosecondArray::from(cells).with_timezone("UTC"))
+                }
+                (false, false) => Arc::new(TimestampMicrosecondArray::from(cells)),
+            }
+        }
         _ => {
             return Err(Error::Parameter(
-                "unknown column type; use int64, uint64, float64, string or binary",
-            )
-            .into());
+                "unknown column type; use int64, uint64, float64, string, binary, bool, date or a timestamp",
+            ));
         }
     })
 }

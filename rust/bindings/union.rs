@@ -2,12 +2,13 @@
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 
 use super::count::threads_or_all;
 use super::guard::guarded;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
+use super::wanted::{Times, Wanted};
 use crate::error::{Error, Result};
 use crate::union::Weighting;
 use crate::union::gather::{CountOptions, gather};
@@ -23,29 +24,30 @@ pub struct PyLists(Lists);
 impl PyLists {
     /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users.
     #[staticmethod]
-    #[pyo3(signature = (source, user, item, *, l0=None, threads=None, memory=None, progress=None))]
+    #[pyo3(signature = (source, user, item, *, l0=None, threads=None, memory=None, times=None, progress=None))]
     #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
     fn read(
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
-        user: &str,
-        item: &str,
+        user: &Bound<'_, PyAny>,
+        item: &Bound<'_, PyAny>,
         l0: Option<usize>,
         threads: Option<usize>,
         memory: Option<usize>,
+        times: Option<Times>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(PyLabels, Self)> {
         if l0 == Some(0) {
             return Err(NO_ITEM.into());
         }
-        let mut sources = Sources::open(source, user, item)?;
+        let mut sources = Sources::open(source, &Wanted::new(user, item, times)?)?;
         let terms = CountOptions { l0, memory, threads: threads_or_all(threads) };
-        let types = sources.types();
+        let (types, fields) = (sources.types(), sources.fields());
         let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
             gather(sources.batches(), types, terms, tick)
         };
         let (labels, lists) = watched(py, progress, work)?;
-        Ok((PyLabels(labels), Self(lists)))
+        Ok((PyLabels(labels, fields), Self(lists)))
     }
 
     /// Read two sequences of the same length. Return the item labels and the lists of all users.
@@ -60,7 +62,8 @@ impl PyLists {
         memory: Option<usize>,
     ) -> PyResult<(PyLabels, Self)> {
         let pair = PyTuple::new(py, [users, items])?;
-        Self::read(py, &pair, "", "", l0, threads, memory, None)
+        let name = PyString::new(py, "").into_any();
+        Self::read(py, &pair, &name, &name, l0, threads, memory, None, None)
     }
 
     /// Choose uniformly at most `l0` items of each user among the items whose rows are not in `found`. The random key

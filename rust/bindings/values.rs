@@ -1,7 +1,10 @@
 //! Python sequences and numpy arrays as columns, and Python objects from labels. A label is the integer, text or
 //! bytes of an item.
 
+use std::sync::Arc;
+
 use arrow_array::{Array, Int64Array, LargeBinaryArray, LargeStringArray, UInt64Array};
+use arrow_data::ArrayData;
 use numpy::{
     IntoPyArray, PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray,
     PyUntypedArrayMethods,
@@ -10,8 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::guard::guarded;
-use crate::columns::Column;
 use crate::error::{Error, Result};
+use crate::labels::composite::{self, Field, Kind};
 use crate::labels::known::KnownLabels;
 use crate::labels::order::order;
 use crate::labels::{LabelType, Labels, Strings};
@@ -24,7 +27,7 @@ pub enum Cells {
     Binary(Vec<Option<Vec<u8>>>),
 }
 
-const REPEATED: Error = Error::Parameter("items must be distinct and must not be missing");
+pub const REPEATED: Error = Error::Parameter("items must be distinct and must not be missing");
 
 fn refused() -> Error {
     Error::Schema("a column must hold integers, text or bytes, all of one type; cast it".into())
@@ -163,29 +166,57 @@ impl Cells {
         })
     }
 
-    pub fn into_column(self) -> Result<Column> {
-        Column::new(match self {
+    /// Return the cells as an Arrow array.
+    pub fn into_array(self) -> ArrayData {
+        match self {
             Self::Signed(cells) => Int64Array::from(cells).into_data(),
             Self::Unsigned(cells) => UInt64Array::from(cells).into_data(),
             Self::Text(cells) => LargeStringArray::from(cells).into_data(),
             Self::Binary(cells) => LargeBinaryArray::from_iter(cells).into_data(),
-        })
+        }
     }
 }
 
+/// The columns of items, if they are several or have types that labels do not have.
+pub type Schema = Option<Arc<[Field]>>;
+
 /// Distinct labels by row. The class has no methods to print, compare, copy or pickle them.
 #[pyclass(name = "Labels", module = "discreet._core", frozen)]
-pub struct PyLabels(pub Labels);
+pub struct PyLabels(pub Labels, pub Schema);
 
 #[pymethods]
 impl PyLabels {
-    /// Create labels from a sequence of distinct integers, strings or bytes.
+    /// Create labels from a sequence of distinct integers, strings or bytes, or of tuples of these.
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self(known_labels(values)?.into_labels()))
+        let (known, schema) = known_labels(values)?;
+        Ok(Self(known.into_labels(), schema))
     }
 
-    /// Return the labels of some rows as Python objects.
+    /// Create labels of several columns from their bytes, as an engine encoded them. `columns` has the name and the
+    /// type of each column.
+    #[staticmethod]
+    fn of_encoded(values: Vec<Vec<u8>>, columns: Vec<(String, String)>) -> PyResult<Self> {
+        let unknown = Error::Parameter("unknown type of a column of items");
+        let field = |(name, kind): (String, String)| {
+            Kind::of_name(&kind).map(|kind| Field { name, kind }).ok_or_else(|| unknown.clone())
+        };
+        let fields = columns.into_iter().map(field).collect::<Result<Vec<_>>>()?;
+        let mut strings = Strings::default();
+        for value in &values {
+            strings.push(value);
+        }
+        composite::columns(&strings, &fields)?;
+        Ok(Self(Labels::Binary(strings), Some(fields.into())))
+    }
+
+    /// Return the labels of each column, which may repeat. Dates, times and booleans are text.
+    fn columns(&self) -> PyResult<Vec<Self>> {
+        let columns = self.split()?.unwrap_or_else(|| vec![self.0.clone()]);
+        Ok(columns.into_iter().map(|labels| Self(labels, None)).collect())
+    }
+
+    /// Return the labels of some rows as Python objects. Labels of several columns are tuples.
     fn take<'py>(
         &self,
         py: Python<'py>,
@@ -232,33 +263,99 @@ impl PyLabels {
             Ok((self.0.select(&rows)?, order))
         })?;
         let order: Vec<i64> = order.into_iter().map(|place| place as i64).collect();
-        Ok((Self(labels), order.into_pyarray(py)))
+        Ok((Self(labels, self.1.clone()), order.into_pyarray(py)))
     }
 
     /// Return the labels of some rows.
     fn select(&self, rows: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
-        Ok(Self(self.0.select(&checked(&self.0, &rows)?)?))
+        Ok(Self(self.0.select(&checked(&self.0, &rows)?)?, self.1.clone()))
     }
 
-    /// The Arrow type: int64, uint64, string or binary.
+    /// The Arrow type: int64, uint64, string or binary. For several columns and for other types, a tuple with the name
+    /// and the type of each column.
     #[getter]
-    pub fn type_name(&self) -> &'static str {
-        match self.0 {
-            Labels::Signed(_) => "int64",
-            Labels::Unsigned(_) => "uint64",
-            Labels::Text(_) => "string",
-            Labels::Binary(_) => "binary",
+    fn type_name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let plain = |kind: Kind| Ok(PyString::new(py, kind.name()).into_any());
+        match self.1.as_deref() {
+            None => plain(Kind::of_labels(self.0.label_type())),
+            Some(
+                [
+                    Field {
+                        name,
+                        kind: kind @ (Kind::Signed | Kind::Unsigned | Kind::Text | Kind::Binary),
+                    },
+                ],
+            ) if name == "item" => plain(*kind),
+            Some(fields) => {
+                let pairs = fields.iter().map(|field| (field.name.as_str(), field.kind.name()));
+                Ok(PyTuple::new(py, pairs.collect::<Vec<_>>())?.into_any())
+            }
         }
     }
 }
 
 impl PyLabels {
+    /// Return the Arrow type of labels of one column.
+    pub fn plain_type(&self) -> &'static str {
+        Kind::of_labels(self.0.label_type()).name()
+    }
+
+    /// Return each column, or `None` if the labels are those of one column.
+    fn split(&self) -> Result<Option<Vec<Labels>>> {
+        match (&self.0, &self.1) {
+            (Labels::Binary(strings), Some(fields)) => {
+                composite::columns(strings, fields).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn of_tuples(list: &Bound<'_, PyList>) -> PyResult<Self> {
+        let width = list.get_item(0)?.len()?;
+        let mut columns = vec![Vec::with_capacity(list.len()); width];
+        for tuple in list {
+            let tuple = tuple.cast_into::<PyTuple>().map_err(|_| refused())?;
+            if tuple.len() != width || width == 0 {
+                let text = "items of several columns must be tuples of one length";
+                return Err(Error::Schema(text.into()).into());
+            }
+            columns.iter_mut().zip(tuple).for_each(|(column, cell)| column.push(cell));
+        }
+        let mut labels = Vec::new();
+        for column in columns {
+            let cells = guarded(|| Cells::read(PyList::new(list.py(), column)?.as_any()))?;
+            labels.push(cells.into_labels()?);
+        }
+        let field = |column: &Labels| Field {
+            name: String::new(),
+            kind: Kind::of_labels(column.label_type()),
+        };
+        let fields: Arc<[Field]> = labels.iter().map(field).collect();
+        Ok(Self(Labels::Binary(composite::joined(&labels)?), Some(fields)))
+    }
+
     /// Return the labels of some rows as Python objects.
     fn objects<'py>(
         &self,
         py: Python<'py>,
         rows: impl ExactSizeIterator<Item = usize>,
     ) -> PyResult<Bound<'py, PyList>> {
+        if self.1.is_some() {
+            let rows: Vec<usize> = rows.collect();
+            let chosen = Self(self.0.select(&rows)?, self.1.clone());
+            let columns = chosen.columns()?;
+            let lists =
+                columns.iter().map(|column| column.to_list(py)).collect::<PyResult<Vec<_>>>()?;
+            if let [list] = lists.as_slice() {
+                return Ok(list.clone());
+            }
+            let tuple = |row: usize| -> PyResult<_> {
+                let cells =
+                    lists.iter().map(|list| list.get_item(row)).collect::<PyResult<Vec<_>>>()?;
+                PyTuple::new(py, cells)
+            };
+            return PyList::new(py, (0..rows.len()).map(tuple).collect::<PyResult<Vec<_>>>()?);
+        }
         match &self.0 {
             Labels::Signed(values) => PyList::new(py, rows.map(|row| values[row])),
             Labels::Unsigned(values) => PyList::new(py, rows.map(|row| values[row])),
@@ -273,33 +370,28 @@ impl PyLabels {
     }
 }
 
-/// Exact counts. The class has no methods to print, compare, copy or pickle them. Tools that list the attributes of
-/// Python objects do not find the counts.
-#[pyclass(name = "Counts", module = "discreet._core", frozen)]
-pub struct PyCounts(Py<PyArray1<i64>>);
-
-#[pymethods]
-impl PyCounts {
-    #[new]
-    fn new(counts: Bound<'_, PyArray1<i64>>) -> Self {
-        Self(counts.unbind())
-    }
-
-    /// Return the counts as an array.
-    fn array(&self, py: Python<'_>) -> Py<PyArray1<i64>> {
-        self.0.clone_ref(py)
-    }
+/// Read distinct labels, and the columns of tuples. Return an error if a cell is missing or repeats.
+pub fn known_labels(values: &Bound<'_, PyAny>) -> PyResult<(KnownLabels, Schema)> {
+    guarded(|| {
+        let (labels, schema) = if let Some(tuples) = tuples(values)? {
+            let PyLabels(labels, schema) = PyLabels::of_tuples(&tuples)?;
+            (labels, schema)
+        } else if let Some(labels) = plain_labels(values) {
+            (labels, None)
+        } else {
+            (Cells::read(values)?.into_labels()?, None)
+        };
+        Ok((values.py().detach(|| KnownLabels::new(labels))?.ok_or(REPEATED)?, schema))
+    })
 }
 
-/// Read distinct labels. Return an error if a cell is missing or repeats.
-pub fn known_labels(values: &Bound<'_, PyAny>) -> PyResult<KnownLabels> {
-    guarded(|| {
-        let labels = match plain_labels(values) {
-            Some(labels) => labels,
-            None => Cells::read(values)?.into_labels()?,
-        };
-        Ok(values.py().detach(|| KnownLabels::new(labels))?.ok_or(REPEATED)?)
-    })
+/// Return a list or a tuple of tuples as a list, and `None` for other values.
+fn tuples<'py>(values: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+    let listed = values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>();
+    if !listed || !values.get_item(0).is_ok_and(|first| first.is_instance_of::<PyTuple>()) {
+        return Ok(None);
+    }
+    PyList::new(values.py(), values.try_iter()?.collect::<PyResult<Vec<_>>>()?).map(Some)
 }
 
 /// Read a list or a tuple of text, or of integers that fit into `i64`, without a copy of each cell. Return `None` for

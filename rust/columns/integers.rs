@@ -62,6 +62,17 @@ impl Integers {
         })
     }
 
+    /// Returns the number of integers.
+    pub fn len(&self) -> usize {
+        with_slice!(self, cells => cells.len())
+    }
+
+    /// Returns one integer. Negative integers are sign-extended.
+    #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
+    pub fn get(&self, row: usize) -> u64 {
+        with_slice!(self, cells => cells[row] as u64)
+    }
+
     /// Replaces the content of `into` with the integers of `rows`. Negative integers are sign-extended.
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn read(&self, rows: Range<usize>, into: &mut Vec<u64>) {

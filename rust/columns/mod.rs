@@ -7,7 +7,10 @@
 
 pub(crate) mod integers;
 pub(crate) mod memo;
+mod parts;
+pub mod selection;
 mod strings;
+pub mod times;
 
 use std::ops::Range;
 

@@ -72,6 +72,36 @@ impl StringCells {
         })
     }
 
+    /// Returns the number of strings.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Small { offsets, .. } => offsets.len() - 1,
+            Self::Large { offsets, .. } => offsets.len() - 1,
+            Self::Views { views, .. } => views.len(),
+            Self::Fixed { width, bytes } => bytes.len().checked_div(*width).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Returns the string of one row, which must not be NULL.
+    ///
+    /// # Errors
+    /// [`Error::Input`](crate::error::Error::Input) if the bytes of the cell are out of range.
+    pub fn get(&self, row: usize) -> Result<&[u8]> {
+        let (buffer, cell): Cell<'_> = match self {
+            Self::Small { offsets, bytes } => {
+                (bytes, offsets[row] as usize..offsets[row + 1] as usize)
+            }
+            Self::Large { offsets, bytes } => {
+                (bytes, offsets[row] as usize..offsets[row + 1] as usize)
+            }
+            Self::Views { views, inline, blocks } => {
+                cell_of_view(views[row], row, inline, blocks).ok_or(BROKEN)?
+            }
+            Self::Fixed { width, bytes } => (bytes, row * width..(row + 1) * width),
+        };
+        buffer.get(cell).ok_or(BROKEN)
+    }
+
     /// Returns the strings of `rows`; NULL cells are empty.
     ///
     /// # Errors

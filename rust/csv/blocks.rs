@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::dialect::Encoding;
 use crate::error::{Error, Result};
 
 /// The default number of bytes of a block. Such a block fits into the cache of one core.
@@ -37,7 +38,7 @@ pub enum Source {
 }
 
 impl Source {
-    fn open(self) -> Result<Box<dyn Read + Send>> {
+    fn open(self, encoding: Encoding) -> Result<Box<dyn Read + Send>> {
         let (is_gzip, bytes): (bool, Box<dyn Read + Send>) = match self {
             Self::File(path) => {
                 let is_gzip = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz"));
@@ -49,9 +50,9 @@ impl Source {
         };
         if is_gzip {
             let bytes = BufReader::with_capacity(BLOCK, bytes);
-            return Ok(Box::new(MultiGzDecoder::new(bytes)));
+            return Ok(encoding.decoded(Box::new(MultiGzDecoder::new(bytes))));
         }
-        Ok(bytes)
+        Ok(encoding.decoded(bytes))
     }
 }
 
@@ -75,10 +76,10 @@ impl Blocks {
     /// Starts a thread that reads blocks of `size` bytes, but of at least four bytes. The thread ends at
     /// the end of the file, or after this value is dropped. A thread that waits for standard input ends
     /// only when it receives data or standard input ends.
-    pub fn open(source: Source, size: usize) -> Result<Self> {
+    pub fn open(source: Source, size: usize, encoding: Encoding) -> Result<Self> {
         let (ready, full) = sync_channel(AHEAD);
         let (used, free) = channel();
-        let work = move || read(source, size.max(4), &ready, &free);
+        let work = move || read(source, size.max(4), encoding, &ready, &free);
         Builder::new().name("discreet-csv".into()).spawn(work).map_err(|_| REFUSED)?;
         Ok(Self { full, used })
     }
@@ -105,10 +106,11 @@ impl Blocks {
 fn read(
     source: Source,
     size: usize,
+    encoding: Encoding,
     ready: &SyncSender<Result<Option<Vec<u8>>>>,
     free: &Receiver<Vec<u8>>,
 ) {
-    let end = source.open().and_then(|mut bytes| {
+    let end = source.open(encoding).and_then(|mut bytes| {
         loop {
             let mut block = free.try_recv().unwrap_or_default();
             block.resize(size, 0);

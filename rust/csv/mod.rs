@@ -31,17 +31,23 @@
 //! * it has fewer cells than the header (cells beyond the header's are skipped),
 //! * a requested cell is longer than [`LONGEST`](crate::labels::LONGEST) bytes or is not UTF-8.
 //!
+//! A file without a header has columns `1`, `2` and so on, and its records end with LF or CR LF. A record is
+//! dropped if it has fewer cells than the largest requested column: the number of columns must not come from
+//! a record, which is a user's.
+//!
 //! A cell without bytes is NULL, but a cell `""` is the empty string. Cells of columns that are not
 //! requested are not kept, so they may hold any number of any bytes.
 
 mod blocks;
+mod dialect;
 mod marks;
 mod rows;
 mod splitter;
 mod table;
 
 pub use blocks::{BLOCK, Source};
-pub use rows::Rows;
+pub use dialect::{Dialect, Encoding};
+pub use rows::{Dropped, Rows};
 pub use splitter::{Sink, Splitter};
 pub use table::{Batches, Table, records};
 

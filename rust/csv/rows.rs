@@ -31,6 +31,18 @@ pub struct Rows {
     whole: usize,
     /// Whether a cell of the current record is too long.
     is_bad: bool,
+    dropped: Dropped,
+}
+
+/// The numbers of records that were dropped, by reason. They are private.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Records with fewer cells than the header.
+    pub short: u64,
+    /// Records with a requested cell that is too long.
+    pub long: u64,
+    /// Records with a requested cell that is not UTF-8.
+    pub not_text: u64,
 }
 
 /// The cells of one requested column.
@@ -118,13 +130,20 @@ impl Rows {
             *taken = slot;
         }
         let columns = wanted.iter().map(|_| Cells::default()).collect();
-        Ok(Self { width, slots, columns, whole: 0, is_bad: false })
+        Ok(Self { width, slots, columns, whole: 0, is_bad: false, dropped: Dropped::default() })
     }
 
     /// Creates a collector that panics when it receives a cell.
     #[cfg(test)]
     pub(super) fn broken() -> Self {
-        Self { width: 2, slots: vec![0, 7], columns: vec![], whole: 0, is_bad: false }
+        let dropped = Dropped::default();
+        Self { width: 2, slots: vec![0, 7], columns: vec![], whole: 0, is_bad: false, dropped }
+    }
+
+    /// Returns how many records were dropped.
+    #[must_use]
+    pub fn dropped(&self) -> Dropped {
+        self.dropped
     }
 
     /// Returns the number of whole rows, including rows that [`Self::take`] will drop.
@@ -186,6 +205,7 @@ impl Rows {
         if !whole.iter().all(Cells::is_text) {
             let keep: Vec<bool> =
                 (0..rows).map(|row| whole.iter().all(|cells| cells.is_text_at(row))).collect();
+            self.dropped.not_text += keep.iter().filter(|&&kept| !kept).count() as u64;
             for cells in &mut whole {
                 *cells = cells.kept(&keep);
             }
@@ -234,6 +254,9 @@ impl Sink for Rows {
         if cells >= self.width && !self.is_bad {
             self.whole += 1;
         } else {
+            let reason =
+                if cells < self.width { &mut self.dropped.short } else { &mut self.dropped.long };
+            *reason += 1;
             self.is_bad = false;
             let rows = self.whole;
             self.columns.iter_mut().for_each(|cells| cells.truncate(rows));

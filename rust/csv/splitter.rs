@@ -70,10 +70,16 @@ impl Splitter {
         }
     }
 
-    /// Returns the byte between cells.
+    /// Creates a splitter at the beginning of a file without a header, whose records end with LF or CR LF.
     #[must_use]
-    pub fn delimiter(&self) -> u8 {
-        self.delimiter
+    pub fn headless(delimiter: u8) -> Self {
+        Self { end: End::Lf, ..Self::new(delimiter) }
+    }
+
+    /// Returns whether a quote that opens a cell has not been closed.
+    #[must_use]
+    pub fn is_quoted(&self) -> bool {
+        self.mode == Mode::Quoted
     }
 
     /// Splits a block up to its end, the end of the header, or the end of the first record after

@@ -9,7 +9,8 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::blocks::{Blocks, Next, Source};
-use super::rows::Rows;
+use super::dialect::Dialect;
+use super::rows::{Dropped, Rows};
 use super::splitter::{Sink, Splitter};
 use crate::error::{Error, Result};
 
@@ -43,6 +44,9 @@ pub struct Table {
     is_first: bool,
     /// Whether all bytes of the file were read.
     is_over: bool,
+    /// Whether the file ended in a quoted cell.
+    is_unclosed: bool,
+    dialect: Dialect,
 }
 
 impl Table {
@@ -54,40 +58,51 @@ impl Table {
     /// [`Error::Resource`] if the system refuses a thread. Any error of `tick`.
     pub fn open(
         source: Source,
-        delimiter: u8,
+        dialect: Dialect,
         block: usize,
         mut tick: impl FnMut() -> Result<()>,
     ) -> Result<Self> {
-        let mut table = Self::begin(source, delimiter, block)?;
+        let mut table = Self::begin(source, dialect, block)?;
         while !table.read_header()? {
             tick()?;
         }
         Ok(table)
     }
 
-    fn begin(source: Source, delimiter: u8, block: usize) -> Result<Self> {
+    fn begin(source: Source, dialect: Dialect, block: usize) -> Result<Self> {
+        let (header, splitter) = match dialect.headless {
+            Some(columns) => (Header::of_numbers(columns), Splitter::headless(dialect.delimiter)),
+            None => (Header::default(), Splitter::new(dialect.delimiter)),
+        };
         Ok(Self {
-            header: Header::default(),
-            blocks: Blocks::open(source, block)?,
+            header,
+            blocks: Blocks::open(source, block, dialect.encoding)?,
             block: (Vec::new(), 0),
-            splitter: Splitter::new(delimiter),
+            splitter,
+            dialect,
             is_first: true,
             is_over: false,
+            is_unclosed: false,
         })
+    }
+
+    /// Returns the number of bytes of a byte order mark at the beginning of the file.
+    fn mark(&mut self, bytes: &[u8]) -> usize {
+        let is_marked = std::mem::take(&mut self.is_first) && bytes.starts_with(b"\xef\xbb\xbf");
+        if is_marked { 3 } else { 0 }
     }
 
     /// Reads one block of the header, or waits for a moment. Returns whether the header is
     /// complete.
     fn read_header(&mut self) -> Result<bool> {
-        let header = &mut self.header;
-        if header.is_whole {
+        if self.header.is_whole {
             return Ok(true);
         }
-        match self.blocks.next()? {
+        let next = self.blocks.next()?;
+        let start = if let Next::Block(bytes) = &next { self.mark(bytes) } else { 0 };
+        let header = &mut self.header;
+        match next {
             Next::Block(bytes) => {
-                let is_marked =
-                    std::mem::take(&mut self.is_first) && bytes.starts_with(b"\xef\xbb\xbf");
-                let start = if is_marked { 3 } else { 0 };
                 let read = start + self.splitter.push(&bytes[start..], header);
                 if header.is_whole {
                     self.block = (bytes, read);
@@ -128,11 +143,13 @@ impl Table {
             }
             match self.blocks.next()? {
                 Next::Block(next) => {
-                    self.blocks.recycle(std::mem::replace(block, next));
-                    *read = 0;
+                    let start = self.mark(&next);
+                    self.blocks.recycle(std::mem::replace(&mut self.block.0, next));
+                    self.block.1 = start;
                 }
                 Next::Wait => return Ok(()),
                 Next::End => {
+                    self.is_unclosed = self.splitter.is_quoted();
                     self.splitter.finish(rows);
                     self.is_over = true;
                 }
@@ -152,6 +169,14 @@ struct Header {
     held: usize,
     /// Whether the record has ended.
     is_whole: bool,
+}
+
+impl Header {
+    /// Returns the names 1, 2 and so on, of a file without a header.
+    fn of_numbers(columns: usize) -> Self {
+        let cells = (1..=columns).map(|number| number.to_string().into_bytes()).collect();
+        Self { cells, is_whole: true, ..Self::default() }
+    }
 }
 
 impl Sink for Header {
@@ -175,9 +200,11 @@ impl Sink for Header {
 pub struct Batches {
     schema: SchemaRef,
     header: Vec<Vec<u8>>,
-    delimiter: u8,
+    dialect: Dialect,
     block: usize,
     pub(super) rows: Rows,
+    /// The number of files that ended in a quoted cell.
+    unclosed: u64,
     open: Option<Table>,
     others: VecDeque<Source>,
 }
@@ -200,9 +227,20 @@ impl Batches {
             Field::new(String::from_utf8_lossy(&header[column]), DataType::Utf8, true)
         };
         let schema = Arc::new(Schema::new(wanted.iter().map(field).collect::<Vec<_>>()));
-        let delimiter = first.splitter.delimiter();
+        let dialect = first.dialect;
         let others = others.into_iter().collect();
-        Ok(Self { schema, header, delimiter, block, rows, open: Some(first), others })
+        Ok(Self { schema, header, dialect, block, rows, unclosed: 0, open: Some(first), others })
+    }
+
+    /// Reads all rows, and returns how many were dropped, and how many files ended in a quoted cell.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if a file cannot be read or has another header. Any error of `tick`.
+    pub fn drain(mut self, mut tick: impl FnMut() -> Result<()>) -> Result<(Dropped, u64)> {
+        while self.read()?.is_some() {
+            tick()?;
+        }
+        Ok((self.rows.dropped(), self.unclosed))
     }
 
     /// Returns the next batch, or `None` after the last file. The batch is empty if no data has
@@ -210,7 +248,7 @@ impl Batches {
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         if self.open.is_none() {
             let Some(source) = self.others.pop_front() else { return Ok(None) };
-            self.open = Some(Table::begin(source, self.delimiter, self.block)?);
+            self.open = Some(Table::begin(source, self.dialect, self.block)?);
         }
         if let Some(table) = &mut self.open
             && table.read_header()?
@@ -220,7 +258,9 @@ impl Batches {
             }
             table.read(&mut self.rows)?;
         }
-        self.open.take_if(|table| table.is_over);
+        if let Some(table) = self.open.take_if(|table| table.is_over) {
+            self.unclosed += u64::from(table.is_unclosed);
+        }
         let columns = self.rows.take()?;
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
         batch.map(Some).map_err(|_| Error::Input("the columns are not equally long"))

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 
 use super::table::LONG_HEADER;
-use super::{Batches, Rows, Source, Splitter, Table, records};
+use super::{Batches, Dialect, Rows, Source, Splitter, Table, records};
 use crate::error::{Error, Result};
 use crate::labels::LONGEST;
 use crate::random::entropy;
@@ -31,7 +31,7 @@ impl Drop for TempFile {
 }
 
 fn open(file: &TempFile, block: usize) -> Result<Table> {
-    Table::open(Source::File(file.0.clone()), b',', block, || Ok(()))
+    Table::open(Source::File(file.0.clone()), Dialect::new(b','), block, || Ok(()))
 }
 
 fn pairs(batches: &[RecordBatch]) -> Vec<(Option<String>, Option<String>)> {
@@ -201,7 +201,7 @@ fn files_with_a_different_header_or_none_are_refused() {
     assert!(both(&TempFile::new("3.csv", b"b,a\n2,y")).any(|batch| batch.is_err()));
     assert!(open(&TempFile::new("4.csv", b"\n\r\n"), 64).is_err());
     let missing = Source::File(std::env::temp_dir().join("discreet-missing").join("5.csv"));
-    assert!(Table::open(missing, b',', 64, || Ok(())).is_err());
+    assert!(Table::open(missing, Dialect::new(b','), 64, || Ok(())).is_err());
 }
 
 #[test]

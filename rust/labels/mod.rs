@@ -1,6 +1,7 @@
 //! The distinct labels of a histogram by row, and the order of labels. A label is the integer, text or
 //! bytes of an item.
 
+pub mod composite;
 pub(crate) mod interner;
 pub mod item_table;
 pub mod known;

@@ -40,7 +40,6 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         (["LOG", *COUNT, *BUDGET, "-o", "x.xlsx"], 2, "suffix"),
         (["LOG", *COUNT, *BUDGET, "--sql", "SELECT 1"], 2, "exactly one of FILE"),
         ([*COUNT, *BUDGET], 2, "- for standard input"),
-        (["/", *COUNT, *BUDGET], 1, "it is a folder; give its files as"),
         (["LOG", "--user", "usr", "--item", "item", *BUDGET], 1, "did you mean 'user'"),
         (["missing.parquet", *COUNT, *BUDGET], 1, "missing.parquet"),
         (["https://example.org/x.csv", *COUNT, *BUDGET], 1, "download"),

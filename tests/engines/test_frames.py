@@ -248,7 +248,7 @@ def test_polars_columns_of_python_objects_are_refused():
     for columns in ({"user": objects, "item": numbers}, {"user": numbers, "item": objects}):
         frame = polars.DataFrame(columns)
         for table in (frame, frame.lazy()):
-            with pytest.raises(SchemaError, match="holds Python objects; make them text"):
+            with pytest.raises(SchemaError, match="holds Python objects, such as UUIDs; make them text"):
                 engines.histogram(table, "user", "item")
             with pytest.raises(SchemaError, match="holds Python objects"):
                 UserItems.from_table(table, user="user", item="item")

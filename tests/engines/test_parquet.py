@@ -21,7 +21,9 @@ def test_a_damaged_parquet_file_is_an_input_error(tmp_path):
     assert "word-" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "DECIMAL(9,2)", "INTEGER[]"])
+@pytest.mark.parametrize(
+    "kind", ["DOUBLE", "TIME", "INTERVAL", "DECIMAL(9,2)", "DECIMAL(19,0)", "HUGEINT", "INTEGER[]"]
+)
 def test_other_column_types_are_refused_before_reading(tmp_path, kind):
     path = tmp_path / "typed.parquet"
     local.connect().execute(f"COPY (SELECT 1 AS \"user\", NULL::{kind} AS item) TO '{path}' (FORMAT parquet)")

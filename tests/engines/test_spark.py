@@ -73,14 +73,14 @@ def test_integers_text_and_bytes_are_items_and_users(spark, cell, label, kind):
     assert counted(table(spark, user=cell), l0=2) == {"a": 1}
 
 
-OTHERS = ["1.0D", "1.0BD", "true", "current_date()", "now()", "array(1)", "map(1, 2)", "struct(1)", "parse_json('1')"]
+OTHERS = ["1.0D", "1.0BD", "now()", "array(1)", "map(1, 2)", "struct(1)", "parse_json('1')"]
 
 
 @classic
 @pytest.mark.parametrize("cell", [*OTHERS, "NULL"])
 def test_other_column_types_are_refused_before_reading(spark, cell):
     for columns in ({"user": cell}, {"item": cell}):
-        with pytest.raises(SchemaError, match="cast it to text or to integers"):
+        with pytest.raises(SchemaError, match="cast it to"):
             counted(spark.range(1).select().selectExpr(*(f"{columns.get(n, '1')} AS {n}" for n in ("user", "item"))))
 
 

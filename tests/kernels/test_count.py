@@ -133,7 +133,7 @@ def test_missing_values_of_pandas_are_null():
     "bad",
     [
         [1.5],
-        [True],
+        [True, 1],
         ["a", 1],
         [b"a", "a"],
         [1, "a"],

@@ -6,6 +6,7 @@ from discreet.names import lazy
 
 if TYPE_CHECKING:
     from discreet.cli.budget import budget, verify
+    from discreet.cli.check import check
     from discreet.cli.demo import demo
     from discreet.cli.doctor import doctor
     from discreet.cli.releases import count, select, top_k
@@ -16,6 +17,7 @@ else:
         __name__,
         {
             "cli.budget": "budget verify",
+            "cli.check": "check",
             "cli.demo": "demo",
             "cli.doctor": "doctor",
             "cli.releases": "count select top_k",
@@ -24,11 +26,12 @@ else:
         },
     )
 
-__all__ = ["audit", "budget", "count", "demo", "doctor", "plan", "select", "stream", "top_k", "verify"]
+__all__ = ["audit", "budget", "check", "count", "demo", "doctor", "plan", "select", "stream", "top_k", "verify"]
 
 SUMMARIES = {
     "audit": "Verify a guarantee by computing exact distributions.",
     "budget": "Create and inspect privacy-budget ledgers.",
+    "check": "Show the data's owner what a count reads; not private.",
     "count": "Count the users of each item in FILE.",
     "demo": "Count a synthetic log; no data needed.",
     "doctor": "Check that this installation works.",

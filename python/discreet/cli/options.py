@@ -9,7 +9,20 @@ import click
 from discreet.mechanisms.union.methods import METHODS
 from discreet.release.formats import FORMATS
 
-__all__ = ["bounded", "counting", "joined", "promise", "published", "selected", "table", "top", "written"]
+__all__ = [
+    "bounded",
+    "counting",
+    "files",
+    "joined",
+    "known",
+    "memory",
+    "promise",
+    "published",
+    "selected",
+    "table",
+    "top",
+    "written",
+]
 
 
 def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
@@ -25,8 +38,59 @@ def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]],
 
 table = joined(
     click.argument("file", required=False),
-    click.option("--user", required=True, metavar="COLUMN", help="Column of users: integers or text."),
-    click.option("--item", required=True, metavar="COLUMN", help="Column of items: integers or text."),
+    click.option(
+        "--user",
+        required=True,
+        multiple=True,
+        metavar="COLUMN",
+        help="Column of users. Give it again for several columns that are one user together.",
+    ),
+    click.option(
+        "--item",
+        required=True,
+        multiple=True,
+        metavar="COLUMN",
+        help="Column of items. Give it again for several columns that are one item together.",
+    ),
+    click.option(
+        "--time",
+        metavar="COLUMN",
+        help="Column of times, for --every, --since and --until. A time without a zone is in UTC.",
+    ),
+    click.option(
+        "--every",
+        type=click.Choice(["1h", "1d", "1w", "1mo"]),
+        help="Make the hour, day, week or month of a row part of its item. Weeks begin on Monday.",
+    ),
+    click.option("--since", metavar="TIME", help="Count only rows from TIME on: 2026-01-31 or 2026-01-31T12:00."),
+    click.option("--until", metavar="TIME", help="Count only rows before TIME."),
+)
+files = joined(
+    click.option("--database", metavar="FILE", help="Read a table of this DuckDB or SQLite database instead of FILE."),
+    click.option("--table", metavar="NAME", help="Table or view of --database, such as visits or logs.visits."),
+    click.option("--delimiter", metavar="CHAR", help="Character between CSV cells.  [default: comma; tab for .tsv]"),
+    click.option(
+        "--encoding",
+        default="utf-8",
+        show_default=True,
+        help="Encoding of CSV: utf-8, latin-1, windows-1252 or utf-16.",
+    ),
+    click.option("--no-header", is_flag=True, help="CSV without a header line. The columns are 1, 2 and so on."),
+)
+memory = click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
+)
+known = joined(
+    click.option(
+        "--items",
+        metavar="FILE",
+        help="Count the items in this file, one on each line, without a threshold. The file must be public.",
+    ),
+    click.option(
+        "--others", is_flag=True, help="With --items and --l0, also release other items that pass a threshold."
+    ),
 )
 promise = joined(
     click.option("--rho", type=float, help="Privacy cost rho, in delta-approximate zCDP."),
@@ -124,11 +188,8 @@ published = joined(
         metavar="URL",
         help="URL of Spark: local[*], spark://host:7077, yarn or sc://host.  [default: local[*]]",
     ),
-    click.option(
-        "--memory",
-        metavar="SIZE",
-        help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
-    ),
+    files,
+    memory,
     written,
     click.option("--ledger", metavar="FILE", help="Charge a dataset of this ledger before any noise is drawn."),
     click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),

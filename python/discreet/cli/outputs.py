@@ -12,6 +12,7 @@ from typing import TextIO
 
 import click
 
+from discreet.engines.files import files_in
 from discreet.release import export
 
 __all__ = ["require_apart", "require_form", "require_new"]
@@ -77,6 +78,9 @@ def _statuses(name: str) -> Iterator[os.stat_result]:
         return
     for path in (name, *glob.iglob(name, recursive=True)):  # noqa: PTH207 - may be absolute
         yield from _status(Path(path))
+        if Path(path).is_dir():
+            for file in files_in(path):
+                yield from _status(file)
 
 
 def _status(path: Path) -> Iterator[os.stat_result]:

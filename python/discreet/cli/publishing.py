@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Literal, Unpack
 
 import click
 
 from discreet import api
-from discreet.cli import interrupts, outputs, report
+from discreet.cli import interrupts, outputs, report, sources
 from discreet.cli.datasets import dataset_to_charge
+from discreet.cli.known import known_items, released
+from discreet.cli.sources import FileOptions
 from discreet.engines import spark_session
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
@@ -27,12 +30,17 @@ _VERBS: dict[str, Callable[..., Release]] = {"count": api.count, "top_k": api.to
 class Asked(Parameters, total=False):
     """The options that become parameters of a function."""
 
-    user: str
-    item: str
+    user: tuple[str, ...]
+    item: tuple[str, ...]
+    time: str | None
+    every: str | None
+    since: str | None
+    until: str | None
+    others: bool
     memory: str | None
 
 
-class Options(Asked):
+class Options(Asked, FileOptions):
     """The options of a command that releases rows."""
 
     file: str | None
@@ -45,6 +53,7 @@ class Options(Asked):
     dataset: str | None
     certificate: bool
     quiet: bool
+    items: str | None
 
 
 def publish(
@@ -60,11 +69,24 @@ def publish(
     dataset: str | None,
     certificate: bool,
     quiet: bool,
+    database: str | None,
+    table: str | None,
+    delimiter: str | None,
+    encoding: str,
+    no_header: bool,
+    items: str | None = None,
     **parameters: Unpack[Asked],
 ) -> None:
     """Release rows with a verb, write them, and report the guarantee and the charge."""
-    if (file is None) == (sql is None):
-        raise click.UsageError("Give exactly one of FILE and --sql QUERY. FILE is - for standard input.")
+    read = FileOptions(database=database, table=table, delimiter=delimiter, encoding=encoding, no_header=no_header)
+    if [file, sql, database].count(None) != 2:
+        raise click.UsageError(
+            "Give exactly one of FILE, --sql QUERY and --database FILE. FILE is - for standard input."
+        )
+    if sql is not None and not sources.dialect(read).is_usual:
+        raise click.UsageError("--delimiter, --encoding and --no-header are for FILE; a query reads its files itself.")
+    if engine == "spark" and not sources.dialect(read).is_usual:
+        raise click.UsageError("--engine spark reads CSV with a header, in UTF-8 and with commas.")
     if engine == "spark" and (file is None or file == "-"):
         raise click.UsageError("--engine spark needs a FILE; it reads neither --sql nor standard input.")
     if engine == "local" and master is not None:
@@ -75,12 +97,17 @@ def publish(
     overwrite = sql is None and engine != "spark"
     if not overwrite:
         outputs.require_new(output)
-    outputs.require_apart(output, file, ledger)
+    outputs.require_apart(output, file, ledger, items, database)
     if certificate and output is None:
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
+    listed = None if items is None else known_items(items, parameters["item"])
     budget = dataset_to_charge(ledger, dataset)
-    with _source(file, sql, engine, master, parameters["memory"]) as data, report.progress(quiet) as progress:
-        release = _VERBS[verb](data, budget=budget, progress=progress, **parameters)
+    with (
+        _source(file, sql, engine, master, parameters["memory"], read) as data,
+        report.progress(quiet) as progress,
+    ):
+        call = partial(_VERBS[verb], data, budget=budget, progress=progress, **parameters)
+        release = call() if listed is None else released(lambda known: call(items=known), listed)
     try:
         report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=overwrite)
     except OSError:
@@ -106,7 +133,9 @@ def publish(
 
 
 @contextmanager
-def _source(file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None) -> Iterator[object]:
+def _source(
+    file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None, read: FileOptions
+) -> Iterator[object]:
     """Yield the data that a command reads.
 
     After an interrupt, all engines but Spark end within a second. Spark jobs must be cancelled first, which can take
@@ -118,7 +147,7 @@ def _source(file: str | None, sql: str | None, engine: str, master: str | None, 
     else:
         with interrupts.within_a_second():
             if file == "-":
-                with standard_input(memory) as data:
+                with standard_input(memory, sources.dialect(read)) as data:
                     yield data
             else:
-                yield file if sql is None else query(sql, memory)
+                yield sources.table(file, memory=memory, **read) if sql is None else query(sql, memory)

@@ -18,13 +18,14 @@ __all__ = ["count", "select", "top_k"]
 @options.table
 @options.promise
 @options.counting
+@options.known
 @options.published
 def count(**options: Unpack[Options]) -> None:
     """Count the users of each item in FILE.
 
-    FILE is a Parquet or CSV file, a quoted glob of such files, or - for standard input. A CSV file needs a header
-    line, commas and UTF-8; --sql can read other CSV files (last example). Rows with an empty user or item are
-    skipped.
+    FILE is a Parquet, CSV or Arrow file, a quoted glob or a folder of such files, or - for standard input. A CSV file
+    has a header line, commas and UTF-8; --delimiter, --encoding and --no-header read others, and --sql reads CSV
+    without quotes (last example). Rows with an empty user or item are skipped.
 
     Without --l0, a user may have any number of items. The mechanism is confirmed counts, with the accuracy that
     --relative-error sets. A larger --rho releases more items; the noise of a count stays about the same.
@@ -37,6 +38,8 @@ def count(**options: Unpack[Options]) -> None:
 
     \b
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
+    discreet count visits.parquet --user user --item country --item page --time ts --every 1d
+        --rho 1 --delta 1e-6
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
     discreet count --sql "SELECT * FROM read_csv('excel.csv', delim = ';', all_varchar = true,
         parallel = false)" --user id --item word --epsilon 4 --delta 1e-7

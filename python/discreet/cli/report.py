@@ -30,7 +30,8 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
 
     title = release.measure if release.clipped else None
     grid = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="italic")
-    grid.add_column("item", overflow="ellipsis", no_wrap=True, max_width=60)
+    for name in release.item_names:
+        grid.add_column(plain_text(name), overflow="ellipsis", no_wrap=True, max_width=60)
     cells: dict[str, list[str]] = {}
     if release.ranked:
         cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
@@ -42,7 +43,8 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     for name in cells:
         grid.add_column(name, justify="right", no_wrap=True)
     for number, item in enumerate(release.items[:shown]):
-        grid.add_row(Text(plain_text(item)), *(column[number] for column in cells.values()))
+        own = item if isinstance(item, tuple) else (item,)
+        grid.add_row(*(Text(plain_text(cell)) for cell in own), *(column[number] for column in cells.values()))
     console = Console(file=sys.stdout)
     with console.capture() as captured:
         console.print(grid)

@@ -14,24 +14,15 @@ from discreet.engines import local, remote
 from discreet.engines.engine import Counted, Engine, Items, Progress
 from discreet.engines.frames import is_read_once
 from discreet.engines.memory import Memory
+from discreet.engines.selection import Names, Period, period_of, require_names
 from discreet.engines.weighing import Lists, LocalLists, RemoteLists
 from discreet.errors import ParameterError
 from discreet.logs import debug
 
-__all__ = ["histogram", "lists", "require_rows_again", "rows_here"]
+__all__ = ["histogram", "lists", "period_of", "require_names", "require_rows_again", "rows_here"]
 
 _ENGINES: dict[str, Callable[[], Engine]] = {"pyspark": lambda: remote.spark, "ibis": lambda: remote.ibis}
 """Engines by the library of a table. Tables of other libraries are read on this machine."""
-
-
-def _remote_engine(source: object, user: str, item: str) -> Engine | None:
-    """Return the remote engine that holds the rows of `source`, or None if they are on this machine."""
-    for name, value in (("user", user), ("item", item)):
-        if not isinstance(value, str):
-            raise ParameterError(f"{name} must be the name of a column")
-    if user == item:
-        raise ParameterError("user and item must be two different columns")
-    return _engine_of(source)
 
 
 def _engine_of(source: object) -> Engine | None:
@@ -62,9 +53,10 @@ def require_rows_again(source: object) -> None:
 
 def histogram(
     source: object,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
     *,
+    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
@@ -74,18 +66,29 @@ def histogram(
     progress: Progress | None = None,
 ) -> Counted:
     """Return the number of distinct users of each item, counted by the engine that holds the rows; see `Engine`."""
-    count = (_remote_engine(source, user, item) or local).histogram
-    counted = count(
-        source, user, item, l0=l0, limit=limit, cap=cap, only=only, users=users, memory=memory, progress=progress
+    user, item = require_names(user, item, period)
+    counted = (_engine_of(source) or local).histogram(
+        source,
+        user,
+        item,
+        period=period,
+        l0=l0,
+        limit=limit,
+        cap=cap,
+        only=only,
+        users=users,
+        memory=memory,
+        progress=progress,
     )
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
 
 
 def lists(
     source: object,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
     *,
+    period: Period | None = None,
     l0: int | None = None,
     memory: int | str | None = None,
     progress: Progress | None = None,
@@ -98,8 +101,9 @@ def lists(
     Raises:
         ResourceError: The lists do not fit into `memory`. The other errors are the same as in `histogram`.
     """
-    engine = _remote_engine(source, user, item)
+    user, item = require_names(user, item, period)
+    engine = _engine_of(source)
     if engine is None:
-        return LocalLists.read(source, user, item, l0=l0, memory=memory, progress=progress)
+        return LocalLists.read(source, user, item, period=period, l0=l0, memory=memory, progress=progress)
     Memory.of(memory)
-    return RemoteLists(engine, source, user, item, progress)
+    return RemoteLists(engine, source, user, item, period, progress)

@@ -10,15 +10,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from discreet import _core
-from discreet.errors import SchemaError
+from discreet.engines.selection import Names, Period
+from discreet.errors import ParameterError, SchemaError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Counted", "Counts", "Engine", "Items", "Label", "Progress", "Weighting", "labels", "listed"]
+__all__ = [
+    "Counted",
+    "Counts",
+    "Engine",
+    "Fields",
+    "Items",
+    "Label",
+    "Progress",
+    "Weighting",
+    "encoded",
+    "labels",
+    "listed",
+    "require_no_period",
+    "tag",
+]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
-Label: TypeAlias = str | int | bytes
+Label: TypeAlias = "str | int | bytes | tuple[str | int | bytes, ...]"
 Items: TypeAlias = "Sequence[Label] | ArrayLike"
 Progress = Callable[[], None]
 
@@ -62,9 +77,10 @@ class Engine(Protocol):
     def histogram(
         self,
         source: object,
-        user: str,
-        item: str,
+        user: Names,
+        item: Names,
         *,
+        period: Period | None,
         l0: int | None,
         limit: int | None,
         cap: int | None,
@@ -79,8 +95,10 @@ class Engine(Protocol):
 
         Args:
             source: The table.
-            user: The name of the column of users.
-            item: The name of the column of items.
+            user: The name of the column of users, or of several columns.
+            item: The name of the column of items, or of several columns. The labels of several columns are encoded as
+                in `rust/labels/composite.rs`.
+            period: How a column of times divides or limits the rows.
             l0: Count at most l0 items of each user, chosen uniformly with new randomness in every call.
             limit: The number of largest counts that will be read, in the order of `_core.top`. An engine may omit the
                 others.
@@ -101,9 +119,10 @@ class Engine(Protocol):
     def weights(
         self,
         source: object,
-        user: str,
-        item: str,
+        user: Names,
+        item: Names,
         *,
+        period: Period | None,
         weighting: Weighting,
         without: Sequence[Label],
         progress: Progress | None,
@@ -114,6 +133,47 @@ class Engine(Protocol):
         counting, and weighed evenly. The engine must return every item with a weight, however small: a single user's
         items may pass a threshold, so an omission would reveal data. Errors are the same as in `histogram`.
         """
+
+
+Fields: TypeAlias = tuple[tuple[str, str], ...]
+"""The name and the type of each column of items."""
+_TAGS = {"int64": "i", "uint64": "i", "string": "s", "binary": "b", "bool": "o", "date": "d"}
+
+
+def require_no_period(period: Period | None) -> None:
+    """Raise ParameterError if there is a period, which only this machine reads."""
+    if period is not None:
+        raise ParameterError(
+            "a cluster or a warehouse does not read time, every, since and until: filter the table, add a column with "
+            "the period of each row, and name it in item"
+        )
+
+
+def tag(kind: str) -> str:
+    """Return the letter of a type in labels of several columns; see `rust/labels/composite.rs`."""
+    return _TAGS[kind]
+
+
+def encoded(values: Sequence[Label], fields: Fields) -> list[bytes]:
+    """Return items of several columns as labels of bytes.
+
+    Raises:
+        SchemaError: The items have other types, or another number of columns.
+    """
+    return [_encoded(value if isinstance(value, tuple) else (value,), fields) for value in values]
+
+
+def _encoded(cells: tuple[str | int | bytes, ...], fields: Fields) -> bytes:
+    kinds = {"int64": int, "uint64": int, "binary": bytes}
+    if len(cells) != len(fields) or not all(
+        isinstance(cell, kinds.get(kind, str)) for cell, (_, kind) in zip(cells, fields, strict=True)
+    ):
+        raise SchemaError("the listed items and the columns of items are of different types; cast the items")
+    label = b""
+    for cell, (_, kind) in zip(cells, fields, strict=True):
+        raw = cell if isinstance(cell, bytes) else str(cell).encode()
+        label += f"{_TAGS[kind]}{len(raw)}:".encode() + raw
+    return label
 
 
 def labels(values: Sequence[Label], kind: str) -> _core.Labels:
@@ -130,7 +190,7 @@ def listed(only: Items, kind: str) -> list[Label]:
     Raises:
         SchemaError: The items are of another type.
     """
-    given = _core.Labels.from_sequence(only).type_name
+    given = str(_core.Labels.from_sequence(only).type_name)
     values: list[Any] = only.tolist() if isinstance(only, np.ndarray) else list(only)  # type: ignore[arg-type]
     if values and given.removeprefix("u") != kind.removeprefix("u"):
         raise SchemaError("the listed items and the column of items are of different types; cast the items")

@@ -15,6 +15,7 @@ from discreet.errors import InputError, SchemaError
 __all__ = [
     "MemoryFile",
     "Source",
+    "files_in",
     "find",
     "form_of",
     "quoted",
@@ -25,6 +26,20 @@ __all__ = [
 ]
 
 _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
+_FORMS |= {".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
+_REFUSED = {
+    ".zst": "discreet does not decompress zstd; pipe it: zstd -dc FILE | discreet count - ...",
+    ".bz2": "discreet does not decompress bzip2; pipe it: bzip2 -dc FILE | discreet count - ...",
+    ".xz": "discreet does not decompress xz; pipe it: xz -dc FILE | discreet count - ...",
+    ".json": "write it as Parquet: the reader of JSON ends at a line that is too long, which may be a user's",
+    ".jsonl": "write it as Parquet: the reader of JSON ends at a line that is too long, which may be a user's",
+    ".ndjson": "write it as Parquet: the reader of JSON ends at a line that is too long, which may be a user's",
+    ".xlsx": "save the sheet as CSV",
+    ".db": "for a database give --database FILE --table T",
+    ".duckdb": "for a database give --database FILE --table T",
+    ".sqlite": "for a database give --database FILE --table T",
+}
+"""What to do with files of other suffixes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +51,14 @@ class Source:
     paths: list[str]
     """All files."""
     form: str
-    """"parquet" or "CSV"."""
+    """"parquet", "CSV" or "Arrow"."""
     delimiter: str = ","
+
+    @property
+    def partitions(self) -> set[str]:
+        """The keys of folders such as country=DE that all paths have."""
+        keys = [{part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part} for path in self.paths]
+        return set.intersection(*keys) - {""}
 
     @property
     def escaped(self) -> list[str]:
@@ -89,9 +110,25 @@ def _matches(given: str) -> list[str]:
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
         raise InputError(f"cannot read {given}: no such file")
-    if Path(found[0]).is_dir():
-        raise InputError(f"cannot read {given}: it is a folder; give its files as {given.rstrip('/')}/*.parquet")
-    return found
+    folders = [name for name in found if Path(name).is_dir()]
+    if len(folders) < len(found):
+        return [name for name in found if name not in folders] if folders else found
+    inside = [str(path) for folder in folders for path in files_in(folder)]
+    if not inside:
+        raise InputError(f"cannot read {given}: the folder has no files of a format that discreet reads")
+    return inside
+
+
+def files_in(folder: str) -> list[Path]:
+    """Return the files of known formats in a folder and its folders, except those whose names begin with _ or a dot."""
+    below = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return [path for path in below if _is_data(path.relative_to(folder))]
+
+
+def _is_data(path: Path) -> bool:
+    if any(part.startswith(("_", ".")) for part in path.parts):
+        return False
+    return Path(path.name.lower().removesuffix(".gz")).suffix in _FORMS
 
 
 def shown(path: str | os.PathLike[str]) -> str:
@@ -102,16 +139,17 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def form_of(name: str) -> tuple[str, str]:
-    """Return the format of a file's suffix, "parquet" or "CSV", and its delimiter.
+    """Return the format of a file's suffix, "parquet", "CSV" or "Arrow", and its delimiter.
 
     Raises:
         InputError: The suffix is another one.
     """
     suffix = Path(name.lower().removesuffix(".gz")).suffix
-    if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] == "parquet"):
-        raise InputError(
-            f"cannot read {name}: its suffix must be .parquet or .pq, or .csv, .txt or .tsv with or without .gz"
+    if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] != "CSV"):
+        remedy = _REFUSED.get(
+            suffix, "its suffix must be .parquet or .pq, .arrow or .feather, or .csv, .txt or .tsv with or without .gz"
         )
+        raise InputError(f"cannot read {name}: {remedy}")
     return _FORMS[suffix], "\t" if suffix == ".tsv" else ","
 
 

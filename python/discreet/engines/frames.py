@@ -36,8 +36,8 @@ def is_read_once(data: object) -> bool:
     return type(data).__name__ in ("RecordBatchReader", "CsvInput") or hasattr(data, "__next__")
 
 
-def selected(data: Any, columns: list[str]) -> object:
-    """Return these columns of a frame; the first two are labels.
+def selected(data: Any, columns: list[str], labels: list[str] | None = None) -> object:
+    """Return these columns of a frame; `labels` are the columns of users and items, all by default.
 
     Libraries whose columns are not known before reading return the frame unchanged.
     """
@@ -55,7 +55,7 @@ def selected(data: Any, columns: list[str]) -> object:
         return without_long_labels(data, columns)
     if kind == "pyarrow":
         return _validated(data, columns)
-    return _of_pandas(data[columns], columns[:2]) if kind == "pandas" else data
+    return _of_pandas(data[columns], columns if labels is None else labels) if kind == "pandas" else data
 
 
 def _validated(data: object, columns: list[str]) -> object:
@@ -76,21 +76,21 @@ def _of_pandas(data: pandas.DataFrame, labels: list[str]) -> pyarrow.Table | pan
         return data
 
 
-def frame(data: object, user: str, item: str) -> object:
-    """Return the two columns of a table in memory, as an Arrow stream or as two arrays."""
+def frame(data: object, columns: list[str]) -> object:
+    """Return columns of a table in memory, as an Arrow stream or as a dict of arrays."""
     if isinstance(data, dict):
-        files.require_columns(data, [user, item])
-        for name in (user, item):
+        files.require_columns(data, columns)
+        for name in columns:
             if isinstance(data[name], set | frozenset):
                 raise ParameterError(f"column {name!r} is a set, which has no order; give a list or an array instead")
             if isinstance(data[name], str | bytes | numbers.Number):
                 raise ParameterError(
                     f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
                 )
-        return plain_column(data[user]), plain_column(data[item])
-    table = selected(data, [user, item])
+        return {name: plain_column(data[name]) for name in columns}
+    table = selected(data, columns)
     if _is_pandas(table):
-        return label_cells(table[user]), label_cells(table[item])
+        return {name: label_cells(table[name]) for name in columns}
     if hasattr(table, "__arrow_c_stream__"):
         return Rows(table).__arrow_c_stream__()
     raise _no_table(table)
@@ -118,7 +118,12 @@ def _without_objects(data: polars.DataFrame) -> polars.DataFrame:
     for name, kind in data.schema.items():
         if str(kind) == "Object":
             raise SchemaError(
-                f"column {name!r} holds Python objects; make them text or integers first, as by map(str, ...)"
+                f"column {name!r} holds Python objects, such as UUIDs; make them text or integers before polars reads "
+                "them, as by map(str, ...)"
+            )
+        if str(kind) in ("Int128", "UInt128"):
+            raise SchemaError(
+                f"column {name!r} has the type {kind}, which does not fit 64 bits; cast it to Int64, UInt64 or String"
             )
     return data
 

@@ -10,8 +10,22 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.engine import Counted, Counts, Items, Label, Progress, Weighting, labels, listed
+from discreet.engines.engine import (
+    Counted,
+    Counts,
+    Fields,
+    Items,
+    Label,
+    Progress,
+    Weighting,
+    encoded,
+    labels,
+    listed,
+    require_no_period,
+    tag,
+)
 from discreet.engines.entropy import fresh_key
+from discreet.engines.selection import Names, Period, columns_of
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -29,9 +43,10 @@ _HERE = "give the rows themselves, table.select(...).distinct().to_pyarrow_batch
 
 def histogram(
     source: object,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
     *,
+    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
@@ -47,10 +62,11 @@ def histogram(
     import ibis
     from ibis.expr import operations
 
+    require_no_period(period)
     with _translated_errors():
         pairs, kind, backend = _pairs(source, user, item)
         if only is not None:
-            pairs = pairs.filter(pairs.item.isin(listed(only, kind)))
+            pairs = pairs.filter(pairs.item.isin(_wanted(only, kind)))
         pairs = pairs.distinct()
         if l0 is not None:
             pairs = _bounded(pairs, l0, backend)
@@ -69,9 +85,10 @@ def histogram(
 
 def weights(
     source: object,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
     *,
+    period: Period | None = None,
     weighting: Weighting,
     without: Sequence[Label],
     progress: Progress | None,
@@ -79,10 +96,11 @@ def weights(
     """Return the weight of each item of an Ibis table; see `Engine`. The backend must support `l0`."""
     import ibis
 
+    require_no_period(period)
     with _translated_errors():
         pairs, kind, backend = _pairs(source, user, item)
         if without:
-            pairs = pairs.filter(~pairs.item.isin(list(without)))
+            pairs = pairs.filter(~pairs.item.isin(_wanted(without, kind)))
         pairs = _bounded(pairs.distinct(), weighting.l0, backend)
         counted = pairs.mutate(items=pairs.count().over(ibis.window(group_by=pairs.user)))
         shares = ibis.memtable({"items": range(1, weighting.l0 + 1), "share": weighting.shares})
@@ -91,25 +109,55 @@ def weights(
         return items, weights
 
 
-def _pairs(source: object, user: str, item: str) -> tuple[Table, str, BaseBackend]:
-    """Return the columns without NULL, mistyped or too long cells, the type of the items, and the table's backend."""
+def _pairs(source: object, user: Names, item: Names) -> tuple[Table, str | Fields, BaseBackend]:
+    """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend."""
     import ibis
 
     if not isinstance(source, ibis.Table):
         raise ParameterError("data of Ibis must be a table, not a column or a scalar; give the table")
     backend = ibis.get_backend(source)
-    files.require_columns(source.columns, [user, item])
-    kinds = {name: _kind(source[name], name) for name in (user, item)}
-    if "string" in kinds.values() and backend.name not in _BINARY_TEXT:
+    columns = columns_of(user, item)
+    files.require_columns(source.columns, columns)
+    kinds = {name: _kind(source[name], name) for name in columns}
+    is_joined = len(columns) > 2 or "bool" in kinds.values()
+    if backend.name not in _BINARY_TEXT and (is_joined or "string" in kinds.values()):
         raise ParameterError(f"{backend.name} may compare different texts as equal; {_HERE}")
-    pairs = source.select(user=source[user], item=source[item]).drop_null()
+    aliases = {name: f"c{place}" for place, name in enumerate(columns)}
+    cells = source.select(**{alias: source[name] for name, alias in aliases.items()}).drop_null()
     if backend.name == "sqlite":
-        pairs = _well_typed(pairs, {"user": kinds[user], "item": kinds[item]})
-    for alias, name in (("user", user), ("item", item)):
+        cells = _well_typed(cells, {alias: kinds[name] for name, alias in aliases.items()})
+    for name, alias in aliases.items():
         if kinds[name] in ("string", "binary"):
+            cells = cells.filter(_byte_length(cells[alias], backend) <= _core.LONGEST)
+    texts = [alias for name, alias in aliases.items() if kinds[name] == "string"]
+    cells = cells.mutate(**{alias: _without_collation(cells[alias], backend) for alias in texts})
+
+    def joined(given: Names) -> tuple[Value, str | Fields]:
+        names = [given] if isinstance(given, str) else [*given]
+        if len(names) == 1 and kinds[names[0]] != "bool":
+            return cells[aliases[names[0]]], kinds[names[0]]
+        fields = tuple((name if len(names) > 1 else "item", kinds[name]) for name in names)
+        return _joined([cells[aliases[name]] for name in names], fields, backend), fields
+
+    (users, of_users), (items, kind) = joined(user), joined(item)
+    pairs = cells.select(user=users, item=items)
+    for alias, found in (("user", of_users), ("item", kind)):
+        if not isinstance(found, str):
             pairs = pairs.filter(_byte_length(pairs[alias], backend) <= _core.LONGEST)
-    texts = [alias for alias, name in (("user", user), ("item", item)) if kinds[name] == "string"]
-    return pairs.mutate(**{alias: _without_collation(pairs[alias], backend) for alias in texts}), kinds[item], backend
+    return pairs, kind, backend
+
+
+def _joined(cells: list[Value], fields: Fields, backend: BaseBackend) -> Value:
+    """Return several columns as one label, as `rust/labels/composite.rs` encodes it."""
+    import ibis
+
+    label: Value = ibis.literal("")
+    for cell, (name, kind) in zip(cells, fields, strict=True):
+        if kind == "binary":
+            raise ParameterError(f"an item of several columns cannot have the bytes of {name!r} here; {_HERE}")
+        text = ibis.ifelse(cell, "true", "false") if kind == "bool" else cell.cast("string")
+        label = label + ibis.literal(tag(kind)) + _byte_length(text, backend).cast("string") + ibis.literal(":") + text
+    return label
 
 
 def _byte_length(cell: Value, backend: BaseBackend) -> Value:
@@ -169,7 +217,7 @@ def _well_typed(pairs: Table, kinds: dict[str, str]) -> Table:
         return True
 
     valid = ibis.udf.scalar.python(is_utf8, signature=((datatypes.binary,), datatypes.boolean))
-    storage = {"int64": "integer", "string": "text", "binary": "blob"}
+    storage = {"int64": "integer", "bool": "integer", "string": "text", "binary": "blob"}
     for name, kind in kinds.items():
         pairs = pairs.filter(pairs[name].typeof() == storage[kind])
         if kind == "string":
@@ -177,10 +225,23 @@ def _well_typed(pairs: Table, kinds: dict[str, str]) -> Table:
     return pairs
 
 
-def _collected(counts: Table, kind: str) -> Counted:
+def _wanted(values: Items, kind: str | Fields) -> list[Label]:
+    """Return listed items as the cells of the column `item`."""
+    if isinstance(kind, str):
+        return listed(values, kind)
+    given: list[Label] = values.tolist() if isinstance(values, np.ndarray) else [*values]  # type: ignore[misc]
+    return [label.decode() for label in encoded(given, kind)]
+
+
+def _collected(counts: Table, kind: str | Fields) -> Counted:
     table = counts.to_pyarrow()
     users = max(table["users"].to_pylist(), default=0) if "users" in table.column_names else None
-    return Counted(labels(table["item"].to_pylist(), kind), np.asarray(table["n"].to_pylist(), np.int64), users)
+    items = table["item"].to_pylist()
+    if isinstance(kind, str):
+        found = labels(items, kind)
+    else:
+        found = _core.Labels.of_encoded([label.encode() for label in items], kind)
+    return Counted(found, np.asarray(table["n"].to_pylist(), np.int64), users)
 
 
 @contextmanager
@@ -202,6 +263,13 @@ def _kind(column: Value, name: str) -> str:
         return "string"
     if kind.is_binary():
         return "binary"
+    if kind.is_boolean():
+        return "bool"
+    if kind.is_floating():
+        raise SchemaError(
+            f"column {name!r} has the type {kind}; floats are no labels, because equal numbers can differ in their "
+            "last bits; round it, and cast it to text or to integers"
+        )
     raise SchemaError(f"column {name!r} has the type {kind}; cast it to text or to integers")
 
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from discreet import _core
 from discreet.engines import files
+from discreet.engines.arrow_files import arrow_files
 from discreet.engines.batches import Rows, without_long_labels
-from discreet.engines.csv_rows import CsvInput, CsvRows
+from discreet.engines.csv_rows import CsvFiles, CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, is_read_once, library, require_labels
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
+from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
@@ -32,15 +34,18 @@ _REMEDIES = {
     "read_parquet(..., utf8_validation = 'replace')",
 }
 """Further remedies in errors about unreadable frames, by library."""
+_NAMELESS = "a column must hold"
+"""The beginning of errors of `_core` that do not name the column."""
 _PARSED = {"GEOMETRY", "JSON"}
 """Types of text and bytes that DuckDB parses. A scan of such a column fails at the first invalid cell."""
 
 
 def histogram(
     source: object,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
     *,
+    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
@@ -54,35 +59,54 @@ def histogram(
     `source` is a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, counted as
     one table. Rows that do not fit into `memory` spill to encrypted temporary files without a name.
     """
-    listed = None if only is None else _core.Labels.from_sequence(only)
+    listed = None if only is None else _core.Labels.from_sequence([*only] if isinstance(only, tuple) else only)
 
     def count(sources: list[object], room: int) -> Counted:
         count_of = _core.count_with_users if users else _core.count_distinct
         return Counted(
-            *count_of(sources, user, item, l0=l0, only=listed, limit=limit, cap=cap, memory=room, progress=progress)
+            *count_of(
+                sources,
+                user,
+                item,
+                l0=l0,
+                only=listed,
+                limit=limit,
+                cap=cap,
+                memory=room,
+                times=period,
+                progress=progress,
+            )
         )
 
-    return read(source, user, item, memory, count)
+    return read(source, user, item, memory, count, period)
 
 
 def read(
-    source: object, user: str, item: str, memory: int | str | None, work: Callable[[list[object], int], _Result]
+    source: object,
+    user: Names,
+    item: Names,
+    memory: int | str | None,
+    work: Callable[[list[object], int], _Result],
+    period: Period | None = None,
 ) -> _Result:
     """Return `work(tables, room)`, for the tables of `source` as `_core` takes them and the bytes of memory left."""
-    room = Memory.of(memory)
+    room, columns = Memory.of(memory), columns_of(user, item, period)
     tables = source if isinstance(source, list | tuple) else [source]
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
-    frames = [table for table in tables if not isinstance(table, str | os.PathLike)]
-
-    has_csv = bool(paths) or any(isinstance(table, CsvInput) for table in frames)
+    csv = [table for table in tables if isinstance(table, CsvFiles)]
+    frames = [table for table in tables if not isinstance(table, str | os.PathLike | CsvFiles)]
+    if paths and (found := files.find(paths)).form == "Arrow":
+        frames += arrow_files(found)
+        paths = []
+    has_csv = bool(paths or csv) or any(isinstance(table, CsvInput) for table in frames)
 
     def attempt(careful: bool) -> _Result:
         with interruptible():
-            found = scan(paths, [user, item], room, careful=careful) if paths else None
+            found = scan(paths, columns, room, careful=careful) if paths else None
             scanned = [] if found is None else [found if isinstance(found, CsvRows) else Rows(found)]
+            scanned += [CsvRows.of_files(table, columns) for table in csv]
             opened = [
-                table.columns([user, item]) if isinstance(table, CsvInput) else frame(table, user, item)
-                for table in frames
+                table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames
             ]
             is_parquet = any(not isinstance(table, CsvRows) for table in scanned)
             left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
@@ -91,10 +115,10 @@ def read(
 
     try:
         return attempt(False) if any(map(is_read_once, frames)) else retried_carefully(paths, attempt)
-    except SchemaError:
+    except SchemaError as error:
         for table in frames:
-            if isinstance(table, dict):
-                require_labels(table, [user, item])
+            if isinstance(table, dict) and str(error).startswith(_NAMELESS):
+                require_labels(table, columns)
         raise
     except (MemoryError, ParameterError, ResourceError, ImportError):
         raise
@@ -104,7 +128,10 @@ def read(
         # Exceptions of other libraries are never passed on: their texts may quote cells.
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
-            shown = [*map(files.shown, paths), *map(_named, frames)]
+            shown = [
+                *map(files.shown, [*paths, *(path for table in csv for path in table.paths)]),
+                *map(_named, frames),
+            ]
             remedies = dict.fromkeys(_REMEDIES.get(library(table), "") for table in frames)
             raise_alone(InputError(f"cannot read {', '.join(shown)}; check the data and its source{''.join(remedies)}"))
         raise
@@ -135,51 +162,61 @@ def scan(
     room: Memory | None = None,
     *,
     careful: bool = False,
-    time: str | None = None,
+    keeps_long: bool = False,
 ) -> DuckDBPyRelation | CsvRows:
     """Return the named columns of Parquet or CSV files, given by paths and globs, as an object with an Arrow stream.
 
     A row with text that is not UTF-8 is always dropped from CSV files. It fails the scan of Parquet files, unless the
     scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than `_core.LONGEST` bytes
-    is NULL. A cell of the column `time` beyond the range of TIMESTAMP is NULL too.
+    is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too.
     """
     source = files.find(paths)
     if source.form == "CSV":
         return CsvRows.of(source, columns)
+    if source.form != "parquet":
+        raise InputError(f"cannot read {source.shown}: this needs a Parquet or CSV file, or a table in memory")
 
     import duckdb
 
     connection = connect(room)
     try:
-        _require_one_schema(connection, source, columns)
-        return without_long_labels(_rows(connection, source, columns, time, careful=careful))
+        is_hive = _require_one_schema(connection, source, columns)
+        found = _rows(connection, source, columns, careful=careful, is_hive=is_hive)
+        return found if keeps_long else without_long_labels(found)
     except duckdb.Error:
         raise_alone(
             InputError(f"cannot read {source.shown} as {source.form}: files must be complete and match their suffix")
         )
 
 
-def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, columns: list[str]) -> None:
-    """Raise SchemaError unless all Parquet files have the columns, with the same types.
+def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, columns: list[str]) -> bool:
+    """Return whether a column is in the names of folders only.
+
+    Raise SchemaError unless all Parquet files or their folders have the columns, with the same types.
 
     DuckDB would cast to the types of the first file, and fail at a cell that cannot be cast.
     """
-    types = set()
+    types, keys, known = set(), source.partitions, dict[str, str | None]()
     for path in source.escaped:
         asked = "SELECT name, num_children, duckdb_type FROM parquet_schema($1)"
         found = files.top_level(connection.execute(asked, [path]).fetchall())
         files.require_distinct([name for name, _ in found], source.shown)
-        files.require_columns([name for name, _ in found], columns, is_schema=True)
-        types.add(tuple(dict(found)[name] for name in columns))
+        known = dict(found)
+        files.require_columns([*known, *(keys - {*known})], columns, is_schema=True)
+        types.add(tuple(known.get(name) for name in columns))
     if len(types) > 1:
         raise SchemaError(
             f"the columns of {source.shown} are not of the same types in all files; cast them in a query that "
             "combines the files by UNION ALL"
         )
+    is_hive = any(None in kinds for kinds in types)
+    if is_hive and (both := sorted(keys & {*columns} & {name for name, kind in known.items() if kind is not None})):
+        raise SchemaError(f"the column {both[0]!r} of {source.shown} is in the files and in the names of folders")
+    return is_hive
 
 
 def _rows(
-    connection: DuckDBPyConnection, source: files.Source, columns: list[str], time: str | None, *, careful: bool
+    connection: DuckDBPyConnection, source: files.Source, columns: list[str], *, careful: bool, is_hive: bool
 ) -> DuckDBPyRelation:
     """Return a relation over Parquet files; if `careful`, without the rows whose text is not UTF-8.
 
@@ -187,7 +224,10 @@ def _rows(
     that the results differ.
     """
     cells = {name: f"a.{quoted(name)}" for name in columns}
-    found = connection.sql(f"SELECT {', '.join(cells.values())} FROM read_parquet($1) a", params=[source.escaped])
+    # The folders of a hive tree have values as text, so that no value decides the type of a column.
+    options = f"hive_partitioning = {str(is_hive).lower()}, hive_types_autocast = false"
+    files_of = f"read_parquet($1, {options})"
+    found = connection.sql(f"SELECT {', '.join(cells.values())} FROM {files_of} a", params=[source.escaped])
     for name, kind in zip(columns, map(str, found.types), strict=True):
         if kind in _PARSED:
             raise SchemaError(
@@ -195,18 +235,21 @@ def _rows(
                 "text, or give the table as pyarrow.parquet.read_table reads it"
             )
     text = [name for name, kind in zip(columns, found.types, strict=True) if careful and str(kind) == "VARCHAR"]
-    has_millis = time is not None and has_milliseconds(connection, source.escaped, time)
-    if not (text or has_millis):
+    times = [name for name, kind in zip(columns, found.types, strict=True) if str(kind).startswith("TIMESTAMP")]
+    millis = [name for name in times if has_milliseconds(connection, source.escaped, name)]
+    if not (text or millis):
         return found
     # A positional join pairs rows, so both scans must keep their order.
     connection.execute("SET preserve_insertion_order = true")
-    tables = ["read_parquet($1, utf8_validation = 'replace') a" if text else "read_parquet($1) a"]
+    tables = [f"read_parquet($1, {options}, utf8_validation = 'replace') a" if text else f"{files_of} a"]
     if text:
-        tables.append("read_parquet($1, utf8_validation = 'ignore') b")
-    if time is not None and has_millis:
-        connection.register("times", Microseconds(source.paths, time))
-        tables.append("times")
-        cells[time] = f"make_timestamp(moment) AS {quoted(time)}"
+        tables.append(f"read_parquet($1, {options}, utf8_validation = 'ignore') b")
+    for number, time in enumerate(millis):
+        connection.register(f"times{number}", Microseconds(source.paths, time))
+        tables.append(f"times{number}")
+        connection.execute("SET TimeZone = 'UTC'")
+        zone = "::TIMESTAMPTZ" if str(found.types[columns.index(time)]) == "TIMESTAMP WITH TIME ZONE" else ""
+        cells[time] = f"make_timestamp(times{number}.moment){zone} AS {quoted(time)}"
     whole = [f"a.{quoted(name)} IS NOT DISTINCT FROM b.{quoted(name)}" for name in text] or ["true"]
     return connection.sql(
         f"SELECT {', '.join(cells.values())} FROM {' POSITIONAL JOIN '.join(tables)} WHERE {' AND '.join(whole)}",

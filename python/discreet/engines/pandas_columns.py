@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -21,9 +22,9 @@ __all__ = ["as_arrow", "label_cells", "text_cells"]
 def text_cells(cells: Iterable[object]) -> list[str | None]:
     """Return each cell as text by a rule for its own type, or None if there is no rule.
 
-    Text is unchanged, a 64-bit integer becomes its digits, bytes are decoded as UTF-8, and a UUID or `pandas.Period` is
-    converted by `str`. A missing cell and a cell of any other type become None. So no cell can raise an error or change
-    how other cells are read.
+    Text is unchanged, a 64-bit integer becomes its digits, bytes are decoded as UTF-8, a date or time becomes ISO 8601,
+    and a UUID or `pandas.Period` is converted by `str`. A missing cell and a cell of any other type become None. So no
+    cell can raise an error or change how other cells are read.
     """
     return [_text(cell) for cell in cells]
 
@@ -38,6 +39,8 @@ def _text(cell: object) -> str | None:
         return str(number) if -(2**63) <= number < 2**64 else None
     if isinstance(cell, bytes):
         return _decoded(cell)
+    if isinstance(cell, date):
+        return cell.isoformat() if cell == cell else None
     if isinstance(cell, UUID) or type(cell).__name__ == "Period":
         return str(cell)
     return None
@@ -80,8 +83,8 @@ def _require_no_floats(column: pandas.Series[object]) -> None:
     """Raise SchemaError for floats: pandas converts integers to them if a cell is missing."""
     if getattr(column.dtype, "kind", "") in ("f", "c"):
         raise SchemaError(
-            f"column {column.name!r} has the type {column.dtype}; cast it to text or to integers "
-            '(with missing cells by .astype("Int64"))'
+            f"column {column.name!r} has the type {column.dtype}; floats are no labels, because equal numbers can "
+            'differ in their last bits; cast it to text or to integers (with missing cells by .astype("Int64"))'
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.engines.files import quoted
 from discreet.engines.sql import Columns, connect
 from discreet.errors import InputError, raise_alone
 
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["metadata", "read", "write"]
+
+_SECONDS = "strftime({0}, '%Y-%m-%dT%H:%M:%S')"
+_MICROS = _SECONDS + " || CASE WHEN epoch_us({0}) % 1000000 = 0 THEN '' ELSE strftime({0}, '.%f') END"
+_NANOS = f"CASE WHEN epoch_ns({{0}}) % 1000 = 0 THEN {_MICROS} ELSE {_SECONDS} || strftime({{0}}, '.%n') END"
+_TEXT = {
+    "BOOLEAN": "CAST({0} AS VARCHAR)",
+    "DATE": "strftime({0}, '%Y-%m-%d')",
+    "TIMESTAMP": _MICROS,
+    "TIMESTAMP WITH TIME ZONE": f"{_MICROS} || 'Z'",
+    "TIMESTAMP_NS": _NANOS,
+    "TIMESTAMPTZ_NS": f"{_NANOS} || 'Z'",
+}
+"""The text of dates, times and booleans in releases, as SQL by DuckDB's type."""
 
 
 def write(path: Path, columns: Iterable[tuple[str, object, str]], metadata: Mapping[str, str]) -> None:
@@ -55,13 +69,21 @@ def metadata(path: Path, key: str) -> bytes | None:
 
 
 def read(path: Path) -> dict[str, list[Any] | NDArray[Any]]:
-    """Return the columns of a Parquet file in the order of its rows; raise InputError if it cannot be read."""
+    """Return the columns of a Parquet file in the order of its rows; raise InputError if it cannot be read.
+
+    Dates, times and booleans are text, as in the other formats.
+    """
     import duckdb
 
-    connection, query = connect(ordered=True), ("SELECT * FROM read_parquet($1)", [glob.escape(str(path))])
+    connection, given = connect(ordered=True), [glob.escape(str(path))]
     try:
-        columns = {name: _plain(cells) for name, cells in connection.execute(*query).fetchnumpy().items()}
-        found = {name: cells for name, cells in columns.items() if cells is not None}
+        connection.execute("SET TimeZone = 'UTC'")
+        table = connection.sql("SELECT * FROM read_parquet($1)", params=given)
+        kinds = dict(zip(table.columns, map(str, table.types), strict=True))
+        cells = (f"{_TEXT.get(kind, '{0}').format(quoted(name))} AS {quoted(name)}" for name, kind in kinds.items())
+        query = (f"SELECT {', '.join(cells)} FROM read_parquet($1)", given)
+        columns = {name: _plain(values) for name, values in connection.execute(*query).fetchnumpy().items()}
+        found = {name: values for name, values in columns.items() if values is not None}
         if len(found) == len(columns):
             return found
         # Rows take five times as long, but hold cells of all types, and None for a missing cell.

@@ -49,7 +49,7 @@ class TimedEvents:
             raise ParameterError("user, item and time must be the names of three different columns")
         self._data, self._columns = data, (event, item, time)
         # All three columns: if a column is missing, the error suggests a similar name only if another column exists.
-        found = scan([data], list(self._columns), time=time)
+        found = scan([data], list(self._columns))
         kind = "VARCHAR" if isinstance(found, CsvRows) else str(found.types[2])
         self.text = kind in _TEXT
         """Whether the times are text. Cells of text need not be times."""
@@ -73,12 +73,11 @@ class TimedEvents:
             ResourceError: The rounds do not fit into half of the machine's memory.
         """
         event, item, _ = map(quoted, self._columns)
-        time = self._columns[2]
 
         def attempt(careful: bool) -> DuckDBPyConnection:
             connection = connect(Memory.of(None))
             connection.execute("SET TimeZone = 'UTC'")
-            connection.register("given", Rows(scan([self._data], list(self._columns), careful=careful, time=time)))
+            connection.register("given", Rows(scan([self._data], list(self._columns), careful=careful)))
             place = f"floor((epoch({self._moment}) - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
             with interruptible():
                 connection.execute(

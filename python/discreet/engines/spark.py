@@ -16,8 +16,22 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.engine import Counted, Counts, Items, Label, Progress, Weighting, labels, listed
+from discreet.engines.engine import (
+    Counted,
+    Counts,
+    Fields,
+    Items,
+    Label,
+    Progress,
+    Weighting,
+    encoded,
+    labels,
+    listed,
+    require_no_period,
+    tag,
+)
 from discreet.engines.entropy import fresh_bits, fresh_key
+from discreet.engines.selection import Names, Period, columns_of
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -27,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["histogram", "weights"]
 
 _INT_LIMIT = 2**31 - 1
+_PLAIN = ("int64", "string", "binary")
+"""The types of labels of one column. Other types are encoded like several columns."""
 _INTERRUPT_SECONDS = 10.0
 """Seconds to wait for an interrupted job to end."""
 
@@ -35,9 +51,10 @@ _Result = TypeVar("_Result")
 
 def histogram(
     source: object,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
     *,
+    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
@@ -52,13 +69,14 @@ def histogram(
     """
     from pyspark.sql import Window, functions
 
+    require_no_period(period)
     session = _session(source)
     with _translated_errors(session):
         pairs, kind = _pairs(source, user, item)
         if only is not None:
-            values = listed(only, kind)
+            values = _wanted(only, kind)
             if not values:
-                return Counted(labels([], kind), np.zeros(0, np.int64), 0 if users else None)
+                return Counted(_labels([], kind), np.zeros(0, np.int64), 0 if users else None)
             pairs = pairs.join(_table_of(session, values, kind), "item", "left_semi")
         pairs = pairs.distinct()
         if l0 is not None:
@@ -82,9 +100,10 @@ def histogram(
 
 def weights(
     source: object,
-    user: str,
-    item: str,
+    user: Names,
+    item: Names,
     *,
+    period: Period | None = None,
     weighting: Weighting,
     without: Sequence[Label],
     progress: Progress | None,
@@ -92,11 +111,12 @@ def weights(
     """Return the weight of each item of a DataFrame; see `Engine`. The driver fetches all items with a weight."""
     from pyspark.sql import Window, functions
 
+    require_no_period(period)
     session = _session(source)
     with _translated_errors(session):
         pairs, kind = _pairs(source, user, item)
         if without:
-            pairs = pairs.join(_table_of(session, without, kind), "item", "left_anti")
+            pairs = pairs.join(_table_of(session, _wanted(without, kind), kind), "item", "left_anti")
         pairs = _bounded(pairs.distinct(), weighting.l0)
         items = functions.count("*").over(Window.partitionBy("user"))
         shares = functions.split(functions.lit(",".join(map(str, weighting.shares))), ",").cast("array<bigint>")
@@ -117,20 +137,56 @@ def _session(source: object) -> SparkSession:
     return source.sparkSession
 
 
-def _pairs(source: DataFrame, user: str, item: str) -> tuple[DataFrame, str]:
-    """Return the two columns, as 64-bit integers or bytes, and the type of the items.
+def _pairs(source: DataFrame, user: Names, item: Names) -> tuple[DataFrame, str | Fields]:
+    """Return users and items, as 64-bit integers or bytes, and the type of the items.
 
     Bytes have the order of `_core.top`. Columns are renamed by position, because Spark interprets dots and backticks in
     names and ignores their case.
     """
     names = source.columns
-    files.require_columns(names, [user, item])
-    kinds = {name: _kind(source.schema.fields[names.index(name)].dataType, name) for name in (user, item)}
+    columns = columns_of(user, item)
+    files.require_columns(names, columns)
+    kinds = {name: _kind(source.schema.fields[names.index(name)].dataType, name) for name in columns}
     placed = source.toDF(*(f"c{place}" for place in range(len(names))))
-    cells = [
-        _cell(f"c{names.index(name)}", kinds[name]).alias(alias) for name, alias in ((user, "user"), (item, "item"))
-    ]
-    return placed.select(*cells).dropna(), kinds[item]
+
+    def joined(given: Names) -> tuple[Column, str | Fields]:
+        parts = [given] if isinstance(given, str) else [*given]
+        cells = [_cell(f"c{names.index(name)}", kinds[name]) for name in parts]
+        if len(parts) == 1 and kinds[parts[0]] in _PLAIN:
+            return cells[0], kinds[parts[0]]
+        fields = tuple((name if len(parts) > 1 else "item", kinds[name]) for name in parts)
+        return _joined(cells, fields), fields
+
+    (users, _), (items, kind) = joined(user), joined(item)
+    return placed.select(users.alias("user"), items.alias("item")).dropna(), kind
+
+
+def _joined(cells: list[Column], fields: Fields) -> Column:
+    """Return several columns as one label of bytes, as `rust/labels/composite.rs` encodes it."""
+    from pyspark.sql import functions
+
+    def text(value: str) -> Column:
+        return functions.lit(value).cast("binary")
+
+    parts = []
+    for cell, (_, kind) in zip(cells, fields, strict=True):
+        raw = cell.cast("string").cast("binary") if kind in ("int64", "bool", "date") else cell
+        parts += [text(tag(kind)), functions.octet_length(raw).cast("string").cast("binary"), text(":"), raw]
+    label = functions.concat(*parts)
+    return functions.when(functions.octet_length(label) <= _core.LONGEST, label)
+
+
+def _wanted(values: Items, kind: str | Fields) -> Sequence[Label]:
+    """Return listed items as the cells of the column `item`."""
+    if isinstance(kind, str):
+        return listed(values, kind)
+    return encoded(values.tolist() if isinstance(values, np.ndarray) else [*values], kind)  # type: ignore[misc]
+
+
+def _labels(values: Sequence[Label], kind: str | Fields) -> _core.Labels:
+    if isinstance(kind, str):
+        return labels(values, kind)
+    return _core.Labels.of_encoded([value for value in values if isinstance(value, bytes)], kind)
 
 
 def _kind(data_type: DataType, name: str) -> str:
@@ -142,6 +198,17 @@ def _kind(data_type: DataType, name: str) -> str:
         return "string"
     if isinstance(data_type, types.BinaryType):
         return "binary"
+    if isinstance(data_type, types.BooleanType):
+        return "bool"
+    if isinstance(data_type, types.DateType):
+        return "date"
+    if isinstance(data_type, types.FloatType | types.DoubleType):
+        raise SchemaError(
+            f"column {name!r} has the type {data_type.simpleString()}; floats are no labels, because equal numbers can "
+            "differ in their last bits; round it, and cast it to text or to integers"
+        )
+    if isinstance(data_type, types.TimestampType | types.TimestampNTZType):
+        raise SchemaError(f"column {name!r} has the type {data_type.simpleString()}; cast it to a date or to text")
     raise SchemaError(f"column {name!r} has the type {data_type.simpleString()}; cast it to text or to integers")
 
 
@@ -151,13 +218,18 @@ def _cell(name: str, kind: str) -> Column:
     column = functions.col(name)
     if kind == "int64":
         return column.cast("bigint")
+    if kind == "bool":
+        return column
+    if kind == "date":
+        # Only these years have one form of text in all libraries.
+        return functions.when(functions.year(column).between(1, 9999), column)
     is_short = functions.octet_length(column) <= _core.LONGEST
     if kind == "string":
         return functions.when(functions.is_valid_utf8(column) & is_short, column.cast("binary"))
     return functions.when(is_short, column)
 
 
-def _table_of(session: SparkSession, values: Sequence[Label], kind: str) -> DataFrame:
+def _table_of(session: SparkSession, values: Sequence[Label], kind: str | Fields) -> DataFrame:
     """Return values as a table that needs no Python on the executors: Spark splits one text."""
     from pyspark.sql import functions
 
@@ -189,7 +261,7 @@ def _bounded(pairs: DataFrame, l0: int) -> DataFrame:
     return pairs.withColumn("rank", rank).filter(functions.col("rank") <= min(l0, _INT_LIMIT))
 
 
-def _collected(counts: DataFrame, kind: str) -> Counted:
+def _collected(counts: DataFrame, kind: str | Fields) -> Counted:
     """Fetch the rows to the driver, as Arrow or row by row if pyarrow is not installed."""
     try:
         table = counts.toArrow()
@@ -201,7 +273,7 @@ def _collected(counts: DataFrame, kind: str) -> Counted:
     if kind != "int64":
         items = [bytes(cell).decode() if kind == "string" else bytes(cell) for cell in items]
     users = max(columns["users"], default=0) if "users" in columns else None
-    return Counted(labels(items, kind), np.asarray(columns["n"], np.int64), users)
+    return Counted(_labels(items, kind), np.asarray(columns["n"], np.int64), users)
 
 
 def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progress | None) -> _Result:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from discreet.engines.csv_rows import CsvInput
+from discreet.engines.csv_rows import CsvInput, Dialect
 from discreet.engines.files import MemoryFile
 from discreet.engines.memory import Memory
 from discreet.errors import InputError, ResourceError
@@ -18,7 +18,7 @@ _PARQUET = b"PAR1"
 
 
 @contextmanager
-def standard_input(memory: int | str | None = None) -> Iterator[CsvInput | MemoryFile]:
+def standard_input(memory: int | str | None = None, dialect: Dialect | None = None) -> Iterator[CsvInput | MemoryFile]:
     """Yield the table on standard input; its first bytes show whether it is Parquet, CSV, or CSV compressed by gzip.
 
     CSV is counted while it is read. Parquet needs random access, so it is kept in memory, in at most a quarter of
@@ -32,7 +32,7 @@ def standard_input(memory: int | str | None = None) -> Iterator[CsvInput | Memor
     if not head:
         raise InputError("cannot read standard input: it is empty")
     if head != _PARQUET:
-        yield CsvInput(head)
+        yield CsvInput(head, dialect)
         return
     if not hasattr(os, "memfd_create"):
         raise InputError("this system cannot keep Parquet from standard input in memory; give the file by its name")

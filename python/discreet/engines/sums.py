@@ -162,7 +162,7 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
     if isinstance(data, dict):
         files.require_columns(data, columns)
         return _typed([data[name] for name in columns], columns)
-    frame = selected(data, columns)
+    frame = selected(data, columns, columns[:2])
     if not hasattr(frame, "__arrow_c_stream__"):
         raise ParameterError(
             "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "

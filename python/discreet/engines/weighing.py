@@ -8,8 +8,9 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import local
-from discreet.engines.engine import Counts, Engine, Label, Progress, Weighting, labels
+from discreet.engines.engine import Counts, Engine, Label, Progress, Weighting, encoded, labels
 from discreet.engines.memory import random_limit
+from discreet.engines.selection import Names, Period
 from discreet.errors import ParameterError
 from discreet.private import Private
 
@@ -59,9 +60,10 @@ class LocalLists(Private):
     def read(
         cls,
         source: object,
-        user: str,
-        item: str,
+        user: Names,
+        item: Names,
         *,
+        period: Period | None,
         l0: int | None,
         memory: int | str | None,
         progress: Progress | None,
@@ -69,9 +71,11 @@ class LocalLists(Private):
         """Read tables of this machine, as `local.histogram` does, and keep at most `l0` items of each user."""
 
         def gather(sources: list[object], room: int) -> tuple[_core.Labels, _core.Lists]:
-            return _core.Lists.read(sources, user, item, l0=l0, memory=random_limit(room), progress=progress)
+            return _core.Lists.read(
+                sources, user, item, l0=l0, memory=random_limit(room), times=period, progress=progress
+            )
 
-        return cls(*local.read(source, user, item, memory, gather))
+        return cls(*local.read(source, user, item, memory, gather, period))
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
         """Return access for one release; every weighting is supported."""
@@ -99,8 +103,17 @@ class _LocalWeighing(Private):
 class RemoteLists(Private):
     """The items of every user in a table of a cluster or a warehouse, which weighs them again for every release."""
 
-    def __init__(self, engine: Engine, source: object, user: str, item: str, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        source: object,
+        user: Names,
+        item: Names,
+        period: Period | None,
+        progress: Progress | None,
+    ) -> None:
         self._engine, self._source, self._columns, self._progress = engine, source, (user, item), progress
+        self._period = period
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
         """Return access for one release, after computing its first weights."""
@@ -116,7 +129,12 @@ class RemoteLists(Private):
     def weigh(self, weighting: Weighting, named: Sequence[Label]) -> Counts:
         """Return the weights of all items except the released ones."""
         return self._engine.weights(
-            self._source, *self._columns, weighting=weighting, without=named, progress=self._progress
+            self._source,
+            *self._columns,
+            period=self._period,
+            weighting=weighting,
+            without=named,
+            progress=self._progress,
         )
 
 
@@ -138,4 +156,7 @@ class _RemoteWeighing(Private):
 
     @property
     def named(self) -> _core.Labels:
-        return labels(self._named, self._labels.type_name)
+        kind = self._labels.type_name
+        if isinstance(kind, str):
+            return labels(self._named, kind)
+        return _core.Labels.of_encoded(encoded(self._named, kind), kind)

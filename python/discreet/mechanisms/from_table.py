@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 from discreet import _core
+from discreet.engines.selection import Names
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.privacy.guarantee import Sensitivity
@@ -33,8 +34,8 @@ class TableMechanism(Mechanism[object, Release]):
         self,
         data: object,
         *,
-        user: str | None = None,
-        item: str | None = None,
+        user: Names | None = None,
+        item: Names | None = None,
         value: str | None = None,
         memory: int | str | None = None,
         progress: Callable[[], None] | None = None,
@@ -44,8 +45,8 @@ class TableMechanism(Mechanism[object, Release]):
 
         Args:
             data: A `Table`, or the rows that a `Table` takes; rows need `user` and `item`.
-            user: The name of the column of users.
-            item: The name of the column of items.
+            user: The name of the column of users, or of several columns that are one user.
+            item: The name of the column of items, or of several columns that are one item.
             value: The name of the column to sum, for `ClippedSums` and `DiscoverAndSum` only.
             memory: Bytes, or text such as "2GB", that reading may use.
             progress: Called now and then, without a number.

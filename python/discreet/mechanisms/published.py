@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.privacy.guarantee import Guarantee, Promising
-from discreet.release.release import Release, changed, is_measure, later
+from discreet.release.release import ItemType, Release, changed, is_measure, later
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class More(TypedDict, total=False):
     stopped_early: bool
     notes: tuple[str, ...]
     users: tuple[int, float] | None
-    item_type: str
+    item_type: ItemType
     clipped: bool
     above: int | None
 

@@ -44,6 +44,8 @@ __all__ = [
 
 def plain_text(label: object) -> str:
     """Return a label as one line of text without control characters, with bytes that are not UTF-8 escaped."""
+    if isinstance(label, tuple):
+        return ", ".join(map(plain_text, label))
     shown = label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 

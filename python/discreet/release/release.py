@@ -13,7 +13,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag, require_number
 from discreet.release import export, intervals, markup, plot, reading, report
 from discreet.release.comparison import Comparison, compared
-from discreet.release.rows import Rows
+from discreet.release.rows import ItemType, Rows
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["Release", "changed", "is_measure", "later"]
+__all__ = ["ItemType", "Release", "changed", "is_measure", "later"]
 
 _SHOWN = 10
 _PART = "a part of a release of "
@@ -75,7 +75,9 @@ class Release(Rows):
             numbers of users, and sigma does not include the difference.
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
         round: The round of a stream; None if the release is not from a stream.
-        item_type: The Arrow type of the items: string, binary, int64 or uint64.
+        item_type: The Arrow type of the items: string, binary, int64 or uint64. If items have several columns or other
+            types, a tuple with the name and the type of each column. Items of several columns are tuples; dates, times
+            and booleans are text here, and keep their type in Arrow, pandas, polars and Parquet.
         noise: The law of the noise of the counts, "gaussian" or "laplace", for `interval`.
         above: The threshold, if only items with noisy counts above it were released; None otherwise.
         ranks: The rank of each row of a part of a ranked list; None if the ranks are 1, 2, 3 and so on.
@@ -110,7 +112,7 @@ class Release(Rows):
     clipped: bool = False
     users: tuple[int, float] | None = None
     round: int | None = None
-    item_type: str = field(default="string", repr=False)
+    item_type: ItemType = field(default="string", repr=False)
     noise: intervals.Law = "gaussian"
     above: int | None = None
     ranks: NDArray[np.int64] | None = None
@@ -157,8 +159,9 @@ class Release(Rows):
 
     def __repr__(self) -> str:
         lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
-        # The second column, a count or a rank, is printed before the item.
-        lines += [f"{(cells[1:] or [''])[0]:>12}  {cells[0]}" for cells in self._shown(_SHOWN)]
+        # The column after the items, a count or a rank, is printed before them.
+        end = len(self.item_names)
+        lines += [f"{(cells[end:] or [''])[0]:>12}  {', '.join(cells[:end])}" for cells in self._shown(_SHOWN)]
         if len(self) > _SHOWN:
             lines.append(f"{'...':>12}")
         return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import total_ordering
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-__all__ = ["Row", "Rows", "series"]
+__all__ = ["ItemType", "Row", "Rows", "series"]
 
+ItemType: TypeAlias = "str | tuple[tuple[str, str], ...]"
+"""The Arrow type of items, or the name and the type of each of their columns."""
 _LONGEST = 60
 """The most characters of a label in an error text."""
 
@@ -94,7 +96,7 @@ class Rows(_Lazy):
         sigmas: NDArray[np.float64] | None
         ranked: bool
         ranks: NDArray[np.int64] | None
-        item_type: str
+        item_type: ItemType
 
         def _part(self, rows: NDArray[np.int64]) -> Self: ...
     else:
@@ -201,12 +203,30 @@ class Rows(_Lazy):
     @property
     def columns(self) -> list[export.Column]:
         """The name, values and Arrow type of each published column."""
-        return [("item", self.items, self.item_type), *self._columns[1:]]
+        return [*self._item_columns(self.items), *self._columns[len(self.item_names) :]]
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        """The names of the columns of items: "item", or those of several columns."""
+        return ("item",) if isinstance(self.item_type, str) else tuple(name for name, _ in self.item_type)
+
+    def _item_columns(self, given: list[Any] | _core.Labels) -> list[export.Column]:
+        """Return the columns of items, as labels if `given` is labels."""
+        if isinstance(self.item_type, str):
+            return [("item", given.columns()[0] if isinstance(given, _core.Labels) else given, self.item_type)]
+        split: list[Any]
+        if isinstance(given, _core.Labels):
+            split = given.columns()
+        elif len(self.item_type) == 1:
+            split = [given]
+        else:
+            split = [[item[place] for item in given] for place in range(len(self.item_type))]
+        return [(name, values, kind) for (name, kind), values in zip(self.item_type, split, strict=True)]
 
     @property
     def _columns(self) -> list[export.Column]:
         """The columns, with items as labels if their list has not been made."""
-        columns: list[export.Column] = [("item", self._given, self.item_type)]
+        columns = self._item_columns(self._given)
         if self.ranked:
             columns.append(("rank", self._rank, "int64"))
         if self.counts is not None:
@@ -256,6 +276,13 @@ class Rows(_Lazy):
 
 def series(pandas: Any, values: export.Values, kind: str) -> Any:
     """Return a column as a pandas.Series. Its dtype is explicit, so that a column without rows has it too."""
+    if kind == "bool" or kind == "date" or kind.startswith("timestamp"):
+        texts = values.to_list() if isinstance(values, _core.Labels) else list(cast("list[str]", values))
+        if kind == "bool":
+            return pandas.Series([text == "true" for text in texts], dtype="bool")
+        unit = "s" if kind == "date" else "ns" if "[ns" in kind else "us"
+        times = pandas.Series(np.array([text.removesuffix("Z") for text in texts], f"datetime64[{unit}]"))
+        return times.dt.tz_localize("UTC") if kind.endswith("UTC]") else times
     dtype = {"string": "str", "binary": "object"}.get(kind, kind)
     if kind == "string" and getattr(pandas.api.types.pandas_dtype(dtype), "storage", "") == "pyarrow":
         # pandas 3 keeps text in Arrow arrays if pyarrow is installed. From Python's strings it takes ten times as long.

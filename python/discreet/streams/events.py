@@ -67,7 +67,10 @@ def counts_by_item(
         table = Histogram.from_table(events, user=user, item=item, l0=l0, progress=progress)
         labels, counts = table._in_order()
         added = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
-        kind = column_type(labels.type_name, None if added else events, item)
+        found = labels.type_name
+        if not isinstance(found, str):
+            raise SchemaError(f"the items of a stream are integers, text or bytes; cast the column {item!r} to text")
+        kind = column_type(found, None if added else events, item)
     return kind, {label: count for label, count in added.items() if can_be_released(label)}
 
 

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
+    from discreet.engines.csv_rows import CsvFiles
+    from discreet.engines.databases import open_database
+    from discreet.engines.selection import Period, period_of
     from discreet.tables.histogram import Histogram
     from discreet.tables.table import Table
     from discreet.tables.user_items import UserItems
@@ -12,10 +15,13 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "engines.csv_rows": "CsvFiles",
+            "engines.databases": "open_database",
+            "engines.selection": "Period period_of",
             "tables.histogram": "Histogram",
             "tables.table": "Table",
             "tables.user_items": "UserItems",
         },
     )
 
-__all__ = ["Histogram", "Table", "UserItems"]
+__all__ = ["CsvFiles", "Histogram", "Period", "Table", "UserItems", "open_database", "period_of"]

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 import numpy as np
 
 from discreet import _core, engines
+from discreet.engines.engine import Label
 from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory
-from discreet.errors import ParameterError
+from discreet.engines.selection import Names, Period
+from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
@@ -58,8 +60,9 @@ class Histogram(Private):
         cls,
         data: object,
         *,
-        user: str,
-        item: str,
+        user: Names,
+        item: Names,
+        period: Period | None = None,
         l0: int | None = None,
         k_bar: int | None = None,
         only: Sequence[str | int | bytes] | ArrayLike | None = None,
@@ -75,8 +78,11 @@ class Histogram(Private):
                 pyarrow, DuckDB), a dict of two arrays of equal length, or a list of these. A list is counted as one
                 table, so a user in several of its tables counts once. Counting of Spark DataFrames and Ibis tables is
                 pushed down.
-            user: The name of the column of users: integers or text.
-            item: The name of the column of items: integers or text. A row with a NULL in either column is dropped.
+            user: The name of the column of users, or of several columns that are one user: integers, text, bytes,
+                dates, times or booleans.
+            item: The name of the column of items, or of several columns that are one item, of the same types. A row
+                with a NULL in one of the columns is dropped.
+            period: How a column of times divides or limits the rows; see `discreet.tables.period_of`.
             l0: Count at most l0 distinct items of each user, chosen uniformly. Threshold mechanisms need it.
             k_bar: Keep only the k_bar + 1 largest counts. Mechanisms with this k_bar read no other counts.
             only: Items that are known without the data. Other items are not counted, and do not use up a user's l0.
@@ -116,6 +122,7 @@ class Histogram(Private):
             data,
             user,
             item,
+            period=period,
             l0=sensitivity.l0,
             limit=limit,
             cap=cap,
@@ -124,7 +131,9 @@ class Histogram(Private):
             memory=memory,
             progress=progress,
         )
-        return cls._of(labels, counts, sensitivity, limit, cap, sensitivity.l0, users)
+        # Nobody has more of the listed items than there are.
+        is_clipped = only is None or sensitivity.l0 is None or sensitivity.l0 < len(only)  # type: ignore[arg-type]
+        return cls._of(labels, counts, sensitivity, limit, cap, sensitivity.l0 if is_clipped else None, users)
 
     @classmethod
     def from_pairs(
@@ -277,6 +286,23 @@ class Histogram(Private):
         """The most that one user can change in the counts."""
         return self._sensitivity
 
+    def _named(self, item_type: str | tuple[tuple[str, str], ...]) -> str | tuple[tuple[str, str], ...]:
+        """Return the type of released items, with the names and types of this histogram's columns of items.
+
+        A mechanism that makes labels of listed items knows no names. The schema of a table is public.
+        """
+        own = self._rows[0].type_name
+        if isinstance(own, str):
+            return item_type
+        given = (("", item_type),) if isinstance(item_type, str) else item_type
+        return own if len(given) == len(own) else item_type
+
+    def _require_type_of(self, items: Sequence[Label]) -> None:
+        """Raise SchemaError if items of these types cannot be in this histogram."""
+        own, other = _kinds(self._rows[0].type_name), _kinds(_core.Labels.from_sequence([*items]).type_name)
+        if [kind.replace("other", "string") for kind in own] != other:
+            raise SchemaError("the listed items and the columns of items have different types; cast the items")
+
     def _in_order(self, most: int | None = None) -> tuple[_core.Labels, NDArray[np.int64]]:
         """Return labels and counts by descending count, then by label, so that no order of the input breaks ties.
 
@@ -329,6 +355,13 @@ class Histogram(Private):
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("a Histogram cannot be changed: make a new one")
+
+
+def _kinds(item_type: str | tuple[tuple[str, str], ...]) -> list[str]:
+    """Return the type of each column of items; "other" for dates, times and booleans, which are written as text."""
+    kinds = [item_type] if isinstance(item_type, str) else [kind for _, kind in item_type]
+    plain = {"int64": "integer", "uint64": "integer", "string": "string", "binary": "binary"}
+    return [plain.get(kind, "other") for kind in kinds]
 
 
 def _largest(labels: _core.Labels, counts: NDArray[np.int64], limit: int) -> _Rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, TypedDict
 
+from discreet.engines.selection import Names, Period, require_names
 from discreet.errors import ParameterError
 from discreet.private import Private
 
@@ -14,8 +15,9 @@ __all__ = ["PairColumns", "Table", "TableColumns"]
 class PairColumns(TypedDict):
     """The columns of users and items, and how to read them."""
 
-    user: str
-    item: str
+    user: Names
+    item: Names
+    period: Period | None
     memory: int | str | None
     progress: Callable[[], None] | None
 
@@ -23,8 +25,8 @@ class PairColumns(TypedDict):
 class TableColumns(TypedDict, total=False):
     """The keyword arguments of a mechanism that reads a table."""
 
-    user: str | None
-    item: str | None
+    user: Names | None
+    item: Names | None
     value: str | None
     memory: int | str | None
     progress: Callable[[], None] | None
@@ -38,14 +40,15 @@ class Table(Private):
     Args:
         data: A table as for `Histogram.from_table`: a path, a list of paths, a frame, a dict of columns, a Spark
             DataFrame or an Ibis table.
-        user: The name of the column of users.
-        item: The name of the column of items.
+        user: The name of the column of users, or of several columns.
+        item: The name of the column of items, or of several columns that are one item.
+        period: How a column of times divides or limits the rows; see `period_of`.
         value: The name of the column to sum, only for `ClippedSums` and `DiscoverAndSum`.
         memory: Bytes, or text such as "2GB", that reading may use.
         progress: A function that is called now and then, without a number.
 
     Raises:
-        ParameterError: The name of a column is not a string.
+        ParameterError: The name of a column is not a string, or two names are the same.
 
     Example:
         >>> import discreet as dp
@@ -55,8 +58,9 @@ class Table(Private):
     """
 
     data: object
-    user: str
-    item: str
+    user: Names
+    item: Names
+    period: Period | None
     value: str | None
     memory: int | str | None
     progress: Callable[[], None] | None
@@ -65,18 +69,27 @@ class Table(Private):
         self,
         data: object,
         *,
-        user: str,
-        item: str,
+        user: Names,
+        item: Names,
+        period: Period | None = None,
         value: str | None = None,
         memory: int | str | None = None,
         progress: Callable[[], None] | None = None,
     ) -> None:
-        for what, name in (("user", user), ("item", item), ("value", value)):
-            if not (isinstance(name, str) or (what == "value" and name is None)):
-                raise ParameterError(f"{what} must be the name of a column")
-        given = {"data": data, "user": user, "item": item, "value": value, "memory": memory, "progress": progress}
+        if not (value is None or isinstance(value, str)):
+            raise ParameterError("value must be the name of a column")
+        user, item = require_names(user, item, period)
+        given: dict[str, object] = {"data": data, "user": user, "item": item, "period": period, "value": value}
+        given |= {"memory": memory, "progress": progress}
         for name, member in given.items():
             object.__setattr__(self, name, member)
+
+    @property
+    def pairs(self) -> PairColumns:
+        """The arguments of `Histogram.from_table` and `UserItems.from_table` for this table's columns."""
+        return PairColumns(
+            user=self.user, item=self.item, period=self.period, memory=self.memory, progress=self.progress
+        )
 
     def __repr__(self) -> str:
         return "Table(SENSITIVE)"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from discreet import _core, engines
 from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory, random_limit
+from discreet.engines.selection import Names, Period
 from discreet.engines.weighing import Lists, LocalLists
 from discreet.privacy.guarantee import Sensitivity
 from discreet.private import Private
@@ -37,8 +38,9 @@ class UserItems(Private):
         cls,
         data: object,
         *,
-        user: str,
-        item: str,
+        user: Names,
+        item: Names,
+        period: Period | None = None,
         l0: int | None = None,
         memory: int | str | None = None,
         progress: Callable[[], None] | None = None,
@@ -51,8 +53,9 @@ class UserItems(Private):
         Args:
             data: A table as for `Histogram.from_table`. The rows of a Spark DataFrame or an Ibis table stay where they
                 are, and every release weighs them there.
-            user: The name of the column of users.
-            item: The name of the column of items.
+            user: The name of the column of users, or of several columns.
+            item: The name of the column of items, or of several columns that are one item.
+            period: How a column of times divides or limits the rows; see `tables.period_of`.
             l0: Keep at most l0 items of each user, chosen uniformly. This saves memory for a `SetUnion` of this l0,
                 which bounds the items anyway. Leave l0 out for `IteratedSetUnion`, which chooses items in every round.
             memory: Bytes, or text such as "2GB", for reading and for the items; half of the machine's memory by
@@ -67,7 +70,7 @@ class UserItems(Private):
                 `Histogram.from_table`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
-        return cls._of(engines.lists(data, user, item, l0=l0, memory=memory, progress=progress))
+        return cls._of(engines.lists(data, user, item, period=period, l0=l0, memory=memory, progress=progress))
 
     @classmethod
     def from_pairs(

@@ -145,6 +145,8 @@ class ContributionBound(TableMechanism):
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         without_value(table, "ContributionBound")
+        if table.period is not None:
+            raise ParameterError("ContributionBound reads all rows of a table: leave out the period")
         if self.only is not None:
             if table.memory is not None or table.progress is not None:
                 raise ParameterError("only= reads in one query: leave out memory and progress")

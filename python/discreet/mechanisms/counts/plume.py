@@ -20,7 +20,7 @@ from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import PairColumns, Table
+from discreet.tables.table import Table
 from discreet.theorems import rogers2024
 
 __all__ = ["Plume"]
@@ -215,7 +215,7 @@ class Plume(TableMechanism):
         # The second pass chooses each user's items again, among the selected ones.
         without_value(table, "Plume")
         engines.require_rows_again(table.data)
-        wanted = PairColumns(user=table.user, item=table.item, memory=table.memory, progress=table.progress)
+        wanted = table.pairs
         histogram = Histogram.from_table(table.data, **wanted, l0=self.m)
         rng = opened(rng)
         found = self.selection.release(histogram, rng=rng)

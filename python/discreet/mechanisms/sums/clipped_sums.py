@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import _core
+from discreet.engines.selection import one_name
 from discreet.engines.sums import clipped_sums
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
@@ -116,11 +117,14 @@ class ClippedSums(TableMechanism):
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         if table.value is None:
             raise ParameterError("ClippedSums needs a column to sum: give value=, its name")
+        if table.period is not None:
+            raise ParameterError("ClippedSums reads all rows of a table: leave out the period")
+        kind = "ClippedSums"
         if table.memory is not None or table.progress is not None:
             raise ParameterError("ClippedSums reads in one query: leave out memory and progress")
         sums = clipped_sums(
             table.data,
-            columns=(table.user, table.item, table.value),
+            columns=(one_name("user", table.user, kind), one_name("item", table.item, kind), table.value),
             items=list(self.items),
             bounds=(self.low, self.high),
             resolution=self.resolution,

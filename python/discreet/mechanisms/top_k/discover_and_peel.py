@@ -20,7 +20,7 @@ from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import PairColumns, Table
+from discreet.tables.table import Table
 from discreet.tables.user_items import UserItems
 
 __all__ = ["DiscoverAndPeel"]
@@ -149,7 +149,7 @@ class DiscoverAndPeel(TableMechanism):
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         without_value(table, "DiscoverAndPeel")
         engines.require_rows_again(table.data)
-        wanted = PairColumns(user=table.user, item=table.item, memory=table.memory, progress=table.progress)
+        wanted = table.pairs
         items = UserItems.from_table(table.data, **wanted, l0=self.l0)
         stream = opened(rng)
         found = self.discovery.release(items, rng=stream)

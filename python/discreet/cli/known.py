@@ -1,0 +1,47 @@
+"""Public items in a file of a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from discreet.errors import InputError, SchemaError
+from discreet.release import Release
+
+__all__ = ["known_items", "released"]
+
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,19})")
+
+
+def released(release: Callable[[Sequence[str | int]], Release], items: Sequence[str]) -> Release:
+    """Return the release of public items: as text, or as numbers if the column of items holds integers.
+
+    The schema of the data decides: a column of integers refuses text before the budget is charged.
+    """
+    try:
+        return release(items)
+    except SchemaError as error:
+        if "different types" not in str(error) or not all(map(_NUMBER.fullmatch, items)):
+            raise
+    return release([int(item) for item in items])
+
+
+def known_items(path: str, columns: tuple[str, ...]) -> list[str]:
+    """Return the items in a file, one on each line, in UTF-8.
+
+    Raises:
+        UsageError: An item has several columns.
+        InputError: The file cannot be read.
+    """
+    if len(columns) > 1:
+        raise click.UsageError("--items lists items of one column. With several --item columns, use it in Python.")
+    try:
+        lines = Path(path).read_text("utf-8-sig").split("\n")
+    except (OSError, ValueError):
+        raise InputError(f"cannot read {path}: it must be a text file in UTF-8, with one item on each line") from None
+    found = dict.fromkeys(line.removesuffix("\r") for line in lines)
+    found.pop("", None)
+    return [*found]

@@ -1,0 +1,30 @@
+"""Arrow and Feather files, which pyarrow reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet.engines import files
+from discreet.errors import InputError, needs, raise_alone
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
+
+__all__ = ["arrow_files"]
+
+
+def arrow_files(source: files.Source) -> list[Dataset]:
+    """Return each file as a dataset. pyarrow would cast the cells of combined files to the types of the first file.
+
+    Raises:
+        InputError: A file cannot be read. The text names the file.
+    """
+    with needs("pyarrow"):
+        from pyarrow import dataset
+    found = []
+    for path in source.paths:
+        try:
+            found.append(dataset.dataset(path, format="ipc"))
+        except Exception:  # pyarrow's text may quote the file
+            raise_alone(InputError(f"cannot read {path} as Arrow: the file must be complete and match its suffix"))
+    return found

@@ -1,0 +1,135 @@
+"""The columns that a count reads: users, items, and the times that divide or limit the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import NamedTuple, TypeAlias
+
+from discreet.errors import ParameterError
+
+__all__ = ["Names", "Period", "Times", "columns_of", "one_name", "period_of", "require_names"]
+
+Names: TypeAlias = "str | Sequence[str]"
+"""The name of a column, or of several columns that are one user or one item together."""
+
+Times: TypeAlias = "str | date | None"
+
+_EVERY = ("1h", "1d", "1w", "1mo")
+_RELEASED = ("rank", "count", "sigma")
+"""The other columns of a release."""
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Period(NamedTuple):
+    """How a column of times divides or limits the rows. `period_of` makes it from times as text.
+
+    Args:
+        column: The name of the column of times.
+        every: The length of the periods that become a column of the item: 1h, 1d, 1w or 1mo.
+        since: The first moment that counts, in microseconds since 1970 in UTC.
+        until: The first moment afterwards that does not count, in the same unit.
+
+    Example:
+        >>> from discreet.tables import period_of
+        >>> period_of("ts", "1d", None, "1970-01-02").until
+        86400000000
+    """
+
+    column: str
+    every: str | None
+    since: int | None
+    until: int | None
+
+
+def period_of(time: str | None, every: str | None, since: Times, until: Times) -> Period | None:
+    """Return the period of these parameters, or None if all of them are None.
+
+    Args:
+        time: The name of the column of times.
+        every: The length of the periods that become a column of the item: 1h, 1d, 1w or 1mo.
+        since: The first time that counts.
+        until: The first time afterwards that does not count.
+
+    Returns:
+        A Period, or None.
+
+    Raises:
+        ParameterError: A parameter is missing or out of range.
+
+    Example:
+        >>> from discreet.tables import period_of
+        >>> period_of("ts", "1d", "1970-01-01", None)
+        Period(column='ts', every='1d', since=0, until=None)
+    """
+    if time is None:
+        if (every, since, until) != (None, None, None):
+            raise ParameterError("every, since and until need time, the name of the column of times")
+        return None
+    if not isinstance(time, str):
+        raise ParameterError("time must be the name of a column")
+    if (every, since, until) == (None, None, None):
+        raise ParameterError("time needs every, since or until")
+    if every is not None and every not in _EVERY:
+        raise ParameterError(f"every must be one of {', '.join(_EVERY)}")
+    found = Period(time, every, _moment("since", since), _moment("until", until))
+    if found.since is not None and found.until is not None and found.since >= found.until:
+        raise ParameterError("until must be later than since")
+    return found
+
+
+def _moment(name: str, given: Times) -> int | None:
+    if given is None:
+        return None
+    if not isinstance(given, date):
+        try:
+            given = datetime.fromisoformat(given)
+        except (TypeError, ValueError):
+            raise ParameterError(f"{name} must be a time such as 2026-01-31 or 2026-01-31T12:00") from None
+    if not isinstance(given, datetime):
+        given = datetime(given.year, given.month, given.day, tzinfo=UTC)
+    passed = given.replace(tzinfo=given.tzinfo or UTC) - _START
+    return (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds
+
+
+def require_names(user: Names, item: Names, period: Period | None = None) -> tuple[str | list[str], str | list[str]]:
+    """Return the names of users and items, as a string if they have one column.
+
+    Raises:
+        ParameterError: A name is no string, is given twice, or is that of another column of the release.
+    """
+    users, items = _named("user", user), _named("item", item)
+    given = [*users, *items, *([] if period is None else [period.column])]
+    if len({*given}) < len(given):
+        if len(given) == 2:
+            raise ParameterError("user and item must be two different columns")
+        raise ParameterError("user, item and time must be the names of different columns")
+    released = [*([] if period is None or period.every is None else [period.column]), *items]
+    if len(released) > 1 and (taken := [name for name in released if name in _RELEASED]):
+        raise ParameterError(
+            f"an item of several columns cannot have the column {taken[0]!r}, because the release has a column of this "
+            "name; rename it"
+        )
+    return (users[0] if len(users) == 1 else users), (items[0] if len(items) == 1 else items)
+
+
+def _named(what: str, given: object) -> list[str]:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or isinstance(names, bytes) or not all(isinstance(name, str) for name in names):
+        raise ParameterError(f"{what} must be the name of a column, or a list of names")
+    if not names:
+        raise ParameterError(f"{what} must name at least one column")
+    return [*names]
+
+
+def columns_of(user: Names, item: Names, period: Period | None = None) -> list[str]:
+    """Return the names of all columns that are read."""
+    users, items = _named("user", user), _named("item", item)
+    return [*users, *items, *([] if period is None else [period.column])]
+
+
+def one_name(what: str, given: Names, reader: str) -> str:
+    """Return the name of one column; raise ParameterError if there are several."""
+    if not isinstance(given, str):
+        raise ParameterError(f"{reader} takes one column as {what}; join its columns in the table first")
+    return given

@@ -1,0 +1,309 @@
+//! The columns that a count reads from a table: users, items, and the times that divide or limit the rows.
+//!
+//! One column of integers, text or bytes is read as it is. Several columns, other types and periods become one label
+//! of bytes (see [`crate::labels::composite`]).
+
+use std::sync::Arc;
+
+use arrow_array::{Array, LargeBinaryArray};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+
+use crate::columns::parts::{Part, kind_of};
+use crate::columns::times::{Every, moment};
+use crate::columns::{Batch, Column};
+use crate::error::{Error, Result};
+use crate::labels::composite::{Field, Kind, push_cell};
+use crate::labels::{LONGEST, LabelType};
+
+/// The most rows whose labels of bytes are made at a time.
+const ROWS: usize = 1 << 16;
+
+/// A name and a type.
+pub type Named = (String, DataType);
+
+/// How times divide and limit the rows of a table. Limits are microseconds since 1970 in UTC.
+#[derive(Debug, Clone, Default)]
+pub struct Period {
+    /// The length of the periods that are part of an item.
+    pub every: Option<Every>,
+    /// The first moment that counts.
+    pub since: Option<i64>,
+    /// The first moment afterwards that does not count.
+    pub until: Option<i64>,
+}
+
+impl Period {
+    fn has(&self, moment: i64) -> bool {
+        self.since.is_none_or(|since| since <= moment)
+            && self.until.is_none_or(|until| moment < until)
+    }
+}
+
+/// The columns of a table that a count reads, with their types.
+pub struct Selection {
+    user: Side,
+    item: Side,
+    period: Option<Period>,
+}
+
+enum Side {
+    Plain(LabelType),
+    Joined(Arc<[Field]>),
+}
+
+impl Side {
+    fn of(columns: &[Named], is_user: bool, is_plain: bool) -> Result<Self> {
+        if let ([(name, data_type)], true) = (columns, is_plain)
+            && let Ok(label_type) = LabelType::of(data_type, name)
+        {
+            return Ok(Self::Plain(label_type));
+        }
+        let is_one = columns.len() == 1;
+        let field = |(name, data_type): &Named| -> Result<Field> {
+            let kind = kind_of(data_type, name, is_user)?;
+            Ok(Field { name: if is_one { "item".into() } else { name.clone() }, kind })
+        };
+        Ok(Self::Joined(columns.iter().map(field).collect::<Result<Vec<_>>>()?.into()))
+    }
+
+    fn label_type(&self) -> LabelType {
+        match self {
+            Self::Plain(label_type) => *label_type,
+            Self::Joined(_) => LabelType::Binary,
+        }
+    }
+
+    fn fields(&self) -> Option<&Arc<[Field]>> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Joined(fields) => Some(fields),
+        }
+    }
+}
+
+impl Selection {
+    /// Selects columns of users and items, and a column of times if there is a period.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if a column cannot have the type. The text names the column.
+    pub fn new(user: &[Named], item: &[Named], time: Option<(&Named, Period)>) -> Result<Self> {
+        if let Some(((name, data_type), _)) = time {
+            let kind = kind_of(data_type, name, false)?;
+            if !matches!(kind, Kind::Text | Kind::Date | Kind::Time { .. }) {
+                return Err(Error::Schema(format!(
+                    "the column {name:?} is of the type {data_type}, which cannot hold times: give timestamps, dates or text"
+                )));
+            }
+        }
+        let mut selection = Self {
+            user: Side::of(user, true, true)?,
+            item: Side::of(item, false, time.is_none())?,
+            period: None,
+        };
+        let Some(((name, _), period)) = time else { return Ok(selection) };
+        if let (Some(every), Side::Joined(fields)) = (period.every, &selection.item) {
+            let kind = match every {
+                Every::Hour => Kind::Time { has_nanos: false, is_zoned: false },
+                _ => Kind::Date,
+            };
+            let first = Field { name: name.clone(), kind };
+            let named = item
+                .iter()
+                .zip(fields.iter())
+                .map(|((name, _), field)| Field { name: name.clone(), kind: field.kind });
+            selection.item = Side::Joined(std::iter::once(first).chain(named).collect());
+        }
+        selection.period = Some(period);
+        Ok(selection)
+    }
+
+    /// Returns the types of users and items.
+    #[must_use]
+    pub fn types(&self) -> (LabelType, LabelType) {
+        (self.user.label_type(), self.item.label_type())
+    }
+
+    /// Returns the columns of items, or `None` if they are one column of integers, text or bytes.
+    #[must_use]
+    pub fn fields(&self) -> Option<&Arc<[Field]>> {
+        self.item.fields()
+    }
+
+    /// Returns whether users and items have the same types as those of another selection.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let kinds = |side: &Side| -> Option<Vec<Kind>> {
+            side.fields().map(|fields| fields.iter().map(|field| field.kind).collect())
+        };
+        self.types() == other.types()
+            && kinds(&self.user) == kinds(&other.user)
+            && kinds(&self.item) == kinds(&other.item)
+    }
+
+    /// Returns the rows of some columns, which have the types of the selection and equal lengths.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if a buffer is missing or too short.
+    pub fn rows(&self, columns: Columns) -> Result<Rows> {
+        let len = columns.user.first().map_or(0, ArrayData::len);
+        if matches!((&self.user, &self.item, &self.period), (Side::Plain(_), Side::Plain(_), None))
+        {
+            let (Some(users), Some(items)) = (columns.user.first(), columns.item.first()) else {
+                return Err(Error::Internal);
+            };
+            let (users, items) = (Column::new(users.clone())?, Column::new(items.clone())?);
+            return Ok(Rows(Inner::Whole(Some(Box::new(Batch { users, items })))));
+        }
+        let parts = |columns: &[ArrayData]| {
+            columns.iter().cloned().map(Part::new).collect::<Result<Vec<_>>>()
+        };
+        let user = match self.user {
+            Side::Plain(_) => Read::Plain(columns.user.into_iter().next().ok_or(Error::Internal)?),
+            Side::Joined(_) => Read::Parts { parts: parts(&columns.user)?, is_text_checked: false },
+        };
+        let item = match self.item {
+            Side::Plain(_) => Read::Plain(columns.item.into_iter().next().ok_or(Error::Internal)?),
+            Side::Joined(_) => Read::Parts { parts: parts(&columns.item)?, is_text_checked: true },
+        };
+        let time = columns.time.map(Part::new).transpose()?.zip(self.period.clone());
+        Ok(Rows(Inner::Joined(Box::new(Joined { user, item, time, at: 0, len }))))
+    }
+}
+
+/// The arrays of a selection's columns.
+pub struct Columns {
+    /// The columns of users.
+    pub user: Vec<ArrayData>,
+    /// The columns of items.
+    pub item: Vec<ArrayData>,
+    /// The column of times.
+    pub time: Option<ArrayData>,
+}
+
+/// The rows of some arrays as batches.
+pub struct Rows(Inner);
+
+enum Inner {
+    Whole(Option<Box<Batch>>),
+    Joined(Box<Joined>),
+}
+
+struct Joined {
+    user: Read,
+    item: Read,
+    time: Option<(Part, Period)>,
+    at: usize,
+    len: usize,
+}
+
+enum Read {
+    Plain(ArrayData),
+    /// Cells of text that is not UTF-8 are NULL if text is checked. Users may have any bytes, and are compared by them.
+    Parts {
+        parts: Vec<Part>,
+        is_text_checked: bool,
+    },
+}
+
+impl Iterator for Rows {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.0 {
+            Inner::Whole(batch) => batch.take().map(|batch| Ok(*batch)),
+            Inner::Joined(joined) => joined.next(),
+        }
+    }
+}
+
+impl Joined {
+    fn next(&mut self) -> Option<Result<Batch>> {
+        if self.at == self.len {
+            return None;
+        }
+        let rows = self.at..self.len.min(self.at + ROWS);
+        self.at = rows.end;
+        Some(self.batch(rows))
+    }
+
+    fn batch(&self, rows: std::ops::Range<usize>) -> Result<Batch> {
+        let users = match &self.user {
+            Read::Plain(data) => data.slice(rows.start, rows.len()),
+            Read::Parts { parts, is_text_checked } => {
+                labels(parts, None, rows.clone(), *is_text_checked)?
+            }
+        };
+        let items = match &self.item {
+            Read::Plain(data) => data.slice(rows.start, rows.len()),
+            Read::Parts { parts, is_text_checked } => {
+                labels(parts, self.time.as_ref(), rows, *is_text_checked)?
+            }
+        };
+        Ok(Batch { users: Column::new(users)?, items: Column::new(items)? })
+    }
+}
+
+/// Returns rows as labels of bytes. A row is NULL if one of its cells is NULL, if its time is outside the period, or if
+/// the label has more than [`LONGEST`] bytes.
+fn labels(
+    parts: &[Part],
+    time: Option<&(Part, Period)>,
+    rows: std::ops::Range<usize>,
+    is_text_checked: bool,
+) -> Result<ArrayData> {
+    let (mut bytes, mut ends, mut valid) = (Vec::new(), vec![0_i64], Vec::new());
+    let mut cell = Vec::new();
+    for row in rows {
+        let start = bytes.len();
+        let is_whole = push_period(time, row, &mut bytes, &mut cell)?
+            && push_parts(parts, row, &mut bytes, &mut cell, is_text_checked)?
+            && bytes.len() - start <= LONGEST;
+        if !is_whole {
+            bytes.truncate(start);
+        }
+        valid.push(is_whole);
+        ends.push(bytes.len() as i64);
+    }
+    let offsets = OffsetBuffer::new(ends.into());
+    Ok(LargeBinaryArray::new(offsets, Buffer::from_vec(bytes), Some(NullBuffer::from(valid)))
+        .into_data())
+}
+
+fn push_parts(
+    parts: &[Part],
+    row: usize,
+    label: &mut Vec<u8>,
+    cell: &mut Vec<u8>,
+    is_text_checked: bool,
+) -> Result<bool> {
+    for part in parts {
+        cell.clear();
+        if !part.push(row, cell)? || cell.len() > LONGEST {
+            return Ok(false);
+        }
+        if part.kind == Kind::Text && is_text_checked && std::str::from_utf8(cell).is_err() {
+            return Ok(false);
+        }
+        push_cell(label, part.kind.tag(), cell);
+    }
+    Ok(true)
+}
+
+/// Adds the period of a row, if periods are part of an item. Returns false if the row has no time or does not count.
+fn push_period(
+    time: Option<&(Part, Period)>,
+    row: usize,
+    label: &mut Vec<u8>,
+    cell: &mut Vec<u8>,
+) -> Result<bool> {
+    let Some((part, period)) = time else { return Ok(true) };
+    let found = part.moment(row)?.and_then(|(seconds, nanos)| moment(seconds, nanos));
+    let Some(moment) = found.filter(|&moment| period.has(moment)) else { return Ok(false) };
+    let Some(every) = period.every else { return Ok(true) };
+    cell.clear();
+    let is_known = every.push_start(moment, cell);
+    push_cell(label, if every == Every::Hour { b't' } else { b'd' }, cell);
+    Ok(is_known)
+}

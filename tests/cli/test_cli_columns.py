@@ -1,0 +1,106 @@
+"""Options of `discreet` that choose columns, periods and public items."""
+
+import csv
+import io
+
+import pytest
+from command import BUDGET, discreet
+
+ROWS = "user,country,page,ts\n" + "".join(
+    f"{user},DE,home,2026-01-05T10:00\n{user},FR,help,2026-01-06T10:00\n" for user in range(4000)
+)
+
+
+@pytest.fixture
+def visits(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def rows(out):
+    return list(csv.DictReader(io.StringIO(out)))
+
+
+def test_several_columns_are_one_item(visits):
+    code, out, _ = discreet("count", visits, "--user", "user", "--item", "country", "--item", "page", *BUDGET)
+    assert code == 0
+    assert list(rows(out)[0]) == ["country", "page", "count", "sigma"]
+    assert sorted((row["country"], row["page"]) for row in rows(out)) == [("DE", "home"), ("FR", "help")]
+    code, out, _ = discreet(
+        "count", visits, "--user", "user", "--item", "country", "--item", "page", *BUDGET, "-f", "table"
+    )
+    assert out.split()[:4] == ["country", "page", "count", "±"]
+
+
+def test_several_columns_are_one_user(visits):
+    options = ["--user", "user", "--user", "ts", "--item", "country", *BUDGET]
+    assert {row["item"] for row in rows(discreet("count", visits, *options)[1])} == {"DE", "FR"}
+
+
+@pytest.mark.parametrize("verb", [["count"], ["top-k", "-k", "5"], ["select", "--l0", "2"]])
+def test_periods_are_the_first_column(visits, verb):
+    options = ["--user", "user", "--item", "page", "--time", "ts", "--every", "1d", *BUDGET]
+    code, out, _ = discreet(verb[0], visits, *verb[1:], *options)
+    assert code == 0
+    assert sorted((row["ts"], row["page"]) for row in rows(out)) == [("2026-01-05", "home"), ("2026-01-06", "help")]
+
+
+def test_limits_of_time_choose_rows(visits):
+    options = ["--user", "user", "--item", "page", "--time", "ts", "--since", "2026-01-05", "--until", "2026-01-06"]
+    assert [row["item"] for row in rows(discreet("count", visits, *options, *BUDGET)[1])] == ["home"]
+    code, _, err = discreet("count", visits, *options[:4], "--since", "2026-01-05", *BUDGET)
+    assert code == 2
+    assert "need time" in err
+
+
+def test_standard_input_has_periods_too():
+    options = ["--user", "user", "--item", "page", "--time", "ts", "--every", "1w", *BUDGET]
+    code, out, _ = discreet("count", "-", *options, stdin=ROWS.encode())
+    assert code == 0
+    assert {row["ts"] for row in rows(out)} == {"2026-01-05"}
+
+
+def test_public_items_are_counted_without_a_threshold(visits, tmp_path):
+    known = tmp_path / "known.txt"
+    known.write_text("home\r\nnever\n\nhome\n")
+    options = ["--user", "user", "--item", "page", "--items", known, *BUDGET]
+    code, out, err = discreet("count", visits, *options)
+    assert code == 0
+    assert sorted(row["item"] for row in rows(out)) == ["home", "never"]
+    assert "threshold" not in err.lower().replace("gaussianthreshold", "")
+    assert "lower than" not in err
+    code, out, _ = discreet("count", visits, *options, "--others", "--l0", "2")
+    assert sorted(row["item"] for row in rows(out)) == ["help", "home", "never"]
+
+
+def test_public_items_are_numbers_if_the_column_holds_integers(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    path, known = tmp_path / "log.parquet", tmp_path / "known.txt"
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"u": range(3000), "i": [7] * 3000}), path)
+    known.write_text("7\n8\n")
+    for more in ([], ["--others", "--l0", "2"]):
+        code, out, _ = discreet("count", path, "--user", "u", "--item", "i", "--items", known, *BUDGET, *more)
+        assert code == 0
+        assert sorted(row["item"] for row in rows(out)) == ["7", "8"]
+    known.write_text("seven\n")
+    code, _, err = discreet("count", path, "--user", "u", "--item", "i", "--items", known, *BUDGET)
+    assert code == 1
+    assert "different types" in err
+
+
+def test_files_of_public_items_are_checked(visits, tmp_path):
+    known = tmp_path / "known.txt"
+    options = ["--user", "user", "--item", "page", *BUDGET]
+    assert "cannot read" in discreet("count", visits, *options, "--items", known)[2]
+    known.write_text("")
+    assert "at least one label" in discreet("count", visits, *options, "--items", known)[2]
+    known.write_text("home")
+    assert "needs l0" in discreet("count", visits, *options, "--items", known, "--others")[2]
+    assert "needs items" in discreet("count", visits, *options, "--others")[2]
+    code, _, err = discreet("count", visits, *options, "--item", "country", "--items", known)
+    assert code == 2
+    assert "one column" in err
+    inside = tmp_path / "known.csv"
+    inside.write_text("home")
+    assert "overwrite an input" in discreet("count", visits, *options, "--items", inside, "-o", inside)[2]

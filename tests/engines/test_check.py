@@ -1,0 +1,121 @@
+"""`discreet check`: exact facts for the owner of the data, on lines that say that they are not private."""
+
+import ast
+
+import pytest
+from command import discreet
+from counting import csv
+
+from discreet import _core
+from discreet.engines.checking import check
+from discreet.errors import InputError, ParameterError, SchemaError
+from floors import PACKAGE, imported, parsed
+
+BAD = b"user,page\n1,a\n1,b\n2,a\n3\n4,\xff\n5,\n,x\n7," + b"y" * (_core.LONGEST + 1) + b'\n6,"abc\n8,z\n'
+
+
+def test_rows_are_dropped_for_reasons(tmp_path):
+    found = check(csv(tmp_path, BAD), "user", "page")
+    assert found.rows == 9
+    assert found.dropped == {
+        "too few cells": 1,
+        "a cell is not UTF-8": 1,
+        f"a cell has more than {_core.LONGEST:,} bytes": 1,
+        "user is NULL": 1,
+        "page is NULL": 1,
+    }
+    assert (found.unclosed, found.counted, found.users, found.items) == (1, 4, 3, 3)
+    assert dict(found.items_per_user)["most"] == 2
+    assert repr(found) == "Check(SENSITIVE)"
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "duckdb"])
+def test_other_files_are_checked(tmp_path, form):
+    pyarrow = pytest.importorskip("pyarrow")
+    long = "x" * (_core.LONGEST + 1)
+    users, pages = [1, 1, 2, None, 3, 3], ["a", "b", "a", "a", None, long]
+    table = pyarrow.table({"user": users, "page": pages, "day": ["d"] * 6})
+    path = tmp_path / f"log.{form}"
+    if form == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    elif form == "arrow":
+        pytest.importorskip("pyarrow.feather").write_feather(table, path)
+    else:
+        import duckdb
+
+        with duckdb.connect(str(path)) as database:
+            database.register("given", table)
+            database.execute("CREATE TABLE log AS SELECT * FROM given")
+    options = ["--database", path, "--table", "log"] if form == "duckdb" else [path]
+    code, out, _ = discreet("check", *options, "--user", "user", "--item", "page", "--item", "day")
+    assert code == 0
+    lines = out.splitlines()
+    assert all(line.startswith("NOT PRIVATE  ") for line in lines)
+    facts = [line.removeprefix("NOT PRIVATE  ") for line in lines]
+    assert facts[:4] == ["6 rows", "column user: BIGINT", "column page: VARCHAR", "column day: VARCHAR"]
+    assert "1 row left out: user is NULL" in facts
+    assert "1 row left out: page is NULL" in facts
+    assert f"1 row left out: page has more than {_core.LONGEST:,} bytes" in facts
+    assert facts[-9:-5] == ["3 rows counted", "2 users", "2 items", "items per user, 50%: 1"]
+    assert facts[-1] == "items per user, most: 2"
+
+
+def test_a_file_is_checked_without_columns(tmp_path):
+    code, out, _ = discreet("check", csv(tmp_path, BAD))
+    assert code == 0
+    assert out.splitlines()[0] == "NOT PRIVATE  9 rows"
+    assert "1 file with an unclosed quote" in out
+    assert "users" not in out
+
+
+def test_text_of_parquet_that_is_not_utf8_is_counted(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    plain = pyarrow.array([b"a", b"\xff", b"b"], pyarrow.binary())
+    text = pyarrow.Array.from_buffers(pyarrow.string(), 3, plain.buffers())
+    path = tmp_path / "log.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"user": [1, 2, 3], "page": text}), path)
+    found = check(path, "user", "page")
+    assert (found.rows, found.dropped, found.users) == (3, {"a cell is not UTF-8": 1}, 2)
+
+
+def test_files_of_another_dialect_are_checked(tmp_path):
+    path = csv(tmp_path, "1;Caf\xe9\n2;Caf\xe9\n3\n".encode("latin-1"))
+    options = ["--delimiter", ";", "--encoding", "latin-1", "--no-header"]
+    code, out, _ = discreet("check", path, "--user", "1", "--item", "2", *options)
+    assert code == 0
+    assert "NOT PRIVATE  1 row left out: too few cells" in out
+    assert "NOT PRIVATE  2 users" in out
+    assert "give user and item as numbers" in discreet("check", path, *options)[2]
+
+
+def test_parameters_of_a_check_are_checked(tmp_path):
+    path = csv(tmp_path, BAD)
+    with pytest.raises(ParameterError, match="give both"):
+        check(path, "user")
+    with pytest.raises(SchemaError, match="no column"):
+        check(path, "user", "pages")
+    with pytest.raises(InputError, match="no such file"):
+        check(tmp_path / "missing.csv")
+    assert discreet("check")[0] == 2
+
+
+def test_names_of_columns_are_printed_on_one_line(tmp_path):
+    out = discreet("check", csv(tmp_path, 'user,"pa\nge\x1b[31m"\n1,a\n'))[1]
+    assert all(line.startswith("NOT PRIVATE  ") for line in out.splitlines())
+    assert "\x1b" not in out
+
+
+def test_no_release_imports_the_check():
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if any(name.startswith("discreet.engines.checking") for name in imported(parsed(path)))
+    }
+    assert found == {"cli/check.py"}
+    calls = {
+        path.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute) and node.attr == "csv_dropped"
+    }
+    assert calls == {"csv_rows.py"}

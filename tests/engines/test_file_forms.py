@@ -1,0 +1,223 @@
+"""Files that are not plain Parquet or CSV: dialects of CSV, Arrow, folders, hive trees and databases."""
+
+import gzip
+import sqlite3
+
+import duckdb
+import pytest
+from command import BUDGET, discreet
+from counting import counted, csv
+
+import discreet as dp
+from discreet.errors import InputError, ParameterError, SchemaError
+from discreet.tables import CsvFiles, open_database
+
+ROWS = [("1", "Caf\xe9"), ("2", "Caf\xe9"), ("3", "na\xefve;x")]
+EXPECTED = {"Caf\xe9": 2, "na\xefve;x": 1}
+
+
+def text(delimiter=",", header="user,item"):
+    lines = [header.replace(",", delimiter)] if header else []
+    return "".join(f"{line}\n" for line in [*lines, *(f'{user}{delimiter}"{item}"' for user, item in ROWS)])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "windows-1252", "utf-16", "utf-16-le", "utf-8-sig"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+def test_dialects_are_read(tmp_path, encoding, delimiter, header, suffix):
+    content = text(delimiter, "user,item" if header else "").encode(encoding)
+    path = csv(tmp_path, gzip.compress(content) if suffix.endswith("gz") else content, f"log.{suffix}")
+    name = {"utf-16-le": "utf-16", "utf-8-sig": "utf-8"}.get(encoding, encoding)
+    found = CsvFiles(path=path, delimiter=delimiter, encoding=name, header=header)
+    names = ("user", "item") if header else ("1", "2")
+    assert counted(found, *names) == EXPECTED
+
+
+def test_characters_of_windows_are_not_those_of_latin_1(tmp_path):
+    path = csv(tmp_path, b"user,item\n1,\x80\n")
+    assert counted(CsvFiles(path=path, encoding="cp1252")) == {"\u20ac": 1}
+    assert counted(CsvFiles(path=path, encoding="ISO-8859-1")) == {"\x80": 1}
+
+
+def test_the_first_row_of_a_user_drops_no_other_rows(tmp_path):
+    """Without a header, the number of columns comes from the caller, not from a row."""
+    path = csv(tmp_path, "0,a,b,c,d,e\n" + "".join(f"{user},a\n" for user in range(1, 5)) + "5\n")
+    assert counted(CsvFiles(path=path, header=False), "1", "2") == {"a": 5}
+    assert counted(CsvFiles(path=path, header=False), "1", "3") == {"b": 1}
+    assert counted(CsvFiles(path=path, header=False), "1", "77") == {}
+
+
+def test_the_first_row_of_a_user_does_not_choose_the_line_end(tmp_path):
+    path = csv(tmp_path, b"0,a\rb\n1,a\n2,a\r\n")
+    assert counted(CsvFiles(path=path, header=False), "1", "2") == {"a\rb": 1, "a": 2}
+
+
+def test_half_characters_drop_their_row(tmp_path):
+    content = "user,item\n1,a\n2,".encode("utf-16-le") + b"\x00\xd8" + "x\n3,a\n".encode("utf-16-le")
+    assert counted(CsvFiles(path=csv(tmp_path, content), encoding="utf-16")) == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"delimiter": ""}, "delimiter"),
+        ({"delimiter": ";;"}, "delimiter"),
+        ({"delimiter": '"'}, "delimiter"),
+        ({"delimiter": "\n"}, "delimiter"),
+        ({"delimiter": "\xe9"}, "delimiter"),
+        ({"delimiter": 5}, "delimiter"),
+        ({"encoding": "utf-7"}, "encoding must be one of"),
+        ({"header": 1}, "header"),
+    ],
+)
+def test_dialects_are_checked(parameters, error):
+    with pytest.raises(ParameterError, match=error):
+        CsvFiles(path="log.csv", **parameters)
+
+
+@pytest.mark.parametrize("name", ["user", "0", "01", "-1", "10001", "\u0661", ""])
+def test_columns_without_a_header_are_numbers(tmp_path, name):
+    with pytest.raises(SchemaError, match="without a header"):
+        counted(CsvFiles(path=csv(tmp_path, "1,a\n"), header=False), "1", name)
+
+
+def test_standard_input_has_dialects(tmp_path):
+    content = "".join(f"{user};Caf\xe9\n" for user in range(4000)).encode("latin-1")
+    options = ["--delimiter", ";", "--encoding", "latin-1", "--no-header", "--user", "1", "--item", "2"]
+    for file, more in (("-", {"stdin": content}), (csv(tmp_path, content), {})):
+        code, out, _ = discreet("count", file, *options, *BUDGET, **more)
+        assert code == 0
+        assert "Caf\xe9" in out
+
+
+def test_tabs_are_written_in_a_shell(tmp_path):
+    path = csv(tmp_path, "user\titem\n" + "".join(f"{user}\ta\n" for user in range(4000)))
+    for mark in ("\t", "\\t", "tab"):
+        code, out, _ = discreet("count", path, "--user", "user", "--item", "item", "--delimiter", mark, *BUDGET)
+        assert code == 0
+        assert out.splitlines()[1].startswith("a,")
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd", "uncompressed"])
+def test_arrow_files_are_read(tmp_path, compression):
+    pyarrow = pytest.importorskip("pyarrow")
+    feather = pytest.importorskip("pyarrow.feather")
+    for name, users in (("a", [1, 2, None]), ("b", [2, 3, 4])):
+        table = pyarrow.table({"user": pyarrow.array(users, pyarrow.int64()), "item": ["x", "y", "y"]})
+        feather.write_feather(table, tmp_path / f"{name}.feather", compression=compression)
+    assert counted(str(tmp_path / "*.feather")) == {"x": 2, "y": 3}
+    broken = csv(tmp_path, b"ARROW1 and nothing else", "broken.arrow")
+    with pytest.raises(InputError, match="as Arrow"):
+        counted(broken)
+    with pytest.raises(SchemaError, match="no column"):
+        counted(tmp_path / "a.feather", item="other")
+
+
+def parquet(path, **columns):
+    pyarrow = pytest.importorskip("pyarrow")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), path)
+
+
+def test_a_folder_is_read_with_all_its_folders(tmp_path):
+    parquet(tmp_path / "a.parquet", user=[1], item=["x"])
+    parquet(tmp_path / "deep" / "er" / "b.parquet", user=[2], item=["x"])
+    parquet(tmp_path / "_temporary" / "c.parquet", user=[3], item=["x"])
+    parquet(tmp_path / ".hidden.parquet", user=[4], item=["x"])
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / "notes.md").write_text("")
+    assert counted(tmp_path) == {"x": 2}
+    csv(tmp_path, "user,item\n5,x\n")
+    with pytest.raises(InputError, match="different formats"):
+        counted(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no files of a format"):
+        counted(tmp_path / "empty")
+
+
+def test_folders_of_a_hive_tree_are_columns(tmp_path):
+    for country, user in (("DE", 1), ("FR", 2), ("__HIVE_DEFAULT_PARTITION__", 3), ("007", 4)):
+        parquet(tmp_path / f"country={country}" / "day=2026-01-01" / "0.parquet", user=[user], item=["x"])
+    found = counted(tmp_path, item=["country", "item"])
+    assert found == {("DE", "x"): 1, ("FR", "x"): 1, ("007", "x"): 1}
+    assert counted(str(tmp_path / "**" / "*.parquet"), item="day") == {"2026-01-01": 4}
+    with pytest.raises(SchemaError, match="did you mean 'country'"):
+        counted(tmp_path, item="countri")
+    parquet(tmp_path / "1.parquet", user=[5], item=["x"])
+    with pytest.raises(SchemaError, match="no column 'country'"):
+        counted(tmp_path, item=["country", "item"])
+
+
+def test_rows_of_a_hive_tree_with_invalid_text_are_skipped(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    plain = pyarrow.array([b"a", b"\xff"], pyarrow.binary())
+    parquet(
+        tmp_path / "country=DE" / "0.parquet",
+        user=[1, 2],
+        item=pyarrow.Array.from_buffers(pyarrow.string(), 2, plain.buffers()),
+    )
+    assert counted(tmp_path, item=["country", "item"]) == {("DE", "a"): 1}
+
+
+def test_an_output_in_a_folder_that_is_read_is_refused(tmp_path):
+    parquet(tmp_path / "a.parquet", user=[1], item=["x"])
+    output = tmp_path / "a.parquet"
+    code, _, err = discreet("count", tmp_path, "--user", "user", "--item", "item", *BUDGET, "-o", output)
+    assert code == 2
+    assert "overwrite an input" in err
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_table_of_a_database_is_read(tmp_path, kind):
+    path = tmp_path / "odd ?#%'name.db"
+    rows = [(user, "home") for user in range(4000)]
+    if kind == "duckdb":
+        with duckdb.connect(str(path)) as database:
+            database.execute("CREATE TABLE visits (u INTEGER, page VARCHAR)")
+            database.execute("CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 1 AS u")
+            database.executemany("INSERT INTO visits VALUES (?, ?)", rows[:100])
+            database.execute("INSERT INTO visits SELECT range + 100, 'home' FROM range(3900)")
+    else:
+        pytest.importorskip("ibis")
+        with sqlite3.connect(path) as database:
+            database.execute("CREATE TABLE visits (u INTEGER, page TEXT)")
+            database.executemany("INSERT INTO visits VALUES (?, ?)", rows)
+        database.close()
+    before = sorted(tmp_path.iterdir()), path.read_bytes()
+    table = open_database(path, "visits")
+    assert dp.count(table, user="u", item="page", rho=1, delta=1e-6).items == ["home"]
+    options = ["--database", path, "--table", "visits", "--user", "u", "--item", "page", *BUDGET]
+    code, out, _ = discreet("count", *options)
+    assert code == 0
+    assert out.splitlines()[1].startswith("home,")
+    assert (sorted(tmp_path.iterdir()), path.read_bytes()) == before
+    with pytest.raises(SchemaError, match="did you mean 'visits'"):
+        open_database(path, "visit")
+    if kind == "duckdb":
+        assert open_database(path, "s.t").columns == ["u"]
+    renamed = path.rename(tmp_path / "x.csv")
+    code, _, err = discreet("count", "--database", renamed, *options[2:], "-o", renamed)
+    assert code == 2
+    assert "overwrite an input" in err
+
+
+def test_databases_are_checked(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        open_database(tmp_path / "missing.duckdb", "visits")
+    with pytest.raises(InputError, match="must be a DuckDB or SQLite database"):
+        open_database(csv(tmp_path, "user,item\n"), "visits")
+    assert discreet("count", "--database", "x", "--user", "u", "--item", "i", *BUDGET)[0] == 2
+    assert (
+        discreet("count", "log.csv", "--database", "x", "--table", "t", "--user", "u", "--item", "i", *BUDGET)[0] == 2
+    )
+
+
+REMEDIES = {"a.csv.zst": "zstd -dc", "a.csv.bz2": "bzip2 -dc", "a.xlsx": "as CSV", "a.jsonl": "as Parquet"}
+REMEDIES |= {"a.sqlite": "--database"}
+
+
+@pytest.mark.parametrize(("name", "remedy"), REMEDIES.items())
+def test_other_files_are_refused_with_a_remedy(tmp_path, name, remedy):
+    with pytest.raises(InputError, match=remedy):
+        counted(csv(tmp_path, b"x", name))

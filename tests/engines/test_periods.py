@@ -1,0 +1,199 @@
+"""Periods of time as a column of the item, and limits of time: read as streams read times."""
+
+import datetime as dt
+
+import duckdb
+import numpy as np
+import pytest
+from counting import counted, csv
+
+import discreet as dp
+from discreet.engines.rounds import _text_moment
+from discreet.errors import ParameterError, SchemaError
+from discreet.mechanisms import ContributionBound
+from discreet.tables import Table, UserItems, period_of
+
+MOMENTS = ["2026-01-31T23:59:59.999999", "2026-02-01T00:00:00", "2026-02-01T12:34:56", "1969-12-31T23:30:00"]
+MOMENTS += ["2024-02-29T08:00:00", "2026-01-26T00:00:00", "2026-01-25T23:00:00", "0001-01-01T00:00:00"]
+MOMENTS += ["9999-12-31T23:59:59"]
+TRUNCATED = {"1h": "hour", "1d": "day", "1w": "week", "1mo": "month"}
+FORMS = ["parquet", "duckdb", "pyarrow", "polars", "pandas", "dict", "text", "csv"]
+TEXTS = [*MOMENTS, "2026-01-31 12:00:00+01:00", "2026-01-31T12:00:00Z", "2026-01-31 12:00:00 +0100", "2026-01-31"]
+TEXTS += [
+    "2026-1-5",
+    "2026-01-31T12:00:00+18:00",
+    "2026-01-31T12:00:00-18:00",
+    "2026-01-31T12:00:00+19:00",
+    "yesterday",
+]
+TEXTS += ["", "2026-02-30", "31.01.2026", "2026-01-31T12:00:00+01:60", "2026-01-31T25:00:00", "infinity", "now", " "]
+TEXTS += ["2026-01-31 12:00:00 UTC", "2026-01-31T12:00:00.5", "2026-01-31 12:00:00+01", "1700000000", "20260131"]
+TEXTS += ["2026-01-31T12:00", " 2026-01-31 12:00:00 ", "2026/01/31"]
+
+
+def period(every=None, since=None, until=None, column="ts"):
+    return period_of(column, every, since, until)
+
+
+def log(form, tmp_path, moments=MOMENTS):
+    pyarrow = pytest.importorskip("pyarrow")
+    users = list(range(len(moments)))
+    times = [dt.datetime.fromisoformat(moment) for moment in moments]
+    table = pyarrow.table(
+        {"user": users, "item": ["a"] * len(users), "ts": pyarrow.array(times, pyarrow.timestamp("us"))}
+    )
+    parquet = str(tmp_path / "log.parquet")
+    pytest.importorskip("pyarrow.parquet").write_table(table, parquet)
+    if form == "csv":
+        return str(csv(tmp_path, "user,item,ts\n" + "".join(f"{user},a,{moments[user]}\n" for user in users)))
+    return {
+        "parquet": parquet,
+        "duckdb": duckdb.connect().read_parquet(parquet),
+        "pyarrow": table,
+        "polars": pytest.importorskip("polars").from_arrow(table),
+        "pandas": table.to_pandas(),
+        "dict": {"user": users, "item": ["a"] * len(users), "ts": np.array(moments, "datetime64[us]")},
+        "text": {"user": users, "item": ["a"] * len(users), "ts": moments},
+    }[form]
+
+
+def truncated(every, moments=MOMENTS):
+    """Return the users of each period, from DuckDB's date_trunc."""
+    form = "%Y-%m-%dT%H:%M:%S" if every == "1h" else "%Y-%m-%d"
+    start = f"strftime(date_trunc('{TRUNCATED[every]}', m::TIMESTAMP), '{form}')"
+    query = f"SELECT {start}, count(*) FROM (SELECT unnest($1) AS m)"
+    found = dict(duckdb.connect().execute(f"{query} GROUP BY 1", [moments]).fetchall())
+    return {(start, "a"): n for start, n in found.items() if not start.startswith("0000")}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("every", TRUNCATED)
+def test_periods_begin_as_in_sql(tmp_path, form, every):
+    # The week of 0001-01-01 begins on that Monday.
+    assert counted(log(form, tmp_path), period=period(every)) == truncated(every)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_limits_include_the_first_moment_and_exclude_the_last(tmp_path, form):
+    data = log(form, tmp_path)
+    assert counted(data, period=period(since="2026-02-01")) == {"a": 3}
+    assert counted(data, period=period(since="2026-02-01", until="2026-02-01T12:34:56")) == {"a": 1}
+    assert counted(data, period=period("1d", "2026-01-31", "2026-02-01")) == {("2026-01-31", "a"): 1}
+    assert counted(data, period=period(since="2026-02-01T01:00+01:00", until=dt.date(2026, 2, 2))) == {"a": 2}
+
+
+def test_text_is_read_as_streams_read_it():
+    """The streams' SQL also reads names of zones, which have no place in this list."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    query = f"SELECT t, {_text_moment('t')} IS NOT NULL, epoch_us({_text_moment('t')}) FROM (SELECT unnest($1) AS t)"
+    for text, is_time, moment in connection.execute(query, [TEXTS]).fetchall():
+        found = counted({"user": [1], "item": ["a"], "ts": [text]}, period=period(since="0001-01-01"))
+        assert bool(found) == bool(is_time), text
+        if is_time:
+            at = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=moment)
+            only = period(since=at, until=None if at.year == 9999 else at + dt.timedelta(microseconds=1))
+            assert counted({"user": [1], "item": ["a"], "ts": [text]}, period=only) == {"a": 1}, text
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("form", ["parquet", "pyarrow"])
+def test_times_out_of_range_are_skipped_without_a_word(tmp_path, unit, zone, form):
+    pyarrow = pytest.importorskip("pyarrow")
+    extreme = [2**63 - 1, -(2**63), -(2**63) + 1, 2**62, 0, None]
+    cells = pyarrow.array(extreme, pyarrow.int64()).cast(pyarrow.timestamp(unit, zone), safe=False)
+    data = pyarrow.table({"user": range(6), "item": ["a"] * 6, "ts": cells})
+    if form == "parquet":
+        path = tmp_path / "log.parquet"
+        seconds = unit == "s"
+        if seconds:
+            data = data.slice(4)  # Parquet has no seconds, and pyarrow refuses to write these
+        pytest.importorskip("pyarrow.parquet").write_table(data, path)
+        data = str(path)
+    found = counted(data, period=period("1d"))
+    assert found[("1970-01-01", "a")] == 1
+    if unit != "ns":
+        assert found == {("1970-01-01", "a"): 1}
+        assert counted(data, item="ts") == {f"1970-01-01T00:00:00{'Z' if zone else ''}": 1}
+
+
+@pytest.mark.parametrize("kind", ["int64", "float64", "bool_", "binary", "time"])
+def test_other_types_hold_no_times(kind):
+    pyarrow = pytest.importorskip("pyarrow")
+    types = {"time": pyarrow.time64("us")}
+    data = pyarrow.table(
+        {"user": [1], "item": ["a"], "ts": pyarrow.nulls(1, types.get(kind) or getattr(pyarrow, kind)())}
+    )
+    with pytest.raises(SchemaError, match="ts"):
+        counted(data, period=period("1d"))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ((None, "1d", None, None), "need time"),
+        (("ts", None, None, None), "time needs"),
+        (("ts", "1m", None, None), "every must be one of"),
+        (("ts", "2d", None, None), "every must be one of"),
+        (("ts", None, "yesterday", None), "since must be a time"),
+        (("ts", None, None, 5), "until must be a time"),
+        (("ts", None, "2026-01-02", "2026-01-02"), "until must be later"),
+        ((5, "1d", None, None), "name of a column"),
+    ],
+)
+def test_parameters_of_time_are_checked(parameters, error):
+    with pytest.raises(ParameterError, match=error):
+        period_of(*parameters)
+    time, every, since, until = parameters
+    with pytest.raises(ParameterError, match=error):
+        dp.count({}, user="u", item="i", rho=1, delta=1e-6, time=time, every=every, since=since, until=until)
+
+
+def test_the_column_of_times_is_another_column():
+    with pytest.raises(ParameterError, match="different columns"):
+        counted({"user": [1], "ts": ["2026-01-01"]}, item="ts", period=period("1d"))
+
+
+N = 4000
+LOG = {
+    "user": [n for n in range(N) for _ in range(2)],
+    "page": ["home"] * 2 * N,
+    "ts": ["2026-01-05T10:00", "2026-01-06T10:00"] * N,
+}
+DAYS = [("2026-01-05", "home"), ("2026-01-06", "home")]
+
+
+def test_verbs_release_periods_as_the_first_column():
+    when = {"user": "user", "item": "page", "time": "ts", "every": "1d", "delta": 1e-6}
+    release = dp.count(LOG, **when, rho=1)
+    assert sorted(release.items) == DAYS
+    assert release.item_type == (("ts", "date"), ("page", "string"))
+    assert sorted(dp.count(LOG, **when, rho=1, l0=2).items) == DAYS
+    assert sorted(dp.top_k(LOG, **when, rho=1, k=2).items) == DAYS
+    assert sorted(dp.top_k(LOG, **when, rho=1, k=2, l0=2, method="discover+peel").items) == DAYS
+    assert dp.select(LOG, **when, epsilon=1, l0=2).items == DAYS
+    assert dp.count(LOG, **{**when, "every": "1w"}, rho=1).items == [("2026-01-05", "home")]
+    assert dp.count(LOG, **{**when, "every": None}, since="2026-01-06", rho=1).items == ["home"]
+
+
+def test_all_periods_of_a_user_count_as_items_of_one_user():
+    table = dp.Histogram.from_table(LOG, user="user", item="page", period=period("1d"), l0=1)
+    counts = table._counts()
+    assert counts.sum() == N
+    lists = UserItems.from_table(LOG, user="user", item="page", period=period("1d"))
+    assert repr(lists) == "UserItems(SENSITIVE)"
+
+
+def test_a_table_has_a_period():
+    table = Table(LOG, user="user", item="page", period=period("1d"))
+    assert sorted(dp.Plume(rho=1, delta=1e-6, m=2, m_prime=2).release(table).items) == DAYS
+    with pytest.raises(ParameterError, match="leave out the period"):
+        ContributionBound(epsilon=1).release(table)
+
+
+def test_remote_engines_name_a_remedy():
+    ibis = pytest.importorskip("ibis")
+    table = ibis.duckdb.connect().create_table("log", ibis.memtable(LOG))
+    with pytest.raises(ParameterError, match="add a column with the period"):
+        counted(table, item="page", period=period("1d"))

@@ -1,0 +1,88 @@
+"""Counts of items that are public, through `count(items=...)`."""
+
+import pytest
+
+import discreet as dp
+from discreet.errors import BudgetExceeded, ParameterError, SchemaError
+
+LOG = {"user": [n for n in range(4000) for _ in range(2)], "page": ["home", "help"] * 4000, "n": [1, 2] * 4000}
+COLUMNS = {"user": "user", "item": "page", "rho": 1, "delta": 1e-6}
+
+
+def assert_near(release, expected):
+    for item, noisy in release:
+        assert abs(noisy - expected[item]) < 50
+
+
+def test_listed_items_are_released_even_if_nobody_has_them():
+    release = dp.count(LOG, **COLUMNS, items=["home", "never"])
+    assert_near(release, {"home": 4000, "never": 0})
+    assert sorted(release.items) == ["home", "never"]
+    assert not release.clipped
+    assert "KnownItems" in release.made_by
+
+
+def test_other_items_are_released_if_asked_for():
+    assert sorted(dp.count(LOG, **COLUMNS, items=["never"], others=True, l0=2).items) == ["help", "home", "never"]
+
+
+def test_a_user_has_at_most_l0_listed_items():
+    release = dp.count(LOG, **{**COLUMNS, "rho": 100}, items=["home", "help"], l0=1)
+    assert release.clipped
+    assert abs(sum(release.counts.tolist()) - 4000) < 100
+
+
+def test_listed_items_of_several_columns_are_tuples():
+    listed = [("home", 1), ("home", 2)]
+    release = dp.count(LOG, **{**COLUMNS, "item": ["page", "n"]}, items=listed)
+    assert sorted(release.items) == listed
+    assert_near(release, {("home", 1): 4000, ("home", 2): 0})
+    assert release.item_type == (("page", "string"), ("n", "int64"))
+    more = dp.count(LOG, **{**COLUMNS, "item": ["page", "n"]}, items=listed, others=True, l0=2)
+    assert sorted(more.items) == [("help", 2), *listed]
+    assert_near(more, {("help", 2): 4000, ("home", 1): 4000, ("home", 2): 0})
+    assert [name for name, _, _ in more.columns] == ["page", "n", "count", "sigma"]
+
+
+def test_listed_days_keep_their_type():
+    log = {"user": range(4000), "day": ["2026-01-05"] * 4000, "page": ["home"] * 4000}
+    listed = [("2026-01-05", "home"), ("2026-01-06", "home")]
+    release = dp.count(
+        log, user="user", item="page", time="day", every="1d", rho=1, delta=1e-6, items=listed, others=True, l0=1
+    )
+    assert sorted(release.items) == listed
+    assert release.item_type == (("day", "date"), ("page", "string"))
+    assert_near(release, dict(zip(listed, (4000, 0), strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"items": "home"}, "list of labels"),
+        ({"items": []}, "at least one label"),
+        ({"items": ["a", "a"]}, "distinct"),
+        ({"items": ["a"], "others": True}, "needs l0"),
+        ({"items": ["a"], "others": 1}, "others"),
+        ({"others": True}, "needs items"),
+    ],
+)
+def test_parameters_of_listed_items_are_checked(parameters, error):
+    with pytest.raises(ParameterError, match=error):
+        dp.count(LOG, **COLUMNS, **parameters)
+
+
+def test_listed_items_of_another_type_cost_nothing():
+    budget = dp.Budget(rho=1, delta=1e-6)
+    for more in ({}, {"others": True, "l0": 2}):
+        with pytest.raises(SchemaError, match="different types"):
+            dp.count(LOG, **COLUMNS, items=[1], budget=budget, **more)
+    assert budget.spent.rho == 0
+    dp.count(LOG, **COLUMNS, items=["home"], budget=budget)
+    with pytest.raises(BudgetExceeded):
+        dp.count(LOG, **COLUMNS, items=["home"], budget=budget)
+
+
+def test_a_mechanism_excludes_listed_items():
+    mechanism = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=2)
+    with pytest.raises(ParameterError, match="one of items and mechanism"):
+        dp.count(LOG, user="user", item="page", items=["home"], mechanism=mechanism)
