@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from discreet import _core
 from discreet.cached import cached_property
@@ -47,8 +46,6 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
         Desfontaines et al. (2020), Definitions 6 to 8 and Theorems 4 to 6.
     """
 
-    law: ClassVar[Law] = "laplace"
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.each[0] < 1e-12 or self.each[1] < 1e-290:
@@ -73,6 +70,11 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
         epsilon, delta = self.each
         first = max(1, desfontaines2020.truncation_bound(epsilon, delta) - 1)
         return least(lambda k: _core.Noise.truncated_geometric(self.scale, k).tail(k) <= delta, first)
+
+    @property
+    def law(self) -> Law:
+        """Return the law of the noise: discrete Laplace, up to the bound."""
+        return "laplace"
 
     @property
     def noise(self) -> _core.Noise:
