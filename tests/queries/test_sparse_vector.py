@@ -241,6 +241,12 @@ def test_an_interrupt_ends_all_runs_and_keeps_the_charge():
         budget.release(mechanism, values)
 
 
+def test_stages_that_find_nothing_leave_the_expected_error():
+    stages = (Stage(runs=2**24, epsilon=1e-5, threshold=2**40),)
+    idle = dp.queries.IterativeSparseVector(k=2**17, sigma=1e4, stages=stages)
+    assert idle.expected_error == pytest.approx(dp.queries.GaussianAnswers(k=2**17, sigma=1e4).expected_error, rel=1e-2)
+
+
 def test_every_order_of_four_queries_is_as_likely():
     rng, n, seen = seeded_rng(10), 24_000, {}
     for _ in range(n):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from discreet import _core
 from discreet.cached import cached_property
@@ -30,10 +30,13 @@ class NoisyCounts(HistogramMechanism):
 
     __slots__ = ()
 
-    law: ClassVar[Law] = "gaussian"
-    """The law of the noise, for intervals of released counts."""
     l0: int
     linf: int
+
+    @property
+    def law(self) -> Law:
+        """Return the law of the noise, for intervals of released counts."""
+        return "gaussian"
 
     @property
     @abstractmethod
@@ -54,9 +57,13 @@ class NoisyCounts(HistogramMechanism):
 class LaplaceNoise:
     """A mixin for discrete Laplace noise of a `scale` on counts of sensitivity `linf`."""
 
-    law: ClassVar[Law] = "laplace"
     scale: float
     linf: int
+
+    @property
+    def law(self) -> Law:
+        """Return the law of the noise: discrete Laplace."""
+        return "laplace"
 
     @property
     def epsilon(self) -> float:

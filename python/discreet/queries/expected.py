@@ -100,6 +100,8 @@ class Survivors:
         An error is corrected with probability 1 - exp(-c rate), for the c that makes the corrected errors sum to
         `share`. With `gumbel` the rates are given by their logarithms.
         """
+        if share <= 0:
+            return self
         logs = rates if gumbel else np.log(np.maximum(rates, 1e-300))
         low, high = -float(logs.max()) - 60.0, -float(logs.min()) + 60.0
         # The share is at most c times the average rate, so c is at least this.

@@ -150,6 +150,8 @@ class ContributionBound(TableMechanism):
         if self.only is not None:
             if table.memory is not None or table.progress is not None:
                 raise ParameterError("only= reads in one query: leave out memory and progress")
+            if not isinstance(table.user, str) or not isinstance(table.item, str):
+                raise ParameterError("only= reads one column of users and one of items")
             numbers = items_per_user(table.data, columns=(table.user, table.item), items=list(self.only))
         else:
             # Swap the columns: each count is then the number of items of one user.

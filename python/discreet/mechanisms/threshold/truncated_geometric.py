@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from discreet import _core
 from discreet.cached import cached_property
@@ -57,7 +56,6 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
         Desfontaines et al. (2020), Definitions 6 to 8 and Theorems 4 to 6.
     """
 
-    law: ClassVar[Law] = "laplace"
     with_counts: bool = True
 
     def __post_init__(self) -> None:
@@ -93,6 +91,11 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
         epsilon, delta = self.each
         first = max(1, desfontaines2020.truncation_bound(epsilon, delta) - 1)
         return least(lambda k: _core.Noise.truncated_geometric(self.scale, k).tail(k) <= delta, first)
+
+    @property
+    def law(self) -> Law:
+        """Return the law of the noise: discrete Laplace, up to the bound."""
+        return "laplace"
 
     @property
     def noise(self) -> _core.Noise:
