@@ -34,6 +34,7 @@ __all__ = [
     "csv_of_json",
     "csv_stream",
     "first_above",
+    "ledger_changes",
     "partition_selection",
     "price_list",
     "process",

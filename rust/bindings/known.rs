@@ -71,9 +71,8 @@ impl PyKnownLabels {
         if noisy.len() != len || places.len() != len || passed.len() != rows.len() {
             return Err(DIFFERENT.into());
         }
-        let join = || {
-            Ok(py.detach(|| known.join((&kept, &noisy, &places), &labels.0, (&rows, &passed)))?)
-        };
+        let join =
+            || Ok(py.detach(|| known.join((&kept, &noisy, &places), &labels.0, (&rows, &passed)))?);
         let (joined, counts) = guarded(join)?;
         Ok((PyLabels(joined, labels.1.clone()), counts.into_pyarray(py)))
     }

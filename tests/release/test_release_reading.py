@@ -55,6 +55,37 @@ def test_a_header_suffices_and_the_release_says_that_nothing_verifies_it(tmp_pat
         assert "nothing shows whether rows were changed" in Release.read(path).notes[-1]
 
 
+COLUMNS = [
+    ((("country", "string"), ("size", "int64")), [("=1", 3), ("", -1), ("'quoted", 3)]),
+    (
+        (("day", "date"), ("raw", "binary"), ("open", "bool")),
+        [("2026-01-31", b"\xff\\", "true"), ("0001-01-01", b"=", "false")],
+    ),
+    ((("hour", "timestamp[us, UTC]"),), ["2026-01-31T10:00:00Z", "2026-01-31T10:00:00.000001Z"]),
+    ((("hour", "timestamp[ns]"), ("big", "uint64")), [("2026-01-31T10:00:00.000000001", 2**64 - 1)]),
+]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("kind, items", COLUMNS)
+def test_items_of_several_columns_are_read_with_their_types(tmp_path, suffix, kind, items):
+    path = tmp_path / f"rows.{suffix}"
+    for release in (counted(kind, items=items), counted(kind, items=[])):
+        release.write(path, certificate=True)
+        require_equal(Release.read(path), release)
+
+
+@pytest.mark.parametrize(
+    "item_type", [[], [["item"]], [["count", "string"]], [["item", "float64"]], [[1, "string"]], 3]
+)
+def test_a_header_with_other_columns_is_refused(tmp_path, item_type):
+    path = tmp_path / "rows.json"
+    counted().write(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"item_type": item_type}))
+    with pytest.raises(InputError):
+        Release.read(path)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_rows_alone_need_their_certificate(tmp_path, suffix):
     counted().write(tmp_path / f"rows.{suffix}")

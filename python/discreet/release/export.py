@@ -8,8 +8,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from discreet import _core
 from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
 from discreet.release.blocks import Column, Values, blocks, csv_of, escapes
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "Column",
+    "ItemType",
     "Values",
     "call",
     "certificate_path",
@@ -29,6 +31,7 @@ __all__ = [
     "file_digest",
     "form_of",
     "has_room_for_certificate",
+    "item_columns",
     "metadata",
     "plain_text",
     "remove_certificate",
@@ -41,9 +44,28 @@ __all__ = [
     "write_text",
 ]
 
+ItemType: TypeAlias = "str | tuple[tuple[str, str], ...]"
+"""The Arrow type of items, or the name and the type of each of their columns."""
+
+
+def item_columns(items: list[Any] | _core.Labels, kind: ItemType) -> list[Column]:
+    """Return the name, values and Arrow type of each column of items, as labels if `items` are labels."""
+    if isinstance(kind, str):
+        return [("item", items.columns()[0] if isinstance(items, _core.Labels) else items, kind)]
+    split: list[Any]
+    if isinstance(items, _core.Labels):
+        split = items.columns()
+    elif len(kind) == 1:
+        split = [items]
+    else:
+        split = [[item[place] for item in items] for place in range(len(kind))]
+    return [(name, values, one) for (name, one), values in zip(kind, split, strict=True)]
+
 
 def plain_text(label: object) -> str:
     """Return a label as one line of text without control characters, with bytes that are not UTF-8 escaped."""
+    if isinstance(label, tuple):
+        return ", ".join(map(plain_text, label))
     if isinstance(label, tuple):
         return ", ".join(map(plain_text, label))
     shown = label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)

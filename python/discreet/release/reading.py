@@ -22,9 +22,12 @@ __all__ = ["read"]
 
 Cells: TypeAlias = dict[str, list[Any]]
 """The cells of each column of a file, by the name of the column."""
-_COLUMNS = (["item"], ["item", "rank"], ["item", "count", "sigma"])
+_MEASURES: tuple[list[str], ...] = ([], ["rank"], ["count", "sigma"])
+"""The columns after those of the items."""
 _RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 _TYPES = ("string", "binary", *_RANGES)
+_TEXTS = ("bool", "date", *(f"timestamp[{unit}{zone}]" for unit in ("us", "ns") for zone in ("", ", UTC")))
+"""The types of a column of items whose cells are text in a release."""
 _CELL = r'(?:"([^"]*(?:""[^"]*)*)"|([^",\n]*))([,\n])'
 _ESCAPE = r"\\(?:\\|x([0-9a-f]{2}))"
 _LONGEST = 100_000
@@ -164,7 +167,7 @@ def _require_agreement(fields: dict[str, Any], own: dict[str, Any] | None, certi
         raise _Damaged("its header and its certificate differ. Restore the files that were written together")
     kinds = {"rank": "int64", "count": "int64", "sigma": "float64"}
     values = {"rank": fields["ranks"], "count": fields["counts"], "sigma": fields["sigmas"]}
-    columns: list[export.Column] = [("item", fields["items"], fields["item_type"])]
+    columns = list(export.item_columns(fields["items"], fields["item_type"]))
     columns += [(name, cells, kinds[name]) for name, cells in values.items() if cells is not None]
     if export.digest(columns) != certificate["digest"]:
         raise _Damaged(
@@ -175,31 +178,36 @@ def _require_agreement(fields: dict[str, Any], own: dict[str, Any] | None, certi
 
 def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
     """Return the fields of a release from a header and cells, all of them checked."""
-    names = header.get("columns")
-    if not cells and names in _COLUMNS:
-        cells = _empty(names)
-    if [*cells] not in _COLUMNS or any(len(column) != len(cells["item"]) for column in cells.values()):
-        raise _Damaged("it does not have the columns of a release")
     missing = [name for name in ("made_by", "rho", "delta", "item_type", "seeded", "clipped") if name not in header]
     if missing:
         raise _Damaged(
             f"its header lacks {', '.join(missing)}. A version before 0.1 may have written it; write it anew"
         )
-    kind = _one_of(header, "item_type", _TYPES)
+    kind, names = header["item_type"], header.get("columns")
+    own = [("item", kind)] if isinstance(kind, str) else [(_name(name), kind) for name, kind in _list(kind)]
+    expected = [[name for name, _ in own] + measures for measures in _MEASURES]
+    if not cells and names in expected:
+        cells = _empty(names)
+    if not own or [*cells] not in expected or len({*map(len, cells.values())}) != 1:
+        raise _Damaged("it does not have the columns of a release")
+    if isinstance(kind, str):
+        kind = _one_of(header, "item_type", _TYPES)
+    elif any(one not in (*_TYPES, *_TEXTS) for _, one in own):
+        raise _Damaged("item_type in its header has an unknown type")
     if form == "csv":
-        cells = _converted(cells, kind)
+        cells = _converted(cells, dict(own))
     guarantee = _guarantee(header)
     spent = guarantee
     if "spent_rho" in header:
         spent = Guarantee(header["spent_rho"], header["spent_delta"], guarantee.unit, None, guarantee.neighbours)
     has_counts, ranks = "count" in cells, cells.get("rank")
     return {
-        "items": _items(cells["item"], kind, form),
+        "items": _items([_cells(cells[name], one, form) for name, one in own]),
         "counts": _whole(cells["count"]) if has_counts else None,
         "sigmas": _sigmas(cells["sigma"]) if has_counts else None,
         "ranked": ranks is not None,
         "ranks": None if ranks is None else _ranks(ranks),
-        "item_type": kind,
+        "item_type": kind if isinstance(kind, str) else tuple(own),
         "guarantee": guarantee,
         "spent": guarantee if (spent.rho, spent.delta) == (guarantee.rho, guarantee.delta) else spent,
         "made_by": _text(header["made_by"]),
@@ -224,10 +232,11 @@ def _guarantee(header: dict[str, Any]) -> Guarantee:
         raise _Damaged("its header has no valid guarantee") from None
 
 
-def _converted(cells: Cells, kind: str) -> Cells:
-    """Return the text cells of a CSV file as values."""
-    item: Callable[[str], object] = _unescaped if kind == "string" else _bytes if kind == "binary" else int
-    kinds: dict[str, Callable[[str], object]] = {"item": item, "rank": int, "count": int, "sigma": float}
+def _converted(cells: Cells, own: dict[str, str]) -> Cells:
+    """Return the text cells of a CSV file as values. `own` has the type of each column of items."""
+    kinds: dict[str, Callable[[str], object]] = {"rank": int, "count": int, "sigma": float}
+    for name, kind in own.items():
+        kinds[name] = int if kind in _RANGES else _bytes if kind == "binary" else _unescaped
     return {name: [kinds[name](cell) for cell in column] for name, column in cells.items()}
 
 
@@ -250,19 +259,25 @@ def _decoded(text: str) -> bytes:
     return joined
 
 
-def _items(cells: list[Any], kind: str, form: str) -> list[Any]:
-    """Return the items of a column, all distinct and of the type that the header names."""
+def _items(columns: list[list[Any]]) -> list[Any]:
+    """Return the items of one column, or the tuples of several: all distinct."""
+    items = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    if len({*items}) != len(items):
+        raise _Damaged("it has an item twice")
+    return items
+
+
+def _cells(cells: list[Any], kind: str, form: str) -> list[Any]:
+    """Return the cells of a column of items, all of the type that the header names."""
     if kind == "binary" and form in ("json", "jsonl"):
         cells = [_decoded(cell) for cell in cells]
-    expected = {"string": str, "binary": bytes}.get(kind, int)
+    expected = int if kind in _RANGES else bytes if kind == "binary" else str
     if any(type(cell) is not expected for cell in cells):
         raise _Damaged(f"its items are not of the type {kind}")
     if expected is int and cells and not _RANGES[kind][0] <= min(cells) <= max(cells) <= _RANGES[kind][1]:
         raise _Damaged(f"its items are not of the type {kind}")
     if expected is str:
         "\n".join(cells).encode()  # a lone surrogate is a ValueError
-    if len({*cells}) != len(cells):
-        raise _Damaged("it has an item twice")
     return cells
 
 
@@ -293,6 +308,12 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST:
         raise _Damaged("its header has an invalid text")
     return export.plain_text(value)
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or value in ("rank", "count", "sigma"):
+        raise _Damaged("its header has an invalid name of a column")
+    return value
 
 
 def _list(value: object) -> list[Any]:

@@ -13,7 +13,8 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag, require_number
 from discreet.release import export, intervals, markup, plot, reading, report
 from discreet.release.comparison import Comparison, compared
-from discreet.release.rows import ItemType, Rows
+from discreet.release.export import ItemType
+from discreet.release.rows import Rows
 from discreet.wording import counted
 
 if TYPE_CHECKING:

@@ -74,6 +74,10 @@ class Reported(Protocol):
         """The items."""
 
     @property
+    def item_names(self) -> tuple[str, ...]:
+        """The names of the columns of items."""
+
+    @property
     def counts(self) -> NDArray[np.int64] | None:
         """The noisy counts."""
 
@@ -222,11 +226,14 @@ def _table(shown: Reported, total: int) -> str:
             ends = shown.interval(_CONFIDENCE)
             bounds = zip(ends["low"].tolist(), ends["high"].tolist(), strict=True)
             columns.append((f"{_CONFIDENCE:.0%} interval", [f"{low:,} – {high:,}" for low, high in bounds]))
-    head = "<th>item</th>" + "".join(f'<th class="number">{escaped(name)}</th>' for name, _ in columns)
+    names = "".join(f"<th>{escaped(export.shortened(name, _LABEL))}</th>" for name in shown.item_names)
+    head = names + "".join(f'<th class="number">{escaped(name)}</th>' for name, _ in columns)
     rows = []
     for number, item in enumerate(shown.items):
         cells = "".join(f'<td class="number">{escaped(cells[number])}</td>' for _, cells in columns)
-        rows.append(f"<tr><td><bdi>{escaped(export.shortened(item, _LABEL))}</bdi></td>{cells}</tr>")
+        parts = item if len(shown.item_names) > 1 else (item,)
+        labels = "".join(f"<td><bdi>{escaped(export.shortened(part, _LABEL))}</bdi></td>" for part in parts)
+        rows.append(f"<tr>{labels}{cells}</tr>")
     rest = total - len(shown.items)
     more = f"and {rest:,} more, which the files of rows (.csv, .parquet) have" if rest else ""
     body = "\n".join(rows)

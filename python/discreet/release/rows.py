@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import total_ordering
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from discreet.engines.sql import Columns
 from discreet.errors import ParameterError, needs
 from discreet.privacy.validation import require_whole
 from discreet.release import export
+from discreet.release.export import ItemType
 
 if TYPE_CHECKING:
     import pandas
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-__all__ = ["ItemType", "Row", "Rows", "series"]
+__all__ = ["Row", "Rows", "series"]
 
-ItemType: TypeAlias = "str | tuple[tuple[str, str], ...]"
-"""The Arrow type of items, or the name and the type of each of their columns."""
 _LONGEST = 60
 """The most characters of a label in an error text."""
 
@@ -212,16 +211,7 @@ class Rows(_Lazy):
 
     def _item_columns(self, given: list[Any] | _core.Labels) -> list[export.Column]:
         """Return the columns of items, as labels if `given` is labels."""
-        if isinstance(self.item_type, str):
-            return [("item", given.columns()[0] if isinstance(given, _core.Labels) else given, self.item_type)]
-        split: list[Any]
-        if isinstance(given, _core.Labels):
-            split = given.columns()
-        elif len(self.item_type) == 1:
-            split = [given]
-        else:
-            split = [[item[place] for item in given] for place in range(len(self.item_type))]
-        return [(name, values, kind) for (name, kind), values in zip(self.item_type, split, strict=True)]
+        return export.item_columns(given, self.item_type)
 
     @property
     def _columns(self) -> list[export.Column]:
