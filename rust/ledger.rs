@@ -179,7 +179,7 @@ impl Cursor<'_> {
                     return Some(start..self.place - 1);
                 }
                 [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => {
-                    self.place += 2
+                    self.place += 2;
                 }
                 [b'\\', b'u', code @ ..] if code.len() >= 4 => {
                     code[..4].iter().all(u8::is_ascii_hexdigit).then_some(())?;
