@@ -10,11 +10,9 @@ use std::time::Duration;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::dialect::Encoding;
+use super::dialect::{BLOCK, Encoding};
 use crate::error::{Error, Result};
 
-/// The default number of bytes of a block. Such a block fits into the cache of one core.
-pub const BLOCK: usize = 1 << 18;
 /// The largest number of blocks that wait for the caller.
 const AHEAD: usize = 4;
 /// The longest time a caller waits before it checks for an interrupt.

@@ -2,7 +2,8 @@
 
 use std::io::{BufReader, Read, Result as IoResult};
 
-use super::blocks::BLOCK;
+/// The default number of bytes of a block. Such a block fits into the cache of one core.
+pub const BLOCK: usize = 1 << 18;
 
 /// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

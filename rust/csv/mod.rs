@@ -45,8 +45,8 @@ mod rows;
 mod splitter;
 mod table;
 
-pub use blocks::{BLOCK, Source};
-pub use dialect::{Dialect, Encoding};
+pub use blocks::Source;
+pub use dialect::{BLOCK, Dialect, Encoding};
 pub use rows::{Dropped, Rows};
 pub use splitter::{Sink, Splitter};
 pub use table::{Batches, Table, records};

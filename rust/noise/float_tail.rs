@@ -23,7 +23,10 @@
 )]
 
 use super::decay::Decay;
-use super::tail::BERNOULLI;
+
+/// `B_2k / (2k)!` as fractions, for `k = 1..=6` (Abramowitz and Stegun, 23.2).
+pub(super) const BERNOULLI: [(i64, i64); 6] =
+    [(1, 12), (-1, 720), (1, 30_240), (-1, 1_209_600), (1, 47_900_160), (-691, 1_307_674_368_000)];
 
 /// More than the relative error of any bound here. Sums of weights have the largest error: there are at most 64 weights,
 /// and their error is below `2^-33`.

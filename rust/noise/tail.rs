@@ -9,7 +9,7 @@ use num_bigint::BigInt;
 use super::bounds::Bounds;
 use super::decay::Decay;
 use super::dyadic::{Dyadic, exp_neg_bounds, pi_bounds};
-use super::float_tail::mills;
+use super::float_tail::{BERNOULLI, mills};
 use super::table::high_product;
 use crate::error::{Error, Result};
 
@@ -21,9 +21,6 @@ const SUM_PLACES: u32 = 116;
 const WIDE_BITS: i64 = -19;
 /// Coefficients of squares below `2^-13` belong to scales of 64 and more.
 const INTEGRAL_BITS: i64 = -13;
-/// `B_2k / (2k)!` as fractions, for `k = 1..=6` (Abramowitz and Stegun, 23.2).
-pub(super) const BERNOULLI: [(i64, i64); 6] =
-    [(1, 12), (-1, 720), (1, 30_240), (-1, 1_209_600), (1, 47_900_160), (-691, 1_307_674_368_000)];
 
 impl Decay {
     /// Returns an upper bound of `P[X >= m]`. `X` has this law, and a random sign if the law is mirrored.
