@@ -194,7 +194,8 @@ pub fn joined(columns: &[Labels]) -> Result<Strings> {
 /// [`Error::Schema`] if the listed labels have other types. [`Error::Resource`] if there is not enough memory.
 pub fn adopted(listed: &Labels, given: Option<&[Field]>, fields: &[Field]) -> Result<Labels> {
     let other = || {
-        let text = "the listed items and the columns of items have different types or numbers of columns; cast one of them";
+        let text = "the listed items and the columns of items have different types or numbers of columns; with a period \
+                    or several columns list tuples, such as ('2026-01-31', 'home'), otherwise cast one of them";
         Error::Schema(text.into())
     };
     let columns = match (listed, given) {

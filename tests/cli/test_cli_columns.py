@@ -74,6 +74,29 @@ def test_public_items_are_counted_without_a_threshold(visits, tmp_path):
     assert sorted(row["item"] for row in rows(out)) == ["help", "home", "never"]
 
 
+def test_public_items_are_never_read_from_the_data(visits, tmp_path):
+    options = ["--user", "user", "--item", "page", "--l0", "1", *BUDGET]
+    link = tmp_path / "list.txt"
+    link.symlink_to(visits)
+    for listed in (visits, link):
+        for read in (
+            [visits],
+            [tmp_path / "*.csv"],
+            ["--sql", f"SELECT * FROM read_csv('{listed}', parallel = false)"],
+        ):
+            code, out, err = discreet("count", *read, *options, "--items", listed)
+            assert (code, out) == (2, "")
+            assert "would be published as they are" in err
+
+
+def test_a_space_in_a_public_item_is_reported(visits, tmp_path):
+    known = tmp_path / "known.txt"
+    known.write_text("home \nhelp\n")
+    code, _, err = discreet("count", visits, "--user", "user", "--item", "page", "--items", known, *BUDGET)
+    assert code == 0
+    assert "1 line of" in err
+
+
 def test_public_items_are_numbers_if_the_column_holds_integers(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     path, known = tmp_path / "log.parquet", tmp_path / "known.txt"

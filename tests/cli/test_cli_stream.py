@@ -348,3 +348,11 @@ def test_no_output_overwrites_a_file_of_a_linked_stream(discreet, step, ending):
         assert code == 2
         assert "would overwrite" in err
     assert Path(f"s{ending}").read_bytes() == before
+
+
+@pytest.mark.parametrize("more", [("--item", "note"), ("--user", "page")])
+def test_a_stream_refuses_several_columns(step, discreet, more):
+    code, _, err = step(*more, time=None)
+    assert code == 2
+    assert "give each option once" in err
+    assert shown(discreet)["rows"] == []

@@ -90,3 +90,9 @@ def test_unchanged_items_seldom_look_changed(law):
     found = before.compare(after, 0.95)
     assert 0.02 < np.mean(found.changed) < 0.065
     assert before.compare(after, 0.5).changed.count(True) < 1060
+
+
+def test_releases_without_a_common_item_say_so():
+    first, second = counted(items=["a", "b"]), counted(items=["c"])
+    assert "no item in common" in first.compare(second).notes[-1]
+    assert not any("no item in common" in note for note in first.compare(first).notes)

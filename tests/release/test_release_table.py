@@ -141,3 +141,10 @@ def test_a_count_is_a_table():
     assert {"home", "help"} == {*release.to_dict()}
     assert abs(release["home"] - 5000) < 2000
     assert np.array_equal(release.head(1).counts, release.counts[:1])
+
+
+def test_the_error_for_a_missing_item_names_the_columns():
+    release = counted((("day", "date"), ("page", "string")), items=[("2026-01-31", "home")])
+    assert release["2026-01-31", "home"] == 100
+    with pytest.raises(KeyError, match="tuples of day, page"):
+        release["home"]

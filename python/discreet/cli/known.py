@@ -10,6 +10,7 @@ import click
 
 from discreet.errors import InputError, SchemaError
 from discreet.release import Release
+from discreet.wording import counted
 
 __all__ = ["known_items", "released"]
 
@@ -44,4 +45,10 @@ def known_items(path: str, columns: tuple[str, ...]) -> list[str]:
         raise InputError(f"cannot read {path}: it must be a text file in UTF-8, with one item on each line") from None
     found = dict.fromkeys(line.removesuffix("\r") for line in lines)
     found.pop("", None)
+    padded = sum(label != label.strip() for label in found)
+    if padded:
+        click.echo(
+            f"Note: {counted(padded, 'line')} of {path} with a space at an end. The space is part of the item.",
+            err=True,
+        )
     return [*found]

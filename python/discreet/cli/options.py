@@ -86,10 +86,14 @@ known = joined(
     click.option(
         "--items",
         metavar="FILE",
-        help="Count the items in this file, one on each line, without a threshold. The file must be public.",
+        help="Count the items in this file, one on each line and without a header, and apply no threshold. The file "
+        "must be public, because all of its lines are published.",
     ),
     click.option(
-        "--others", is_flag=True, help="With --items and --l0, also release other items that pass a threshold."
+        "--others",
+        is_flag=True,
+        help="With --items and --l0, also release other items that pass a threshold. The N items of a user are then "
+        "chosen among all items, so counts of listed items are lower too.",
     ),
 )
 promise = joined(
@@ -160,7 +164,7 @@ written = joined(
         "--output",
         metavar="FILE",
         help="Write to FILE and overwrite it. The command refuses if FILE is one of its inputs. The suffix sets the "
-        "format.",
+        "format: .csv, .json, .jsonl, .parquet, or .html for a report.",
     ),
     click.option(
         "-f",

@@ -15,7 +15,7 @@ import click
 from discreet.engines.files import files_in
 from discreet.release import export
 
-__all__ = ["require_apart", "require_form", "require_new"]
+__all__ = ["require_apart", "require_form", "require_new", "require_public"]
 
 
 def require_form(output: str | None, form: str | None) -> None:
@@ -46,6 +46,26 @@ def require_apart(output: str | None, *read: str | None) -> None:
     if output is not None and not export.has_room_for_certificate(output):
         raise click.UsageError(
             f"-o would overwrite {export.certificate_path(output)}, which is not a certificate. Choose another file."
+        )
+
+
+def require_public(items: str | None, sql: str | None, *read: str | None) -> None:
+    """Raise UsageError if the file of public items is an input, because its lines would be published.
+
+    Args:
+        items: The file of `--items`.
+        sql: The query, which names its files in its text.
+        read: Paths and globs of data and a ledger; "-" for standard input.
+    """
+    if items is None:
+        return
+    listed = [*_status(Path(items))]
+    used = [status for name in read if name for status in _statuses(name)]
+    named = sql is not None and Path(items).name in sql
+    if named or any(os.path.samestat(status, other) for status in listed for other in used):
+        raise click.UsageError(
+            "--items names an input of this command. Its lines would be published as they are. Give a list of items "
+            "that was made without the data."
         )
 
 

@@ -98,6 +98,7 @@ def publish(
     if not overwrite:
         outputs.require_new(output)
     outputs.require_apart(output, file, ledger, items, database)
+    outputs.require_public(items, sql, file, database, ledger)
     if certificate and output is None:
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
     listed = None if items is None else known_items(items, parameters["item"])

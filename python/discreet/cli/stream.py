@@ -128,9 +128,14 @@ _rows = options.joined(
 @click.argument("file")
 @click.argument("data")
 @click.option(
-    "--user", "event", required=True, metavar="COLUMN", help="Column that identifies an event, such as a visit."
+    "--user",
+    "events",
+    required=True,
+    multiple=True,
+    metavar="COLUMN",
+    help="Column that identifies an event, such as a visit.",
 )
-@click.option("--item", required=True, metavar="COLUMN", help="Column of items.")
+@click.option("--item", "items", required=True, multiple=True, metavar="COLUMN", help="Column of items.")
 @click.option("--time", metavar="COLUMN", help="Column of times, if DATA has several rounds. Needs --until.")
 @click.option("--every", metavar="SPAN", help="Length of a round: 30m, 6h, 1d or 2w. The stream remembers it.")
 @click.option(
@@ -145,8 +150,8 @@ _rows = options.joined(
 def step(
     file: str,
     data: str,
-    event: str,
-    item: str,
+    events: tuple[str, ...],
+    items: tuple[str, ...],
     time: str | None,
     every: str | None,
     since: str | None,
@@ -162,9 +167,9 @@ def step(
     DATA is a Parquet or CSV file. Without --time it is one round. With --time, the command closes all rounds up to
     --until, even empty ones, because the end of the data is private.
 
-    An event is all rows of DATA with the same value of --user. It belongs to the round of its first row. Use a column
-    of visits: a person who comes on ten days then counts ten times. With a column of users the person counts once in
-    each round.
+    An event is all rows of DATA with the same value of --user. It belongs to the round of its first row in DATA. Use a
+    column of visits: a person who comes on ten days then counts ten times. With a column of users, a person counts once
+    in each DATA, so give one DATA for each round.
 
     The command skips rows without a time, rows in closed rounds and rows at or after --until. You can therefore repeat
     the same command. Standard error always lists the rounds that were closed.
@@ -172,6 +177,9 @@ def step(
     A text column may hold any text, and whether its cells are times is private. The command therefore asks before it
     first closes rounds by a text column. --yes answers the question. The stream remembers the column.
     """
+    if len(events) > 1 or len(items) > 1:
+        raise click.UsageError("A stream has one column of events and one column of items: give each option once.")
+    (event,), (item,) = events, items
     if time is None and (every, since, until) != (None, None, None):
         raise click.UsageError("--every, --since and --until need --time COLUMN.")
     if time is not None and until is None:
@@ -202,11 +210,11 @@ def step(
             horizon = opened.mechanism.last_round
             if horizon is not None and last > horizon:
                 raise ParameterError(f"--until needs {last} rounds, but the stream has only {horizon}")
-            events = TimedEvents(data, event=event, item=item, time=time)
+            timed = TimedEvents(data, event=event, item=item, time=time)
             with _reporting_closed_rounds(opened):
                 if opened.round < last:
-                    clock = _confirmed_clock(opened, clock, time, last, text=events.text, yes=yes)
-                    rows_of = events.rounds(clock.begin, clock.span)
+                    clock = _confirmed_clock(opened, clock, time, last, text=timed.text, yes=yes)
+                    rows_of = timed.rounds(clock.begin, clock.span)
                     opened.keep(clock)
                     for following in range(opened.round + 1, last + 1):
                         opened.step(rows_of(following), user="user", item="item", round=following, release=False)

@@ -147,6 +147,8 @@ def compared(
     gone = [(item, count) for item, count in zip(items, counts.tolist(), strict=True) if item not in both]
     new = [(item, count) for item, count in zip(others, after.tolist(), strict=True) if item not in both]
     missing = [None] * (len(gone) + len(new))
+    if items and others and not pairs:
+        notes = (*notes, "the releases have no item in common: are they of the same column?")
     return Comparison(
         items=[*(items[row] for row in here[order]), *(item for item, _ in [*gone, *new])],
         before=[*counts[here[order]].tolist(), *(count for _, count in gone), *[None] * len(new)],

@@ -152,6 +152,10 @@ class Rows(_Lazy):
             return (
                 f"{label} is not an item: the items are {self.item_type}; for rows by place use a slice such as [0:1]"
             )
+        if len(self.item_names) > 1 and not isinstance(key, tuple):
+            return (
+                f"{label} is not an item: the items are tuples of {', '.join(map(export.plain_text, self.item_names))}"
+            )
         return f"{label} was not released: the data does not have it, or too few users have it to name it"
 
     def head(self, n: int = 10) -> Self:
