@@ -1,5 +1,6 @@
 """Counts of items that are public, through `count(items=...)`."""
 
+import numpy as np
 import pytest
 
 import discreet as dp
@@ -86,3 +87,48 @@ def test_a_mechanism_excludes_listed_items():
     mechanism = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=2)
     with pytest.raises(ParameterError, match="one of items and mechanism"):
         dp.count(LOG, user="user", item="page", items=["home"], mechanism=mechanism)
+
+
+DAYS = {"user": [*range(3000)] * 2, "day": np.array(["2026-01-01"] * 3000 + ["2026-01-02"] * 3000, "datetime64[D]")}
+
+
+def test_listed_dates_are_found_in_any_spelling():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(DAYS)
+    release = dp.count(
+        table, user="user", item="day", items=["2026-1-1", "2026/01/02", "2026-01-03"], rho=1, delta=1e-6
+    )
+    assert {*release.items} == {"2026-01-01", "2026-01-02", "2026-01-03"}
+    assert release["2026-01-01"] > 2900 < release["2026-01-02"]
+    assert release["2026-01-03"] < 100
+
+
+@pytest.mark.parametrize(
+    "items", [["banana"], ["2026-01-01T05:00"], ["2026-1-1", "2026-01-01"], ["0000-01-01"], [("2026-01-01",) * 2]]
+)
+def test_listed_items_that_a_column_cannot_hold_cost_nothing(items):
+    pyarrow = pytest.importorskip("pyarrow")
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises((SchemaError, ParameterError)):
+        dp.count(pyarrow.table(DAYS), user="user", item="day", items=items, rho=1, delta=1e-6, budget=budget)
+    assert budget.spent.rho == 0
+
+
+@pytest.mark.parametrize(("kind", "number"), [("uint64", -1), ("int64", 2**63)])
+def test_listed_tuples_with_numbers_out_of_range_cost_nothing(kind, number):
+    pyarrow = pytest.importorskip("pyarrow")
+    budget, size = dp.Budget(rho=1, delta=1e-5), pyarrow.array([1] * 3000, kind)
+    table = pyarrow.table({"user": np.arange(3000), "page": ["a"] * 3000, "size": size})
+    for others in ({}, {"others": True, "l0": 1}):
+        with pytest.raises(SchemaError, match="does not fit"):
+            dp.count(
+                table, user="user", item=["page", "size"], items=[("a", number)], rho=0.5, delta=1e-6, budget=budget,
+                **others,
+            )  # fmt: skip
+    assert budget.spent.rho == 0
+
+
+def test_a_mechanism_without_counts_counts_no_listed_items():
+    mechanism = dp.TruncatedGeometric(epsilon=1, delta=1e-6, l0=1, with_counts=False)
+    with pytest.raises(ParameterError, match="publish counts"):
+        dp.mechanisms.KnownItems(mechanism=mechanism, items=("a",))

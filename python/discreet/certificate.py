@@ -99,7 +99,12 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         ) from None
     if not _implies(promised, claimed):
         raise InputError(f"the certificate of {path} claims more than its mechanism promises, which is {promised}")
-    digest = export.file_digest(path, columns)
+    if content.get("seeded", False) is not False or content.get("claimed", False) is not False:
+        raise InputError(
+            f"the certificate of {path} says that the rows give no privacy, or were read from a file; no release has "
+            "such a certificate"
+        )
+    digest = export.file_digest(path, columns, content)
     if digest != expected:
         raise InputError(
             f"the rows of {path} are not those of its certificate: the SHA-256 of the rows differs. Restore the file "

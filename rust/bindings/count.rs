@@ -10,6 +10,7 @@ use super::guard::guarded;
 use super::sources::{Sources, watched};
 use super::values::{PyLabels, Schema};
 use super::wanted::{Times, Wanted};
+use crate::columns::times::written;
 use crate::count::bound::Contribution;
 use crate::count::{CountOptions, Counts, count_distinct, make_ready};
 use crate::error::{Error, Result};
@@ -160,7 +161,7 @@ fn bound(
     fields: Option<&[Field]>,
 ) -> Result<Option<Contribution>> {
     if let (Some(labels), Some(fields)) = (only, fields) {
-        let adopted = adopted(&labels.0, labels.1.as_deref(), fields)?;
+        let adopted = adopted(&labels.0, labels.1.as_deref(), fields, written)?;
         return Contribution::new(l0, Some(&adopted), items);
     }
     let only = only.map(|labels| &labels.0);

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use super::guard::guarded;
 use super::values::{PyLabels, REPEATED, Schema, checked, known_labels};
+use crate::columns::times::written;
 use crate::error::{Error, Result};
 use crate::labels::composite::adopted;
 use crate::labels::known::KnownLabels;
@@ -30,6 +31,11 @@ impl PyKnownLabels {
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
         known_labels(values).map(|(known, schema)| Self(Arc::new(known), schema))
+    }
+
+    /// Raise an error unless the columns of `labels` can hold the known labels.
+    fn require_like(&self, labels: &PyLabels) -> PyResult<()> {
+        guarded(|| Ok(self.like(labels).map(drop)?))
     }
 
     /// Split the counts of `labels` into two arrays. The first has the rows of `labels`, with a zero for each known
@@ -84,7 +90,8 @@ impl PyKnownLabels {
         match (self.1.as_deref(), labels.1.as_deref()) {
             (None, None) => Ok(Arc::clone(&self.0)),
             (given, fields) => {
-                let found = adopted(self.0.labels(), given, fields.unwrap_or_default())?;
+                let fields = fields.unwrap_or_default();
+                let found = adopted(self.0.labels(), given, fields, written)?;
                 Ok(Arc::new(KnownLabels::new(found)?.ok_or(REPEATED)?))
             }
         }

@@ -76,7 +76,7 @@ fn typed(texts: Vec<String>, type_name: &str) -> Result<ArrayRef> {
     let wrong = || Error::Parameter("a released date, time or boolean is not written as such");
     let moments = || texts.iter().map(|text| parse(text.as_bytes()).ok_or_else(wrong));
     let nanos = |(seconds, nanos): (i64, u32)| {
-        seconds.checked_mul(1_000_000_000).and_then(|whole| whole.checked_add(nanos.into()))
+        i64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanos)).ok()
     };
     let micros = |(seconds, nanos): (i64, u32)| moment(seconds, nanos);
     Ok(match Kind::of_name(type_name) {

@@ -5,6 +5,8 @@
 
 use std::io::Write;
 
+use crate::labels::composite::Kind;
+
 const DAY: i64 = 86_400_000_000;
 const HOUR: i64 = 3_600_000_000;
 /// The first and the last day, from 0001-01-01 to 9999-12-31.
@@ -59,6 +61,30 @@ pub fn push_date(days: i64, out: &mut Vec<u8>) -> bool {
         push(out, format_args!("{year:04}-{month:02}-{day:02}"));
     }
     is_known
+}
+
+/// Returns a listed cell as the cells of a column of this kind are written, or `None` if the column cannot hold it.
+#[must_use]
+pub fn written(kind: Kind, cell: &[u8]) -> Option<Vec<u8>> {
+    let text = || std::str::from_utf8(cell).ok();
+    let mut out = Vec::new();
+    let fits = match kind {
+        Kind::Signed => text()?.parse::<i64>().is_ok(),
+        Kind::Unsigned => text()?.parse::<u64>().is_ok(),
+        Kind::Text | Kind::Binary => true,
+        Kind::Bool => matches!(cell, b"true" | b"false"),
+        Kind::Date => {
+            let (seconds, nanos) = parse(cell)?;
+            let is_day = nanos == 0 && seconds.rem_euclid(86_400) == 0;
+            return (is_day && push_date(seconds.div_euclid(86_400), &mut out)).then_some(out);
+        }
+        Kind::Time { has_nanos, is_zoned } => {
+            let (seconds, nanos) = parse(cell)?;
+            let is_exact = has_nanos || nanos.is_multiple_of(1000);
+            return (is_exact && push_time(seconds, nanos, is_zoned, &mut out)).then_some(out);
+        }
+    };
+    fits.then(|| cell.to_vec())
 }
 
 /// Adds a time as text, such as 2026-01-31T12:00:00.5, with a `Z` if it has a zone. Returns false if the year is out of

@@ -188,11 +188,18 @@ pub fn joined(columns: &[Labels]) -> Result<Strings> {
     Ok(strings)
 }
 
-/// Returns listed labels as items of these columns.
+/// Returns listed labels as items of these columns. `written` returns a listed cell as the cells of a column of this kind
+/// are written, or `None` if the column cannot hold it.
 ///
 /// # Errors
-/// [`Error::Schema`] if the listed labels have other types. [`Error::Resource`] if there is not enough memory.
-pub fn adopted(listed: &Labels, given: Option<&[Field]>, fields: &[Field]) -> Result<Labels> {
+/// [`Error::Schema`] if the listed labels have other types, or a column cannot hold a listed cell. [`Error::Resource`] if
+/// there is not enough memory.
+pub fn adopted(
+    listed: &Labels,
+    given: Option<&[Field]>,
+    fields: &[Field],
+    written: impl Fn(Kind, &[u8]) -> Option<Vec<u8>>,
+) -> Result<Labels> {
     let other = || {
         let text = "the listed items and the columns of items have different types or numbers of columns; with a period \
                     or several columns list tuples, such as ('2026-01-31', 'home'), otherwise cast one of them";
@@ -217,7 +224,15 @@ pub fn adopted(listed: &Labels, given: Option<&[Field]>, fields: &[Field]) -> Re
             if tag != wanted && !(tag == b's' && b"odtz".contains(&wanted)) {
                 return Err(other());
             }
-            push_cell(&mut label, wanted, cell);
+            let cell = written(field.kind, cell).ok_or_else(|| {
+                let text = format!(
+                    "a listed item does not fit a column of the type {}; write true or false, and dates and times such as \
+                     2026-01-31 and 2026-01-31T12:00:00",
+                    field.kind.name()
+                );
+                Error::Schema(text.into())
+            })?;
+            push_cell(&mut label, wanted, &cell);
         }
         strings.push(&label);
     }

@@ -199,7 +199,7 @@ def test_a_table_of_a_database_is_read(tmp_path, kind):
     renamed = path.rename(tmp_path / "x.csv")
     code, _, err = discreet("count", "--database", renamed, *options[2:], "-o", renamed)
     assert code == 2
-    assert "overwrite an input" in err
+    assert "-o overwrites no file" in err
 
 
 def test_databases_are_checked(tmp_path):
@@ -221,3 +221,52 @@ REMEDIES |= {"a.sqlite": "--database"}
 def test_other_files_are_refused_with_a_remedy(tmp_path, name, remedy):
     with pytest.raises(InputError, match=remedy):
         counted(csv(tmp_path, b"x", name))
+
+
+def test_a_view_that_reads_csv_in_parallel_is_refused(tmp_path):
+    path = tmp_path / "logs.duckdb"
+    (tmp_path / "rows.csv").write_text("u,i\n1,a\n")
+    with duckdb.connect(str(path)) as database:
+        database.execute(f"CREATE VIEW inner_view AS SELECT * FROM '{tmp_path}/rows.csv'")
+        database.execute(
+            "CREATE VIEW outer_view AS SELECT * FROM inner_view; CREATE TABLE rows AS SELECT 1 AS u, 2 AS i"
+        )
+    for view in ("inner_view", "outer_view"):
+        with pytest.raises(SchemaError, match="is a view"):
+            open_database(path, view)
+    assert open_database(path, "rows").columns == ["u", "i"]
+
+
+def test_output_never_overwrites_a_file_that_a_view_may_read(tmp_path):
+    path, rows = tmp_path / "logs.duckdb", tmp_path / "rows.parquet"
+    with duckdb.connect(str(path)) as database:
+        database.execute(f"COPY (SELECT range AS u, 'a' AS i FROM range(3000)) TO '{rows}'")
+        database.execute(f"CREATE VIEW visits AS SELECT * FROM '{rows}'")
+    before = rows.read_bytes()
+    options = ["--database", path, "--table", "visits", "--user", "u", "--item", "i", "--rho", "1", "--delta", "1e-6"]
+    for output, expected in ((rows, 2), (tmp_path / "new.csv", 0)):
+        code, _, err = discreet("count", *options, "-o", output)
+        assert code == expected, err
+    assert rows.read_bytes() == before
+
+
+@pytest.mark.parametrize("names", [["Count", "i"], ["I", "i"], ["SIGMA", "i"], ["", "i"], ["a\0", "i"]])
+def test_names_that_a_file_cannot_hold_are_refused(names):
+    with pytest.raises(ParameterError, match="rename"):
+        dp.count({name: [1] for name in ["u", *names]}, user="u", item=names, rho=1, delta=1e-6)
+
+
+def test_booleans_among_objects_are_items():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"u": range(6001), "i": pandas.Series([True, False] * 3000 + [None], dtype=object)})
+    assert {*dp.count(frame, user="u", item="i", rho=1, delta=1e-6).items} == {"true", "false"}
+
+
+def test_times_with_nanoseconds_and_a_zone_are_verified_in_parquet(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    moment = pandas.Timestamp("2026-01-01 12:00:00.000000001", tz="UTC")
+    frame = pandas.DataFrame({"u": range(3000), "i": pandas.Series([moment] * 3000, dtype="datetime64[ns, UTC]")})
+    release = dp.count(frame, user="u", item="i", rho=1, delta=1e-6)
+    release.write(tmp_path / "rows.parquet", certificate=True)
+    assert dp.verify(tmp_path / "rows.parquet").digest == release.digest
+    assert dp.Release.read(tmp_path / "rows.parquet").items == ["2026-01-01T12:00:00.000000001Z"]

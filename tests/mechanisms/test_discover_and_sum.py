@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet import Budget
 from discreet.engines import sums as engine
 from discreet.engines.sums import clipped_sums
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms import ClippedSums, DiscoverAndSum
 from discreet.reference import clipped_sums as reference
+from discreet.tables import Table
 from discreet.testing import seeded_rng
 
 COLUMNS = ("user", "item", "value")
@@ -199,3 +201,22 @@ def test_a_missing_value_column_and_memory_are_refused():
 def test_parameters_out_of_range_are_refused(bad):
     with pytest.raises(ParameterError):
         DiscoverAndSum(**{"rho": 1.0, "delta": 1e-6, "l0": 2, "low": 0, "high": 5, **bad})
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"value": "prize"},
+        {"value": "user"},
+        {"item": ["page", "price"], "value": "user"},
+        {"user": ["user", "page"], "item": "price", "value": "price"},
+        {"item": "none", "value": "price"},
+    ],
+)
+def test_columns_that_cannot_be_summed_cost_nothing(columns):
+    log = {"user": [*range(5000)], "page": ["home"] * 5000, "price": [1] * 5000}
+    budget = Budget(rho=1, delta=1e-6)
+    mechanism = DiscoverAndSum(rho=1, delta=1e-6, l0=1, low=0, high=20)
+    with pytest.raises((SchemaError, ParameterError)):
+        budget.release(mechanism, Table(log, **{"user": "user", "item": "page", **columns}))
+    assert budget.spent.rho == 0

@@ -72,14 +72,14 @@ def require_public(items: str | None, sql: str | None, *read: str | None) -> Non
 def require_new(output: str | None) -> None:
     """Raise UsageError if the output or its certificate exists.
 
-    This check is for --sql and --engine spark, whose inputs are not known beforehand. A query can name its files by
-    any expression, and Spark reads folders and patterns.
+    This check is for --sql, --database and --engine spark, whose inputs are not known beforehand. A query or a view can
+    name its files by any expression, and Spark reads folders and patterns.
     """
     for path in () if output is None else (Path(output), export.certificate_path(output)):
         if os.path.lexists(path):
             raise click.UsageError(
-                f"{path} exists. With --sql or --engine spark, -o overwrites no file: it may be an input. Give a new "
-                "name, or remove the file first."
+                f"{path} exists. With --sql, --database or --engine spark, -o overwrites no file: it may be an input. "
+                "Give a new name, or remove the file first."
             )
 
 

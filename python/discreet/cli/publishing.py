@@ -94,7 +94,7 @@ def publish(
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
     outputs.require_form(output, form)
-    overwrite = sql is None and engine != "spark"
+    overwrite = sql is None and database is None and engine != "spark"
     if not overwrite:
         outputs.require_new(output)
     outputs.require_apart(output, file, ledger, items, database)

@@ -33,7 +33,7 @@ def _text(cell: object) -> str | None:
     if isinstance(cell, str):
         return _utf8(str.__str__(cell))
     if isinstance(cell, bool | np.bool_):
-        return None
+        return "true" if cell else "false"
     if isinstance(cell, int | np.integer):
         number = int(cell)
         return str(number) if -(2**63) <= number < 2**64 else None

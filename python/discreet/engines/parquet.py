@@ -27,7 +27,7 @@ _TEXT = {
     "TIMESTAMP": _MICROS,
     "TIMESTAMP WITH TIME ZONE": f"{_MICROS} || 'Z'",
     "TIMESTAMP_NS": _NANOS,
-    "TIMESTAMPTZ_NS": f"{_NANOS} || 'Z'",
+    "TIMESTAMPTZ_NS": _NANOS.replace("{0}", "CAST({0} AS TIMESTAMP_NS)") + " || 'Z'",
 }
 """The text of dates, times and booleans in releases, as SQL by DuckDB's type."""
 

@@ -105,7 +105,11 @@ def require_names(user: Names, item: Names, period: Period | None = None) -> tup
             raise ParameterError("user and item must be two different columns")
         raise ParameterError("user, item and time must be the names of different columns")
     released = [*([] if period is None or period.every is None else [period.column]), *items]
-    if len(released) > 1 and (taken := [name for name in released if name in _RELEASED]):
+    if len(released) > 1 and not all(name and "\0" not in name for name in released):
+        raise ParameterError("a column of an item needs a name without NUL; rename it")
+    if len({name.lower() for name in released}) < len(released):
+        raise ParameterError("the columns of an item have the same name but for case; rename one")
+    if len(released) > 1 and (taken := [name for name in released if name.lower() in _RELEASED]):
         raise ParameterError(
             f"an item of several columns cannot have the column {taken[0]!r}, because the release has a column of this "
             "name; rename it"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
-__all__ = ["clipped_sums", "items_per_user"]
+__all__ = ["clipped_sums", "items_per_user", "require_summable"]
 
 Result = TypeVar("Result")
 
@@ -57,9 +57,29 @@ def clipped_sums(
         InputError: The data cannot be read.
         ParameterError: Two columns have the same name, or the data is of another type.
     """
+    _require_distinct(columns)
+    return _answered(data, columns, items, lambda found: _summed(found, len(items), bounds, resolution, l0))
+
+
+def _require_distinct(columns: tuple[str, str, str]) -> None:
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user, item and value must be the names of three different columns")
-    return _answered(data, columns, items, lambda found: _summed(found, len(items), bounds, resolution, l0))
+
+
+def require_summable(data: object, *, columns: tuple[str, str, str]) -> None:
+    """Raise the errors of `clipped_sums` for data and columns that cannot be summed, whatever the items are.
+
+    Args:
+        data: A path, a frame, a relation or a dict of arrays.
+        columns: The names of user, item and value.
+
+    Raises:
+        SchemaError: A column is missing or of another type.
+        InputError: The data cannot be read.
+        ParameterError: Two columns have the same name, or the data is of another type.
+    """
+    _require_distinct(columns)
+    _answered(data, columns, [], lambda found: found.table("g").types)
 
 
 def items_per_user(data: object, *, columns: tuple[str, str], items: list[object]) -> NDArray[np.int64]:

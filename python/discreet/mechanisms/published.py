@@ -102,7 +102,8 @@ def raised(release: Release, below: int) -> Release:
         "mechanism states"
     )
     counts = None if release.counts is None else release.counts + below
-    return changed(release, counts=counts, notes=(*release.notes, note))
+    above = None if release.above is None else release.above + below
+    return changed(release, counts=counts, above=above, notes=(*release.notes, note))
 
 
 def uncounted(release: Release) -> Release:

@@ -16,7 +16,7 @@ from discreet import _core
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Column", "Values", "blocks", "csv_of", "escapes"]
+__all__ = ["Column", "Values", "blocks", "csv_of", "distinct_keys", "escapes", "header_of"]
 
 Values: TypeAlias = "Sequence[object] | NDArray[np.generic] | _core.Labels"
 Column: TypeAlias = "tuple[str, Values, str]"
@@ -98,10 +98,30 @@ def csv_of(content: bytes, names: list[str], form: str) -> bytes | None:
         start, stop, skipped = content.find(_ROWS) + len(_ROWS), stop - len(_JSON_END), 1
         if not start < stop or not content.startswith(_ROWS, start - len(_ROWS)) or not content.endswith(_JSON_END):
             return None
-        json.loads(content[:start] + b"]}")
+        header_of(content)
     pieces = [piece.encode() for piece in _pieces(names, form)]
     rows = _core.csv_of_json(content, pieces, skipped, start, stop)
     return None if rows is None else _csv_lines([names]).encode() + rows
+
+
+def header_of(content: bytes) -> dict[str, Any]:
+    """Return the metadata in a JSON file that `blocks` wrote.
+
+    Raises:
+        ValueError: The metadata is not JSON, or has a key twice.
+    """
+    start = content.find(_ROWS) + len(_ROWS)
+    found: dict[str, Any] = json.loads(content[:start] + b"]}", object_pairs_hook=distinct_keys)
+    del found["rows"]
+    return found
+
+
+def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object as a dict; raise ValueError if it has a key twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a JSON object has a key twice")
+    return found
 
 
 def escapes(columns: Sequence[Column]) -> bool:

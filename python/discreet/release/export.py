@@ -6,14 +6,14 @@ import ast
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet import _core
 from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
-from discreet.release.blocks import Column, Values, blocks, csv_of, escapes
+from discreet.release.blocks import Column, Values, blocks, csv_of, distinct_keys, escapes, header_of
 from discreet.release.formats import FORMATS, WRITTEN
 
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ def item_columns(items: list[Any] | _core.Labels, kind: ItemType) -> list[Column
 
 def plain_text(label: object) -> str:
     """Return a label as one line of text without control characters, with bytes that are not UTF-8 escaped."""
-    if isinstance(label, tuple):
-        return ", ".join(map(plain_text, label))
     if isinstance(label, tuple):
         return ", ".join(map(plain_text, label))
     shown = label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
@@ -139,11 +137,11 @@ def digest(columns: Sequence[Column]) -> str:
     return hashed.hexdigest()
 
 
-def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
-    """Return the digest of a file that `write` wrote, with columns of these names.
+def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[str, object]) -> str:
+    """Return the digest of a file that `write` wrote, with columns of these names alone.
 
     Raises:
-        InputError: The file cannot be read.
+        InputError: The file cannot be read, has more than these columns, or has a header that differs from this one.
     """
     source = Path(path)
     try:
@@ -156,20 +154,44 @@ def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
             return hashed.hexdigest()
         if form == "parquet":
             columns = parquet.read(source)
+            found_header = parquet.metadata(source, "discreet")
+            own = {} if found_header is None else json.loads(found_header, object_pairs_hook=distinct_keys)
+            _require_as_written([[*columns]], names, own, header)
             return digest([(name, columns[name], "") for name in names])
         if form not in FORMATS:
             raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
         content = source.read_bytes()
+        if any(f'"{name}": "'.encode() in content for name in ("rank", "count", "sigma")):
+            raise ValueError("a number is text")
         if (found := csv_of(content, names, form)) is not None:
+            if form == "json":
+                _require_as_written([], names, header_of(content), header)
             return _sha256(found).hexdigest()
-        rows = json.loads(content)["rows"] if form == "json" else [json.loads(line) for line in content.splitlines()]
+        own = {}
+        if form == "json":
+            own = json.loads(content, object_pairs_hook=distinct_keys)
+            rows = own.pop("rows")
+        else:
+            rows = [json.loads(line, object_pairs_hook=distinct_keys) for line in content.splitlines()]
+        _require_as_written([[*row] for row in rows], names, own, header)
+        if any(isinstance(row.get(name), str) for row in rows for name in ("rank", "count", "sigma")):
+            raise ValueError("a number is text")
         return digest([(name, [row[name] for row in rows], "") for name in names])
     except ParameterError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(
-            f"cannot read the rows of {source}: the file is damaged, or was not written by Release.write"
+            f"cannot read the rows of {source}: the file is damaged, or its columns and header are not those that "
+            "Release.write wrote with this certificate"
         ) from None
+
+
+def _require_as_written(
+    rows: Iterable[list[str]], names: list[str], own: Mapping[str, object], header: Mapping[str, object]
+) -> None:
+    """Raise ValueError unless rows have these names alone, and a file's own header says what its certificate says."""
+    if any(row != names for row in rows) or any(value != header.get(name) for name, value in own.items()):
+        raise ValueError("the file has more than a release, or another header")
 
 
 def _sha256(content: bytes = b"") -> hashlib._Hash:

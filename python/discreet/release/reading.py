@@ -15,6 +15,7 @@ from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
 from discreet.privacy.guarantee import Guarantee
 from discreet.release import export
+from discreet.release.blocks import distinct_keys
 from discreet.release.formats import FORMATS
 from discreet.release.intervals import LAWS
 
@@ -89,7 +90,7 @@ def _content(source: Path, form: str) -> tuple[Cells, dict[str, Any] | None]:
     if form == "jsonl":
         # `splitlines` would also split labels at the line separators of Unicode.
         return _of_rows(json.loads(line) for line in content.split("\n") if line), None
-    header = _object(json.loads(content))
+    header = _object(json.loads(content, object_pairs_hook=distinct_keys))
     rows = header.pop("rows")
     if not isinstance(rows, list):
         raise _Damaged("its rows are not a list")

@@ -8,6 +8,8 @@ from typing import Self
 import numpy as np
 
 from discreet import _core, engines
+from discreet.engines.selection import one_name
+from discreet.engines.sums import require_summable
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
@@ -190,6 +192,12 @@ class DiscoverAndSum(TableMechanism):
             raise ParameterError("DiscoverAndSum needs a column to sum: give value=, its name")
         if table.memory is not None or table.progress is not None:
             raise ParameterError("DiscoverAndSum sums in one query: leave out memory and progress")
+        if table.period is not None:
+            raise ParameterError("DiscoverAndSum reads all rows of a table: leave out the period")
+        kind = "DiscoverAndSum"
+        columns = (one_name("user", table.user, kind), one_name("item", table.item, kind), table.value)
+        # Before the charge, because the sums are made after it.
+        require_summable(table.data, columns=columns)
         engines.require_rows_again(table.data)
         histogram = Histogram.from_table(table.data, user=table.user, item=table.item, l0=self.l0)
         rng = opened(rng)
@@ -198,7 +206,15 @@ class DiscoverAndSum(TableMechanism):
             release = self.sums(tuple(found.items)).release(table, rng=rng)
             return changed(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
         nothing = np.zeros(0, np.int64)
-        labels = _core.Labels.from_sequence([])
+        labels, note = _core.Labels.from_sequence([]), "no item was selected, so there is no sum"
         return published(
-            self, labels, nothing, rng, noisy=nothing, sigmas=nothing.astype(float), item_type=found.item_type
+            self,
+            labels,
+            nothing,
+            rng,
+            noisy=nothing,
+            sigmas=nothing.astype(float),
+            item_type=found.item_type,
+            notes=(note,),
+            clipped=True,
         )

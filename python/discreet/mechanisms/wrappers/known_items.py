@@ -62,6 +62,8 @@ class KnownItems(HistogramMechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, ThresholdMechanism):
             raise ParameterError("mechanism must be one with a threshold, such as a GaussianThreshold")
+        if not getattr(self.mechanism, "with_counts", True):
+            raise ParameterError("mechanism must publish counts: leave out with_counts=False")
         if isinstance(self.items, str | bytes):
             raise ParameterError("items must be a list of labels")
         self._set(items=_plain(self.items))
@@ -122,7 +124,7 @@ class KnownItems(HistogramMechanism):
     def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)
         # A copy of this mechanism makes its table now, before the charge, because it can run out of memory.
-        _ = self._known
+        self._known.require_like(histogram._in_any_order()[0])
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         every, exact = histogram._for_noise(rng)
