@@ -123,6 +123,37 @@ def test_noise_figures_match_the_record():
         assert abs(number(ratio) - case[f"numpy {peer}"] / case["core"]) <= 0.051
 
 
+def seconds(cell):
+    value, unit = cell.split()
+    return float(value) * {"ms": 1e-3, "s": 1}[unit]
+
+
+def test_figures_of_calls_match_the_record():
+    recorded = record("api")["rows"]
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    for name, contestants in ((name, row) for rows in recorded.values() for name, row in rows.items()):
+        (found,) = re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", page, re.MULTILINE)
+        shown, peer, ratio = (cell.strip() for cell in found.split("|"))
+        ours = contestants["discreet"]["cpu"]
+        assert seconds(shown) == pytest.approx(ours, rel=0.006)
+        peers = {other: times["cpu"] for other, times in contestants.items() if other != "discreet"}
+        best = min(peers, key=peers.get, default="")
+        assert peer == best.replace("_", " ")
+        assert not peers or float(ratio) == pytest.approx(peers[best] / ours, rel=0.06)
+
+
+def test_figures_of_large_files_match_the_record():
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    for rows, contestants in record("scale")["rows"].items():
+        (found,) = re.findall(rf"^\| {int(rows):,} \|(.*)\|$", page, re.MULTILINE)
+        for cell, name in zip(found.split("|"), ("discreet", "discreet, l0=10", "duckdb"), strict=True):
+            wall, cpu, peak = re.findall(r"[\d.]+", cell)
+            times = contestants[name]
+            assert float(wall) == pytest.approx(times["wall"], rel=0.06)
+            assert float(cpu) == pytest.approx(times["cpu"], rel=0.06)
+            assert float(peak) == pytest.approx(times["peak"] / 1e9, rel=0.06)
+
+
 def numbers_in(sentence):
     """Return the numbers in a sentence of the pages. In the sentence, # is any number and ... is any text."""
     pattern = re.escape(sentence).replace("\\#", r"([\d,.]*\d)").replace(re.escape("..."), ".*?")

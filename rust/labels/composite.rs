@@ -230,7 +230,7 @@ pub fn adopted(
                      2026-01-31 and 2026-01-31T12:00:00",
                     field.kind.name()
                 );
-                Error::Schema(text.into())
+                Error::Schema(text)
             })?;
             push_cell(&mut label, wanted, &cell);
         }
