@@ -92,6 +92,13 @@ def test_unchanged_items_seldom_look_changed(law):
     assert before.compare(after, 0.5).changed.count(True) < 1060
 
 
+def test_a_comparison_of_seeded_or_claimed_rows_says_so():
+    plain = counted()
+    assert "seeded" in plain.compare(counted(seeded=True)).notes[-1]
+    assert "file claims" in counted(claimed=True).compare(plain).notes[-1]
+    assert plain.compare(plain).notes == ()
+
+
 def test_releases_without_a_common_item_say_so():
     first, second = counted(items=["a", "b"]), counted(items=["c"])
     assert "no item in common" in first.compare(second).notes[-1]

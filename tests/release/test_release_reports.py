@@ -132,6 +132,7 @@ def test_clipped_seeded_and_claimed_releases_say_so(tmp_path):
     assert "interval" not in Page(clipped).texts
     assert "No privacy: the randomness was seeded." in report(made["seeded"], tmp_path)
     assert "The guarantee is what the file claims" in report(made["claimed"], tmp_path)
+    assert "claims that they are differentially private" in report(made["claimed"], tmp_path)
 
 
 def test_a_long_table_is_cut_and_labels_stay_in_the_engine(tmp_path):

@@ -240,7 +240,11 @@ class Release(Rows):
             raise ParameterError(f"counts of {self.guarantee.unit}s and of {other.guarantee.unit}s cannot be compared")
         if len(self) and len(other) and self.item_type != other.item_type:
             raise ParameterError(f"items of type {self.item_type} and {other.item_type} cannot be compared")
-        notes = (self.measure,) if self.clipped else ()
+        notes: tuple[str, ...] = (self.measure,) if self.clipped else ()
+        if self.seeded or other.seeded:
+            notes += ("the randomness of a release was seeded, so its rows give no privacy",)
+        if self.claimed or other.claimed:
+            notes += ("a release was read from a file, so its guarantee is what the file claims",)
         before, after = (Release._measured(release, "compare") for release in (self, other))
         if self.measure != other.measure:
             raise ParameterError(

@@ -248,7 +248,8 @@ def _in_words(release: Reported) -> str:
     unit, (epsilon, delta) = guarantee.unit, guarantee.quoted
     change = "is added to the data or removed from it" if guarantee.neighbours == "added" else "is replaced by another"
     person = f"one {unit}, with all rows of that {unit}," if unit == "user" else "one event"
-    texts = [f"The rows are differentially private: the guarantee limits what they reveal about any single {unit}."]
+    claims = "The file that the rows were read from claims that they are" if release.claimed else "The rows are"
+    texts = [f"{claims} differentially private: the guarantee limits what they reveal about any single {unit}."]
     if math.isfinite(epsilon):
         size = math.exp(min(epsilon, 700.0))
         factor = f"{size:,.2f}" if size < 100 else f"{size:,.0f}" if size < 1e12 else f"{size:.3g}"
