@@ -142,7 +142,7 @@ def test_objects_of_pandas_are_text():
     pandas = pytest.importorskip("pandas")
     cells = [DAY, TIME, pandas.NaT, uuid.UUID(int=7), pandas.Period("2026-01"), True, 1.5]
     frame = pandas.DataFrame({"user": range(7), "item": pandas.Series(cells, dtype=object)})
-    expected = ["2026-01-31", "2026-01-31T12:00:00.500000", str(uuid.UUID(int=7)), "2026-01"]
+    expected = ["2026-01-31", "2026-01-31T12:00:00.500000", str(uuid.UUID(int=7)), "2026-01", "true"]
     assert counted(frame) == dict.fromkeys(expected, 1)
     periods = pandas.DataFrame({"user": [1], "item": pandas.period_range("2026-01", periods=1, freq="M")})
     assert counted(periods) == {"2026-01": 1}

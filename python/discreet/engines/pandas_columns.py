@@ -22,9 +22,9 @@ __all__ = ["as_arrow", "label_cells", "text_cells"]
 def text_cells(cells: Iterable[object]) -> list[str | None]:
     """Return each cell as text by a rule for its own type, or None if there is no rule.
 
-    Text is unchanged, a 64-bit integer becomes its digits, bytes are decoded as UTF-8, a date or time becomes ISO 8601,
-    and a UUID or `pandas.Period` is converted by `str`. A missing cell and a cell of any other type become None. So no
-    cell can raise an error or change how other cells are read.
+    Text is unchanged, a 64-bit integer becomes its digits, a boolean becomes "true" or "false", bytes are decoded as
+    UTF-8, a date or time becomes ISO 8601, and a UUID or `pandas.Period` is converted by `str`. A missing cell and a
+    cell of any other type become None. So no cell can raise an error or change how other cells are read.
     """
     return [_text(cell) for cell in cells]
 
