@@ -65,6 +65,17 @@ long syscall(long number, ...) {
 OPENS(open)
 OPENS(open64)
 
+/* A compiler that checks buffers calls these instead. */
+#define OPENS_CHECKED(name)                                                    \
+    int name(const char *path, int flags) {                                    \
+        static int (*next)(const char *, int);                                 \
+        if (is_random(path)) { errno = EACCES; return -1; }                    \
+        if (!next) next = dlsym(RTLD_NEXT, #name);                             \
+        return next(path, flags);                                              \
+    }
+OPENS_CHECKED(__open_2)
+OPENS_CHECKED(__open64_2)
+
 int pthread_create(pthread_t *thread, const pthread_attr_t *with, void *(*run)(void *), void *argument) {
     static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     if (!threads_left) return EAGAIN;

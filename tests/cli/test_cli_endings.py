@@ -84,12 +84,15 @@ def test_a_closed_pipe_prints_no_traceback(log):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
-def test_a_full_standard_output_prints_one_message(log):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_standard_output_prints_one_message(log, unbuffered):
     command = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6 > /dev/full"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, env=environment, timeout=60)
     assert done.returncode == 1
     assert b"check standard output" in done.stderr
     assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX limits")

@@ -33,7 +33,10 @@ def _run(arguments: list[str]) -> int:
         _fill_closed_descriptors()
         _write_utf8()
         _require_utf8(arguments)
-        return int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
+        code = int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()  # a failure at the exit of Python would have another exit code
+        return code
     except click.ClickException as error:
         _with_remedy(error).show()
         return error.exit_code
@@ -44,7 +47,7 @@ def _run(arguments: list[str]) -> int:
         click.echo(INTERRUPTED, err=True)
         return INTERRUPTED_CODE
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 1
     except MemoryError:
         click.echo("discreet: out of memory; nothing was published", err=True)
@@ -55,7 +58,17 @@ def _run(arguments: list[str]) -> int:
             f"discreet: {reason}. To fix this, check standard output, the folder for temporary files and the disk.",
             err=True,
         )
+        _discard_output()
         return 1
+
+
+def _discard_output() -> None:
+    """Discard output that cannot be written: Python would try again at its exit and print another error."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fill_closed_descriptors() -> None:
