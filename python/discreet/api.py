@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from discreet import budgets, engines, mechanisms, queries, tables
 from discreet.engines.engine import Label
@@ -14,7 +14,18 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.planning.choose import Notes, choose
 from discreet.release.release import changed
-from discreet.releasing import Asked, given, known, publish, read_twice, require_budget, require_known, required
+from discreet.releasing import (
+    Asked,
+    Bounding,
+    given,
+    known,
+    publish,
+    publish_rows,
+    read_twice,
+    require_budget,
+    require_known,
+    required,
+)
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns
 
@@ -41,7 +52,10 @@ def count(
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    l0: int | None = None,
+    l0: int | Literal["auto"] | None = None,
+    percentile: int = 95,
+    l0_share: float = 0.05,
+    kept_share: bool = False,
     relative_error: float = 0.1,
     k_bar: int = 2**14,
     mechanism: HistogramMechanism | None = None,
@@ -78,7 +92,13 @@ def count(
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails; far below one over the number of users.
-        l0: The most items of a user that count; None for any number.
+        l0: The most items of a user that count; None for any number. "auto" finds a bound with privacy: a number of
+            items that about `percentile` percent of the users do not exceed (`CountsWithFoundBound`). `Release.l0` is
+            the bound, and `Release.kept_share` is what it kept. The table is read twice.
+        percentile: The percentage of users for l0="auto": a whole number from 1 to 99.
+        l0_share: The share of rho that finds the bound for l0="auto": above 0 and at most 0.9.
+        kept_share: Whether to estimate the share of (user, item) pairs that a number l0 keeps, as `Release.kept_share`.
+            It costs 1 % of rho, or 5 % of epsilon (`CountsWithShare`). The table is read twice. l0="auto" includes it.
         relative_error: The target error of a count, as a fraction of the count: from 0.005 to below 1. The standard
             deviation is 0.475 times that, and at most 8 % of the count. Only without `l0`.
         k_bar: Consider only the k_bar most common items. Only without `l0`.
@@ -108,8 +128,15 @@ def count(
 
     period = engines.period_of(time, every, since, until)
     user, item = engines.require_names(user, item, period)
+    bounding = Bounding.of(l0, percentile=percentile, l0_share=l0_share, kept_share=kept_share)
+    if bounding is not None:
+        bounding.require_rows(items, others=others, mechanism=mechanism, unbounded=(relative_error, k_bar))
+    l0 = None if isinstance(l0, str) else l0
     listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
     most = len(listed) if listed is not None and l0 is None else l0
+    if bounding is not None:
+        table = tables.Table(data, user=user, item=item, period=period, memory=memory, progress=progress)
+        return publish_rows(bounding, table, (rho, epsilon, delta), listed, budget)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism, Notes]:
         if mechanism is not None:
