@@ -351,3 +351,13 @@ def test_periods_are_part_of_the_items_of_a_user():
     release = dp.count(many, user="user", item="item", time="ts", every="1d", rho=1, delta=1e-6, l0="auto")
     assert release.l0 == 4
     assert release.item_names == ("ts", "item")
+    # The column of users may have the name of a column of a release, because no user is released.
+    many["count"] = many.pop("user")
+    assert dp.count(many, user="count", item="item", time="ts", every="1d", rho=1, delta=1e-6, l0="auto").l0 == 4
+
+
+def test_a_table_of_another_engine_is_bounded_too():
+    ibis = pytest.importorskip("ibis")
+    release = dp.count(ibis.memtable({k: v.tolist() for k, v in LOG.items()}), **COLUMNS, rho=1, delta=1e-6, l0="auto")
+    assert abs(release.l0 - np.percentile(SIZES, 95)) <= 2
+    assert release.kept_share is not None

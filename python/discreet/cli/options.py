@@ -11,6 +11,7 @@ from discreet.release.formats import FORMATS
 
 __all__ = [
     "bounded",
+    "counted",
     "counting",
     "files",
     "joined",
@@ -35,6 +36,24 @@ def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]],
 
     return decorate
 
+
+class _Bound(click.ParamType[int | str]):
+    """A number of items, or auto."""
+
+    name = "bound"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return a number, or "auto"."""
+        if isinstance(value, int) or value == "auto":
+            return value
+        try:
+            return int(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is neither a whole number nor auto.", param, ctx)
+
+
+BOUND = _Bound()
+"""The type of --l0 of commands that can find it."""
 
 table = joined(
     click.argument("file", required=False),
@@ -106,8 +125,7 @@ promise = joined(
         help="Probability that the guarantee fails. Choose it far below 1 / number of users.",
     ),
 )
-counting = joined(
-    click.option("--l0", type=int, metavar="N", help="Count at most N items of each user, with a threshold mechanism."),
+_accuracy = joined(
     click.option(
         "--relative-error",
         type=float,
@@ -125,6 +143,39 @@ counting = joined(
         metavar="N",
         help="Consider only the N most common items (k-bar).",
     ),
+)
+_l0 = "Count at most N items of each user, with a threshold mechanism."
+counting = joined(click.option("--l0", type=int, metavar="N", help=_l0), _accuracy)
+counted = joined(
+    click.option(
+        "--l0",
+        type=BOUND,
+        metavar="N|auto",
+        help=f"{_l0} auto finds N with privacy: about --percentile percent of the users do not have more items.",
+    ),
+    click.option(
+        "--kept-share",
+        is_flag=True,
+        help="With --l0, also estimate the share of (user, item) pairs that the bound keeps, for 1 % of rho (5 % of "
+        "epsilon). --l0 auto includes it.",
+    ),
+    click.option(
+        "--percentile",
+        type=int,
+        default=95,
+        show_default=True,
+        metavar="P",
+        help="With --l0 auto: percentage of the users who have at most N items, about.",
+    ),
+    click.option(
+        "--l0-share",
+        type=float,
+        default=0.05,
+        show_default=True,
+        metavar="SHARE",
+        help="With --l0 auto: share of rho that finds N.",
+    ),
+    _accuracy,
 )
 top = joined(
     click.option("-k", "--k", type=int, required=True, metavar="N", help="Most items to release."),

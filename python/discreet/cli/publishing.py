@@ -37,6 +37,9 @@ class Asked(Parameters, total=False):
     since: str | None
     until: str | None
     others: bool
+    kept_share: bool
+    percentile: int
+    l0_share: float
     memory: str | None
 
 
@@ -91,6 +94,8 @@ def publish(
         raise click.UsageError("--engine spark needs a FILE; it reads neither --sql nor standard input.")
     if engine == "local" and master is not None:
         raise click.UsageError("--master needs --engine spark.")
+    if file == "-" and (parameters.get("l0") == "auto" or parameters.get("kept_share")):
+        raise click.UsageError("--l0 auto and --kept-share read the rows twice. Give a FILE, not standard input.")
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
     outputs.require_form(output, form)

@@ -17,7 +17,7 @@ __all__ = ["count", "select", "top_k"]
 @click.command()
 @options.table
 @options.promise
-@options.counting
+@options.counted
 @options.known
 @options.published
 def count(**options: Unpack[Options]) -> None:
@@ -32,7 +32,8 @@ def count(**options: Unpack[Options]) -> None:
 
     With --l0 N, at most N items of each user count. The noise is far smaller if users have few items, and it shrinks
     as --rho grows. The command uses the threshold mechanism that can release items with the fewest users. The choice
-    depends on the parameters alone, not on the data (see `discreet plan count`).
+    depends on the parameters alone, not on the data (see `discreet plan count`). Counts are then below the numbers of
+    users; --kept-share says by how much. --l0 auto finds N with a share of rho.
 
     The column sigma is the standard deviation of a count's noise.
 
@@ -40,6 +41,7 @@ def count(**options: Unpack[Options]) -> None:
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
     discreet count visits.parquet --user user --item country --item page --time ts --every 1d
         --rho 1 --delta 1e-6
+    discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6 --l0 auto
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
     discreet count --sql "SELECT * FROM read_csv('excel.csv', delim = ';', all_varchar = true,
         parallel = false)" --user id --item word --epsilon 4 --delta 1e-7

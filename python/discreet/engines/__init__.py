@@ -113,7 +113,20 @@ def numbers_of_items(
         SchemaError: A column is missing or of another type. The other errors are the same as in `histogram`.
     """
     user, item = require_names(user, item, period)
-    found = histogram(source, item, user, period=period, memory=memory, progress=progress)
+    # Not `histogram`, which checks the names of a release: no user is released.
+    found = (_engine_of(source) or local).histogram(
+        source,
+        item,
+        user,
+        period=period,
+        l0=None,
+        limit=None,
+        cap=None,
+        only=None,
+        users=False,
+        memory=memory,
+        progress=progress,
+    )
     if period is None or period.every is None:
         return found.counts
     # A label is now a period and a user. Items of different periods are different items, so a user's numbers add up.

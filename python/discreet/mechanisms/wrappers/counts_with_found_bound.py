@@ -165,6 +165,9 @@ class CountsWithFoundBound(TableMechanism):
         without_value(table, type(self).__name__)
         engines.require_rows_again(table.data)
         numbers = engines.numbers_of_items(table.data, **table.pairs)
+        if not engines.rows_here(table.data):
+            # An engine may refuse l0 for a table, and must refuse it before the charge.
+            Histogram.from_table(table.data, **table.pairs, l0=1, k_bar=1)
         rng = opened(rng)
         l0 = self.bound.drawn(numbers, rng)
         pairs, (mechanism, reasons) = self.pairs(l0), self.counting(l0)
