@@ -23,6 +23,7 @@ from discreet.releasing import (
     publish_rows,
     read_twice,
     require_budget,
+    require_charge,
     require_known,
     required,
 )
@@ -31,7 +32,7 @@ from discreet.tables.table import PairColumns
 
 if TYPE_CHECKING:
     from discreet import _core
-    from discreet.budgets.filter import PrivacyFilter
+    from discreet.budgets.filter import Charging, PrivacyFilter
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
     from discreet.mechanisms.union.set_union import UnionMechanism
     from discreet.queries.answers import Answers
@@ -62,6 +63,7 @@ def count(
     items: Sequence[Label] | None = None,
     others: bool = False,
     budget: PrivacyFilter | None = None,
+    charge: Charging = "guarantee",
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
@@ -105,6 +107,7 @@ def count(
         mechanism: A mechanism that reads a histogram, such as `PrivateCountRelease(rho=1, delta=1e-6)`, instead of the
             chosen one. Leave out rho, epsilon, delta, l0, relative_error and k_bar then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
+        charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         memory: Bytes, or text such as "2GB", that counting may use; half of the machine's memory by default. Rows that
             do not fit spill to encrypted temporary files.
         progress: A function that is called now and then, without numbers: the number of rows is not public.
@@ -126,6 +129,7 @@ def count(
         ['help', 'home']
     """
 
+    require_charge(charge, budget)
     period = engines.period_of(time, every, since, until)
     user, item = engines.require_names(user, item, period)
     bounding = Bounding.of(l0, percentile=percentile, l0_share=l0_share, kept_share=kept_share)
@@ -136,7 +140,7 @@ def count(
     most = len(listed) if listed is not None and l0 is None else l0
     if bounding is not None:
         table = tables.Table(data, user=user, item=item, period=period, memory=memory, progress=progress)
-        return publish_rows(bounding, table, (rho, epsilon, delta), listed, budget)
+        return publish_rows(bounding, table, (rho, epsilon, delta), listed, budget, charge)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism, Notes]:
         if mechanism is not None:
@@ -171,7 +175,7 @@ def count(
             count_users=isinstance(made, mechanisms.ConfirmedCounts),
         )
 
-    return publish(made, read, budget, asked, reasons)
+    return publish(made, read, budget, asked, reasons, charge=charge)
 
 
 def top_k(
@@ -191,6 +195,7 @@ def top_k(
     method: str = "gumbel",
     l0: int | None = None,
     budget: PrivacyFilter | None = None,
+    charge: Charging = "guarantee",
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
@@ -215,6 +220,7 @@ def top_k(
         method: "gumbel", or "discover+peel" for `DiscoverAndPeel`, which first finds the items by a set union.
         l0: The most items of a user that "discover+peel" uses to find items.
         budget: A `Budget` or a `Ledger`'s dataset.
+        charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         memory: Bytes, or text such as "2GB", that counting may use.
         progress: A function that is called now and then, without numbers.
 
@@ -231,6 +237,7 @@ def top_k(
         ['home', 'help']
     """
 
+    require_charge(charge, budget)
     period = engines.period_of(time, every, since, until)
     user, item = engines.require_names(user, item, period)
     columns = PairColumns(user=user, item=item, period=period, memory=memory, progress=progress)
@@ -241,13 +248,13 @@ def top_k(
     asked = Asked(chosen, epsilon, delta)
     mechanism, notes = asked.chosen()
     if isinstance(mechanism, mechanisms.DiscoverAndPeel):
-        release = read_twice(mechanism, data, budget, asked, **columns)
+        release = read_twice(mechanism, data, budget, asked, charge, **columns)
         return changed(release, notes=(*release.notes, *notes))
 
     def read() -> Histogram:
         return Histogram.from_table(data, **columns, k_bar=k_bar)
 
-    return publish(mechanism, read, budget, asked, notes)
+    return publish(mechanism, read, budget, asked, notes, charge=charge)
 
 
 def select(
@@ -265,6 +272,7 @@ def select(
     l0: int,
     method: str = "auto",
     budget: PrivacyFilter | None = None,
+    charge: Charging = "guarantee",
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
@@ -292,6 +300,7 @@ def select(
             "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian".
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
+        charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         memory: Bytes, or text such as "2GB". A set union holds the items of all users in memory.
         progress: A function that is called now and then, without numbers.
 
@@ -308,6 +317,7 @@ def select(
         >>> dp.select(log, user="user", item="page", l0=2, epsilon=1, delta=1e-6).items
         ['help', 'home']
     """
+    require_charge(charge, budget)
     period = engines.period_of(time, every, since, until)
     user, item = engines.require_names(user, item, period)
     here = engines.rows_here(data)
@@ -321,9 +331,9 @@ def select(
     if isinstance(mechanism, mechanisms.UnionMechanism):
         kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
         items = partial(tables.UserItems.from_table, data, **columns, l0=kept)
-        return publish(mechanism, items, budget, asked, reasons, without_counts=True)
+        return publish(mechanism, items, budget, asked, reasons, without_counts=True, charge=charge)
     counts = partial(Histogram.from_table, data, **columns, l0=l0, cap=mechanism.cap)
-    return publish(mechanism, counts, budget, asked, reasons, without_counts=True)
+    return publish(mechanism, counts, budget, asked, reasons, without_counts=True, charge=charge)
 
 
 def answer_queries(

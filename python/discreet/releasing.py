@@ -20,7 +20,7 @@ from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns, Table
 
 if TYPE_CHECKING:
-    from discreet.budgets.filter import PrivacyFilter
+    from discreet.budgets.filter import Charging, PrivacyFilter
     from discreet.mechanisms.base import Mechanism, Opening
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
     from discreet.release.release import Release
@@ -34,6 +34,7 @@ __all__ = [
     "publish_rows",
     "read_twice",
     "require_budget",
+    "require_charge",
     "require_known",
     "required",
 ]
@@ -136,13 +137,14 @@ def publish_rows(
     promised: tuple[float | None, float | None, float | None],
     listed: tuple[object, ...] | None,
     budget: PrivacyFilter | None,
+    charge: Charging,
 ) -> Release:
     """Return the release of counts whose bound is found or measured, charged to the budget if there is one."""
     rho, epsilon, delta = promised
     asked = Asked(lambda e, d: bounding.made(rho, e, required(d), listed), epsilon, delta)
     made, reasons = asked.chosen()
     engines.require_rows_again(table.data)
-    return publish(made, lambda: table, budget, asked, reasons)
+    return publish(made, lambda: table, budget, asked, reasons, charge=charge)
 
 
 def required(delta: float | None) -> float:
@@ -202,6 +204,7 @@ def read_twice(
     data: object,
     budget: PrivacyFilter | None,
     asked: Asked[_Made],
+    charge: Charging = "guarantee",
     **columns: Unpack[PairColumns],
 ) -> Release:
     """Return the release of a mechanism that reads the rows twice."""
@@ -209,7 +212,16 @@ def read_twice(
     if budget is None:
         return mechanism.release(table)
     asked.require_paid(budget, mechanism)
-    return budget.publish(mechanism, lambda rng: mechanism.release(table, rng=rng))
+    return budget.publish(mechanism, lambda rng: mechanism.release(table, rng=rng), charge)
+
+
+def require_charge(charge: object, budget: PrivacyFilter | None) -> None:
+    """Raise ParameterError for a `charge` that is unknown, or that has no budget."""
+    if charge == "guarantee":
+        return
+    budgets.require_charging(charge)
+    if budget is None:
+        raise ParameterError('charge="spent" needs budget: a Budget, or a dataset of a Ledger')
 
 
 def require_budget(budget: object) -> None:
@@ -228,6 +240,7 @@ def publish(
     reasons: Notes,
     *,
     without_counts: bool = False,
+    charge: Charging = "guarantee",
 ) -> Release:
     """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
     debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
@@ -245,4 +258,4 @@ def publish(
             release = changed(uncounted(release), items=sorted(release.items))
         return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
-    return draw() if budget is None else budget.publish(mechanism, draw)
+    return draw() if budget is None else budget.publish(mechanism, draw, charge)

@@ -11,7 +11,7 @@ from discreet.cli import options, work
 if TYPE_CHECKING:
     from discreet.cli.publishing import Options
 
-__all__ = ["count", "select", "top_k"]
+__all__ = ["count", "select", "sum", "top_k"]
 
 
 @click.command()
@@ -89,3 +89,26 @@ def select(**options: Unpack[Options]) -> None:
     discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
     """
     work.publish("select", **options)
+
+
+@click.command(short_help="Sum a column for each item in FILE.")
+@options.summed
+@options.promise
+@options.published_sums
+def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the command
+    """Sum a column for each item in FILE, for items that are not known in advance.
+
+    The values of a user for an item are added up, and this sum is clipped to --bounds. At most --l0 items of each user
+    count. The noise of a sum is that of N items, whatever the number of released items. Half of rho finds the items
+    with a threshold on their users, the other half pays for the sums.
+
+    The rows have the sum as a whole number of --resolution in the column count, and sigma in the same unit. Integers of
+    cents need no --resolution. For decimals with two places give --resolution 0.01; the sums are then in cents.
+
+    \b
+    discreet sum sales.parquet --user customer --item shop --column cents --bounds 0 2000 --l0 5
+        --rho 1 --delta 1e-6
+    discreet sum sales.csv --user customer --item shop --column price --bounds 0 20.00
+        --resolution 0.01 --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
+    """
+    work.publish("sum", **options)

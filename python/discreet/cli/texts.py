@@ -11,7 +11,8 @@ _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
 _NAMES = re.compile(r"(?<![\w-])(kept_share|l0_share|relative_error|k_bar)(?![\w=])")
 _BEGINNINGS = re.compile(
     r"^(?:(?:every, since and until|time|others) needs?"
-    r"|(?:since|until) must|user, item and time must|percentile|l0 (?:excludes|needs|must)|kept_share needs)\b.*"
+    r"|(?:since|until) must|user, item and time must|percentile|kept_share needs"
+    r"|l0 (?:excludes|needs|must|is missing))\b"
 )
 """Errors about parameters, by their beginnings. Some parameters are words of English, so their names are replaced in
 these errors alone."""

@@ -27,6 +27,7 @@ class More(TypedDict, total=False):
     users: tuple[int, float] | None
     item_type: ItemType
     clipped: bool
+    l0: int | None
     above: int | None
 
 
