@@ -148,6 +148,38 @@ def test_parameters_in_errors_become_options():
     assert in_options("there is no column 'rho=1'") == "there is no column 'rho=1'"
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("every, since and until need time, the name", "--every, --since and --until need --time, the name"),
+        ("time needs every, since or until", "--time needs --every, --since or --until"),
+        ("others needs items, the items that are public", "--others needs --items, the items that are public"),
+        ("others needs l0, the most items of a user", "--others needs --l0, the most items of a user"),
+        ("since must be a time such as 2026-01-31", "--since must be a time such as 2026-01-31"),
+        ("user, item and time must be the names", "--user, --item and --time must be the names"),
+        ('percentile and l0_share are for l0="auto": leave', "--percentile and --l0-share are for --l0 auto: leave"),
+        ("kept_share needs l0: without a bound", "--kept-share needs --l0: without a bound"),
+        ("l0 excludes relative_error and k_bar: leave out", "--l0 excludes --relative-error and --k-bar: leave out"),
+        ("cannot read time needs every.csv", "cannot read time needs every.csv"),
+        ("there is no column 'l0' or 'time'", "there is no column 'l0' or 'time'"),
+    ],
+)
+def test_errors_name_options_and_leave_other_words(text, expected):
+    assert in_options(text) == expected
+
+
+def test_errors_of_the_command_name_its_options(log):
+    for given, expected in (
+        (["--every", "1d"], "--every, --since and --until need --time"),
+        (["--time", "ts"], "--time needs --every"),
+        (["--others"], "--others needs --items"),
+        (["--kept-share"], "--kept-share needs --l0"),
+        (["--l0", "auto", "--k-bar", "7"], "--l0 excludes --relative-error and --k-bar"),
+    ):
+        code, _, errors = discreet("count", log, *COUNT, *BUDGET, *given)
+        assert (code, expected in errors) == (2, True), errors
+
+
 def test_a_noun_for_the_number_one_is_singular():
     release = dp.count(LOG, **COLUMNS, mechanism=dp.PrivateCountRelease(rho=1.0, delta=1e-11, delta_star=1e-11))
     assert any("allows 1 selection of" in note for note in release.notes)

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from discreet.privacy import Guarantee
     from discreet.release import Release
     from discreet.streams import BinaryMechanism, Stream
+    from discreet.sums import sum  # noqa: A004 - the name of the command, and of SQL
     from discreet.tables import Histogram
 else:
     __getattr__, __dir__ = lazy(
@@ -79,6 +80,7 @@ else:
             "privacy": "Guarantee",
             "release": "Release",
             "streams": "BinaryMechanism Stream",
+            "sums": "sum",
             "tables": "Histogram",
         },
         otherwise=deprecated,
@@ -109,6 +111,7 @@ __all__ = [
     "count",
     "plan",
     "select",
+    "sum",
     "top_k",
     "verify",
 ]

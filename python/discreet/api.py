@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from discreet import budgets, engines, mechanisms, queries, tables
 from discreet.engines.engine import Label
@@ -14,13 +14,25 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.planning.choose import Notes, choose
 from discreet.release.release import changed
-from discreet.releasing import Asked, given, known, publish, read_twice, require_budget, require_known, required
+from discreet.releasing import (
+    Asked,
+    Bounding,
+    given,
+    known,
+    publish,
+    publish_rows,
+    read_twice,
+    require_budget,
+    require_charge,
+    require_known,
+    required,
+)
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns
 
 if TYPE_CHECKING:
     from discreet import _core
-    from discreet.budgets.filter import PrivacyFilter
+    from discreet.budgets.filter import Charging, PrivacyFilter
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
     from discreet.mechanisms.union.set_union import UnionMechanism
     from discreet.queries.answers import Answers
@@ -41,13 +53,17 @@ def count(
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    l0: int | None = None,
+    l0: int | Literal["auto"] | None = None,
+    percentile: int = 95,
+    l0_share: float = 0.05,
+    kept_share: bool = False,
     relative_error: float = 0.1,
     k_bar: int = 2**14,
     mechanism: HistogramMechanism | None = None,
     items: Sequence[Label] | None = None,
     others: bool = False,
     budget: PrivacyFilter | None = None,
+    charge: Charging = "guarantee",
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
@@ -78,13 +94,20 @@ def count(
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails; far below one over the number of users.
-        l0: The most items of a user that count; None for any number.
+        l0: The most items of a user that count; None for any number. "auto" finds a bound with privacy: a number of
+            items that about `percentile` percent of the users do not exceed (`CountsWithFoundBound`). `Release.l0` is
+            the bound, and `Release.kept_share` is what it kept. The table is read twice.
+        percentile: The percentage of users for l0="auto": a whole number from 1 to 99.
+        l0_share: The share of rho that finds the bound for l0="auto": above 0 and at most 0.9.
+        kept_share: Whether to estimate the share of (user, item) pairs that a number l0 keeps, as `Release.kept_share`.
+            It costs 1 % of rho, or 5 % of epsilon (`CountsWithShare`). The table is read twice. l0="auto" includes it.
         relative_error: The target error of a count, as a fraction of the count: from 0.005 to below 1. The standard
             deviation is 0.475 times that, and at most 8 % of the count. Only without `l0`.
         k_bar: Consider only the k_bar most common items. Only without `l0`.
         mechanism: A mechanism that reads a histogram, such as `PrivateCountRelease(rho=1, delta=1e-6)`, instead of the
             chosen one. Leave out rho, epsilon, delta, l0, relative_error and k_bar then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
+        charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         memory: Bytes, or text such as "2GB", that counting may use; half of the machine's memory by default. Rows that
             do not fit spill to encrypted temporary files.
         progress: A function that is called now and then, without numbers: the number of rows is not public.
@@ -106,10 +129,18 @@ def count(
         ['help', 'home']
     """
 
+    require_charge(charge, budget)
     period = engines.period_of(time, every, since, until)
     user, item = engines.require_names(user, item, period)
+    bounding = Bounding.of(l0, percentile=percentile, l0_share=l0_share, kept_share=kept_share)
+    if bounding is not None:
+        bounding.require_rows(items, others=others, mechanism=mechanism, unbounded=(relative_error, k_bar))
+    l0 = None if isinstance(l0, str) else l0
     listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
     most = len(listed) if listed is not None and l0 is None else l0
+    if bounding is not None:
+        table = tables.Table(data, user=user, item=item, period=period, memory=memory, progress=progress)
+        return publish_rows(bounding, table, (rho, epsilon, delta), listed, budget, charge)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism, Notes]:
         if mechanism is not None:
@@ -144,7 +175,7 @@ def count(
             count_users=isinstance(made, mechanisms.ConfirmedCounts),
         )
 
-    return publish(made, read, budget, asked, reasons)
+    return publish(made, read, budget, asked, reasons, charge=charge)
 
 
 def top_k(
@@ -164,6 +195,7 @@ def top_k(
     method: str = "gumbel",
     l0: int | None = None,
     budget: PrivacyFilter | None = None,
+    charge: Charging = "guarantee",
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
@@ -188,6 +220,7 @@ def top_k(
         method: "gumbel", or "discover+peel" for `DiscoverAndPeel`, which first finds the items by a set union.
         l0: The most items of a user that "discover+peel" uses to find items.
         budget: A `Budget` or a `Ledger`'s dataset.
+        charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         memory: Bytes, or text such as "2GB", that counting may use.
         progress: A function that is called now and then, without numbers.
 
@@ -204,6 +237,7 @@ def top_k(
         ['home', 'help']
     """
 
+    require_charge(charge, budget)
     period = engines.period_of(time, every, since, until)
     user, item = engines.require_names(user, item, period)
     columns = PairColumns(user=user, item=item, period=period, memory=memory, progress=progress)
@@ -214,13 +248,13 @@ def top_k(
     asked = Asked(chosen, epsilon, delta)
     mechanism, notes = asked.chosen()
     if isinstance(mechanism, mechanisms.DiscoverAndPeel):
-        release = read_twice(mechanism, data, budget, asked, **columns)
+        release = read_twice(mechanism, data, budget, asked, charge, **columns)
         return changed(release, notes=(*release.notes, *notes))
 
     def read() -> Histogram:
         return Histogram.from_table(data, **columns, k_bar=k_bar)
 
-    return publish(mechanism, read, budget, asked, notes)
+    return publish(mechanism, read, budget, asked, notes, charge=charge)
 
 
 def select(
@@ -238,6 +272,7 @@ def select(
     l0: int,
     method: str = "auto",
     budget: PrivacyFilter | None = None,
+    charge: Charging = "guarantee",
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
@@ -265,6 +300,7 @@ def select(
             "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian".
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
+        charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         memory: Bytes, or text such as "2GB". A set union holds the items of all users in memory.
         progress: A function that is called now and then, without numbers.
 
@@ -281,6 +317,7 @@ def select(
         >>> dp.select(log, user="user", item="page", l0=2, epsilon=1, delta=1e-6).items
         ['help', 'home']
     """
+    require_charge(charge, budget)
     period = engines.period_of(time, every, since, until)
     user, item = engines.require_names(user, item, period)
     here = engines.rows_here(data)
@@ -294,9 +331,9 @@ def select(
     if isinstance(mechanism, mechanisms.UnionMechanism):
         kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
         items = partial(tables.UserItems.from_table, data, **columns, l0=kept)
-        return publish(mechanism, items, budget, asked, reasons, without_counts=True)
+        return publish(mechanism, items, budget, asked, reasons, without_counts=True, charge=charge)
     counts = partial(Histogram.from_table, data, **columns, l0=l0, cap=mechanism.cap)
-    return publish(mechanism, counts, budget, asked, reasons, without_counts=True)
+    return publish(mechanism, counts, budget, asked, reasons, without_counts=True, charge=charge)
 
 
 def answer_queries(

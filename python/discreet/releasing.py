@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
 
-from discreet import budgets, mechanisms
+from discreet import budgets, engines, mechanisms
 from discreet.errors import ParameterError
 from discreet.logs import debug
+from discreet.mechanisms.base import made_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import Notes, stated
-from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
 from discreet.privacy.validation import require_flag
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns, Table
 
 if TYPE_CHECKING:
-    from discreet.budgets.filter import PrivacyFilter
+    from discreet.budgets.filter import Charging, PrivacyFilter
     from discreet.mechanisms.base import Mechanism, Opening
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
     from discreet.release.release import Release
 
-__all__ = ["Asked", "given", "known", "publish", "read_twice", "require_budget", "require_known", "required"]
+__all__ = [
+    "Asked",
+    "Bounding",
+    "given",
+    "known",
+    "publish",
+    "publish_rows",
+    "read_twice",
+    "require_budget",
+    "require_charge",
+    "require_known",
+    "required",
+]
 
 _Data = TypeVar("_Data")
 _Made = TypeVar("_Made", bound=Promising)
@@ -51,6 +64,87 @@ class Asked(Generic[_Made]):
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
         require_budget(budget)
         budgets.require(budget, mechanism, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounding:
+    """How `count` bounds the items of a user and measures what the bound keeps."""
+
+    l0: int | None
+    """The bound; None to find it with privacy."""
+    percentile: int
+    l0_share: float
+
+    @classmethod
+    def of(
+        cls, l0: int | Literal["auto"] | None, *, percentile: int, l0_share: float, kept_share: bool
+    ) -> Bounding | None:
+        """Return how to find or measure a bound, or None if neither is asked for.
+
+        Raises:
+            ParameterError: A parameter has no use, or l0 is text other than "auto".
+        """
+        measures = require_flag("kept_share", kept_share)
+        if isinstance(l0, str):
+            if l0 != "auto":
+                raise ParameterError('l0 must be a whole number of at least 1, "auto" or None')
+            return cls(l0=None, percentile=percentile, l0_share=l0_share)
+        if (percentile, l0_share) != (95, 0.05):
+            raise ParameterError('percentile and l0_share are for l0="auto": leave them out')
+        if not measures:
+            return None
+        if l0 is None:
+            raise ParameterError("kept_share needs l0: without a bound, all pairs of users and items are kept")
+        return cls(l0=l0, percentile=percentile, l0_share=l0_share)
+
+    def require_rows(self, items: object, *, others: bool, mechanism: object, unbounded: tuple[float, int]) -> None:
+        """Raise ParameterError for parameters of `count` that exclude this bound."""
+        name = 'l0="auto"' if self.l0 is None else "kept_share"
+        if mechanism is not None:
+            raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
+        if unbounded != (0.1, 2**14):
+            raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
+        if items is not None and self.l0 is None:
+            raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number')
+        if items is not None and not others:
+            raise ParameterError("kept_share is about all items of a user: with items, give others=True")
+
+    def made(
+        self, rho: float | None, epsilon: float | None, delta: float, listed: tuple[object, ...] | None
+    ) -> tuple[mechanisms.CountsWithShare | mechanisms.CountsWithFoundBound, Notes]:
+        """Return the mechanism for a guarantee, and notes on the choice."""
+        require_promise(rho, epsilon, delta)
+        if self.l0 is None:
+            made = made_for(
+                mechanisms.CountsWithFoundBound,
+                rho,
+                epsilon,
+                delta=delta,
+                percentile=self.percentile,
+                bound_share=self.l0_share,
+            )
+            return made, unusual(stated(made, epsilon, delta))
+        shared, notes = mechanisms.CountsWithShare.chosen(rho=rho, epsilon=epsilon, delta=delta, l0=self.l0)
+        if listed is not None:
+            found, notes = known(shared.mechanism, listed, notes, others=True)
+            shared = replace(shared, mechanism=found)
+        return shared, (*notes, *unusual(stated(shared, epsilon, delta)))
+
+
+def publish_rows(
+    bounding: Bounding,
+    table: Table,
+    promised: tuple[float | None, float | None, float | None],
+    listed: tuple[object, ...] | None,
+    budget: PrivacyFilter | None,
+    charge: Charging,
+) -> Release:
+    """Return the release of counts whose bound is found or measured, charged to the budget if there is one."""
+    rho, epsilon, delta = promised
+    asked = Asked(lambda e, d: bounding.made(rho, e, required(d), listed), epsilon, delta)
+    made, reasons = asked.chosen()
+    engines.require_rows_again(table.data)
+    return publish(made, lambda: table, budget, asked, reasons, charge=charge)
 
 
 def required(delta: float | None) -> float:
@@ -110,6 +204,7 @@ def read_twice(
     data: object,
     budget: PrivacyFilter | None,
     asked: Asked[_Made],
+    charge: Charging = "guarantee",
     **columns: Unpack[PairColumns],
 ) -> Release:
     """Return the release of a mechanism that reads the rows twice."""
@@ -117,7 +212,16 @@ def read_twice(
     if budget is None:
         return mechanism.release(table)
     asked.require_paid(budget, mechanism)
-    return budget.publish(mechanism, lambda rng: mechanism.release(table, rng=rng))
+    return budget.publish(mechanism, lambda rng: mechanism.release(table, rng=rng), charge)
+
+
+def require_charge(charge: object, budget: PrivacyFilter | None) -> None:
+    """Raise ParameterError for a `charge` that is unknown, or that has no budget."""
+    if charge == "guarantee":
+        return
+    budgets.require_charging(charge)
+    if budget is None:
+        raise ParameterError('charge="spent" needs budget: a Budget, or a dataset of a Ledger')
 
 
 def require_budget(budget: object) -> None:
@@ -136,6 +240,7 @@ def publish(
     reasons: Notes,
     *,
     without_counts: bool = False,
+    charge: Charging = "guarantee",
 ) -> Release:
     """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
     debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
@@ -153,4 +258,4 @@ def publish(
             release = changed(uncounted(release), items=sorted(release.items))
         return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
-    return draw() if budget is None else budget.publish(mechanism, draw)
+    return draw() if budget is None else budget.publish(mechanism, draw, charge)

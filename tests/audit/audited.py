@@ -10,7 +10,7 @@ from discreet import (
     PrivateCountRelease,
     TruncatedGeometric,
 )
-from discreet.mechanisms import ExponentialMechanism, GaussianCounts, LaplaceCounts, PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, GaussianCounts, KeptPairs, LaplaceCounts, PermuteAndFlip
 
 SETS = {
     LaplaceThreshold: [
@@ -202,6 +202,21 @@ SETS = {
             (1.0, 3, 1.0, 1e-3, 1, False),
             (8.0, 2, 1.5, 1e-2, 2, True),
             (0.3, 1, 1.0, 1e-6, 4, False),
+        ]
+    ],
+    KeptPairs: [
+        {"l0": l0, "most": most, "rho": rho, "epsilon": epsilon}
+        for l0, most, rho, epsilon in [
+            (1, 2, 0.5, None),
+            (2, 5, None, 1.0),
+            (3, 8, 1.0, None),
+            (1, 4, None, 1.5),
+            (4, 5, 0.6, None),
+            (6, 7, None, 3.0),
+            (2, 20, 2.0, None),
+            (5, 10, None, 2.0),
+            (1, 3, 0.3, None),
+            (10, 11, 5.0, None),
         ]
     ],
 }

@@ -17,7 +17,8 @@ from discreet import (
     TruncatedGeometric,
     _core,
 )
-from discreet.mechanisms import ExponentialMechanism, GaussianCounts, LaplaceCounts, PermuteAndFlip
+from discreet.mechanisms import ExponentialMechanism, GaussianCounts, KeptPairs, LaplaceCounts, PermuteAndFlip
+from discreet.privacy import Sensitivity
 from discreet.theorems import rogers2023
 
 
@@ -97,6 +98,12 @@ LISTED = LaplaceCounts(items=("0", "1", "2"), scale=1.0, l0=2)
 
 
 FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
+
+
+KEPT = KeptPairs(l0=3, most=8, rho=0.5)
+
+
+KEPT_BY_LAPLACE = KeptPairs(l0=2, most=5, epsilon=1.0)
 
 
 MUTANTS = {
@@ -274,4 +281,19 @@ MUTANTS = {
     "permute-and-flip covers one item of k_bar": lambda: with_property(
         FLIP, offset=rogers2023.permute_and_flip_offset(1.0, 0.1, 1)
     ),
+    "kept pairs have noise for one pair of a user": lambda: with_property(KEPT, scale=1.0),
+    "kept pairs have noise for l0 pairs, and dropped ones none of their own": lambda: with_property(
+        KEPT, scale=math.sqrt(KEPT.l0**2 / (2 * KEPT.rho))
+    ),
+    "dropped pairs have no bound": lambda: with_property(
+        KEPT,
+        sums=lambda numbers: (int(np.minimum(numbers, 3).sum()), int(np.maximum(numbers - 3, 0).sum())),
+        protects=Sensitivity(l0=1, linf=20),
+    ),
+    "kept pairs have no bound": lambda: with_property(
+        KEPT, sums=lambda numbers: (int(numbers.sum()), 0), protects=Sensitivity(l0=1, linf=20)
+    ),
+    "each sum of pairs has all of rho": lambda: with_property(KEPT, scale=5 / math.sqrt(2 * KEPT.rho)),
+    "Laplace noise of pairs is made for l0": lambda: with_property(KEPT_BY_LAPLACE, scale=2.0),
+    "epsilon is charged for one of two sums of pairs": lambda: claiming(KEPT_BY_LAPLACE, dp=(3 / 5, 0.0), rho=9.0),
 }

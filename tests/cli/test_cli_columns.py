@@ -51,7 +51,7 @@ def test_limits_of_time_choose_rows(visits):
     assert [row["item"] for row in rows(discreet("count", visits, *options, *BUDGET)[1])] == ["home"]
     code, _, err = discreet("count", visits, *options[:4], "--since", "2026-01-05", *BUDGET)
     assert code == 2
-    assert "need time" in err
+    assert "need --time" in err
 
 
 def test_standard_input_has_periods_too():
@@ -119,7 +119,7 @@ def test_files_of_public_items_are_checked(visits, tmp_path):
     known.write_text("")
     assert "at least one label" in discreet("count", visits, *options, "--items", known)[2]
     known.write_text("home")
-    assert "needs l0" in discreet("count", visits, *options, "--items", known, "--others")[2]
+    assert "needs --l0" in discreet("count", visits, *options, "--items", known, "--others")[2]
     assert "needs items" in discreet("count", visits, *options, "--others")[2]
     code, _, err = discreet("count", visits, *options, "--item", "country", "--items", known)
     assert code == 2

@@ -29,7 +29,7 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         (["LOG", *COUNT, "--rho", "1"], 2, "--delta"),
         (["LOG", *COUNT, "--rho", "1", "--delta", "0"], 2, "delta must be"),
         (["LOG", *COUNT, "--rho", "1", "--delta", "1"], 2, "above 0 and below 1"),
-        (["LOG", *COUNT, *BUDGET, "--k-bar", "0"], 2, "k_bar must be"),
+        (["LOG", *COUNT, *BUDGET, "--k-bar", "0"], 2, "--k-bar must be"),
         (["LOG", *COUNT, *BUDGET, "--k-bar", "1.5"], 2, "not a valid int"),
         (["LOG", *COUNT, *BUDGET, "--seed", "1"], 2, "No such option '--seed'. There is no seed"),
         (["LOG", "LOG", *COUNT, *BUDGET], 2, "one quoted glob"),

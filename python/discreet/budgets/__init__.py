@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from discreet.budgets.budget import Budget
     from discreet.budgets.exchange import Exchange
     from discreet.budgets.filter import PrivacyFilter as PrivacyFilter
+    from discreet.budgets.filter import require_charging as require_charging
     from discreet.budgets.ledger import Dataset, Ledger
 else:
     __getattr__, __dir__ = lazy(
@@ -17,7 +18,7 @@ else:
             "budgets.advice": "require",
             "budgets.budget": "Budget",
             "budgets.exchange": "Exchange",
-            "budgets.filter": "PrivacyFilter",
+            "budgets.filter": "PrivacyFilter require_charging",
             "budgets.ledger": "Dataset Ledger",
         },
     )

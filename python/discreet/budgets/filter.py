@@ -6,7 +6,7 @@ import inspect
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 from discreet import _core
 from discreet.budgets.balance import Balance
@@ -28,12 +28,23 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PrivacyFilter"]
+__all__ = ["Charging", "PrivacyFilter", "require_charging"]
+
+Charging: TypeAlias = Literal["guarantee", "spent"]
+"""What a release is charged: its whole guarantee, or the steps that it made."""
 
 _DRAWN = 30
 """The most charges in a plot: the last ones."""
 _LONGEST = 1000
 """The most characters in `made_by`, since a history prints it in one line."""
+
+
+def require_charging(charge: object) -> None:
+    """Raise ParameterError unless `charge` is "guarantee" or "spent"."""
+    if charge not in ("guarantee", "spent"):
+        raise ParameterError('charge must be "guarantee" or "spent"')
+
+
 Affordable = TypeVar("Affordable", bound=Promising)
 Data = TypeVar("Data")
 Published = TypeVar("Published", bound=Publication)
@@ -103,7 +114,7 @@ class PrivacyFilter(Balance):
         mechanism: TableMechanism,
         data: object,
         *,
-        charge: Literal["guarantee", "spent"] = "guarantee",
+        charge: Charging = "guarantee",
         **columns: Unpack[TableColumns],
     ) -> Release: ...
     @overload
@@ -112,14 +123,14 @@ class PrivacyFilter(Balance):
         mechanism: Mechanism[Data, Published],
         data: Data,
         *,
-        charge: Literal["guarantee", "spent"] = "guarantee",
+        charge: Charging = "guarantee",
     ) -> Published: ...
     def release(
         self,
         mechanism: Releasing,
         data: object,
         *,
-        charge: Literal["guarantee", "spent"] = "guarantee",
+        charge: Charging = "guarantee",
         **columns: Unpack[TableColumns],
     ) -> object:
         """Charge the mechanism's guarantee, and return its release of `data`.
@@ -165,7 +176,7 @@ class PrivacyFilter(Balance):
         self,
         mechanism: Promising,
         draw: Callable[[Opening], Published],
-        charge: Literal["guarantee", "spent"] = "guarantee",
+        charge: Charging = "guarantee",
     ) -> Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream.
 
@@ -174,8 +185,7 @@ class PrivacyFilter(Balance):
             draw: Returns the release, from the random stream that its argument opens.
             charge: "guarantee" or "spent", as for `release`.
         """
-        if charge not in ("guarantee", "spent"):
-            raise ParameterError('charge must be "guarantee" or "spent"')
+        require_charging(charge)
         guarantee = self._guaranteed(mechanism)
         account = self._account()
         promised = account.require(guarantee)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from discreet.cli.check import check
     from discreet.cli.demo import demo
     from discreet.cli.doctor import doctor
-    from discreet.cli.releases import count, select, top_k
+    from discreet.cli.releases import count, select, sum, top_k  # noqa: A004 - the name of a command
     from discreet.cli.stream import stream
     from discreet.cli.without_data import audit, plan
 else:
@@ -20,13 +20,13 @@ else:
             "cli.check": "check",
             "cli.demo": "demo",
             "cli.doctor": "doctor",
-            "cli.releases": "count select top_k",
+            "cli.releases": "count select sum top_k",
             "cli.stream": "stream",
             "cli.without_data": "audit plan",
         },
     )
 
-__all__ = ["audit", "budget", "check", "count", "demo", "doctor", "plan", "select", "stream", "top_k", "verify"]
+__all__ = ["audit", "budget", "check", "count", "demo", "doctor", "plan", "select", "stream", "sum", "top_k", "verify"]
 
 SUMMARIES = {
     "audit": "Verify a guarantee by computing exact distributions.",
@@ -38,6 +38,7 @@ SUMMARIES = {
     "plan": "Predict the result of a command without data.",
     "select": "List the items that are safe to publish.",
     "stream": "Release running counts after every round.",
+    "sum": "Sum a column for each item in FILE.",
     "top-k": "Rank the K items that most users have.",
     "verify": "Check released rows against their certificate.",
 }

@@ -25,7 +25,8 @@ def released(release: Callable[[Sequence[str | int]], Release], items: Sequence[
     try:
         return release(items)
     except SchemaError as error:
-        if "different types" not in str(error) or not all(map(_NUMBER.fullmatch, items)):
+        others = ("different types", "of the type of the column of items")
+        if not any(text in str(error) for text in others) or not all(map(_NUMBER.fullmatch, items)):
             raise
     return release([int(item) for item in items])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 
 import click
 
@@ -11,6 +13,7 @@ from discreet.release.formats import FORMATS
 
 __all__ = [
     "bounded",
+    "counted",
     "counting",
     "files",
     "joined",
@@ -18,7 +21,9 @@ __all__ = [
     "memory",
     "promise",
     "published",
+    "published_sums",
     "selected",
+    "summed",
     "table",
     "top",
     "written",
@@ -36,6 +41,55 @@ def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]],
     return decorate
 
 
+class _Bound(click.ParamType[int | str]):
+    """A number of items, or auto."""
+
+    name = "bound"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return a number, or "auto"."""
+        if isinstance(value, int) or value == "auto":
+            return value
+        try:
+            return int(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is neither a whole number nor auto.", param, ctx)
+
+
+class _Number(click.ParamType[Decimal]):
+    """A number as it is written, without rounding to a float."""
+
+    name = "number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
+        """Return a finite number."""
+        found = Decimal("nan")
+        with suppress(InvalidOperation):
+            found = Decimal(str(value))
+        if not found.is_finite():
+            self.fail(f"{value!r} is not a number. Use a point as the decimal separator, such as 0.5.", param, ctx)
+        return found
+
+
+NUMBER = _Number()
+"""The type of an option for a decimal number."""
+BOUND = _Bound()
+"""The type of --l0 of commands that can find it."""
+
+_times = joined(
+    click.option(
+        "--time",
+        metavar="COLUMN",
+        help="Column of times, for --every, --since and --until. A time without a zone is in UTC.",
+    ),
+    click.option(
+        "--every",
+        type=click.Choice(["1h", "1d", "1w", "1mo"]),
+        help="Make the hour, day, week or month of a row part of its item. Weeks begin on Monday.",
+    ),
+    click.option("--since", metavar="TIME", help="Count only rows from TIME on: 2026-01-31 or 2026-01-31T12:00."),
+    click.option("--until", metavar="TIME", help="Count only rows before TIME."),
+)
 table = joined(
     click.argument("file", required=False),
     click.option(
@@ -52,18 +106,7 @@ table = joined(
         metavar="COLUMN",
         help="Column of items. Give it again for several columns that are one item together.",
     ),
-    click.option(
-        "--time",
-        metavar="COLUMN",
-        help="Column of times, for --every, --since and --until. A time without a zone is in UTC.",
-    ),
-    click.option(
-        "--every",
-        type=click.Choice(["1h", "1d", "1w", "1mo"]),
-        help="Make the hour, day, week or month of a row part of its item. Weeks begin on Monday.",
-    ),
-    click.option("--since", metavar="TIME", help="Count only rows from TIME on: 2026-01-31 or 2026-01-31T12:00."),
-    click.option("--until", metavar="TIME", help="Count only rows before TIME."),
+    _times,
 )
 files = joined(
     click.option("--database", metavar="FILE", help="Read a table of this DuckDB or SQLite database instead of FILE."),
@@ -81,6 +124,37 @@ memory = click.option(
     "--memory",
     metavar="SIZE",
     help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
+)
+summed = joined(
+    click.argument("file", required=False),
+    click.option("--user", required=True, metavar="COLUMN", help="Column of users."),
+    click.option("--item", required=True, metavar="COLUMN", help="Column of items."),
+    click.option("--column", "value", required=True, metavar="COLUMN", help="Column of numbers to sum."),
+    click.option(
+        "--bounds",
+        type=(NUMBER, NUMBER),
+        required=True,
+        metavar="LOW HIGH",
+        help="Clip the sum of one user for one item to these bounds, in units of the column, such as 0 20. Choose them "
+        "without the data.",
+    ),
+    click.option(
+        "--resolution",
+        type=float,
+        default=1.0,
+        show_default=True,
+        metavar="UNIT",
+        help="Round each value to this unit, and release sums in it. 0.01 is for amounts with two decimal places.",
+    ),
+    click.option(
+        "--l0", type=int, metavar="N", help="Sum at most N items of each user. The noise of a sum is that of N items."
+    ),
+    click.option(
+        "--items",
+        metavar="FILE",
+        help="Release a sum for each item in this file, one on each line and without a header, and apply no threshold. "
+        "The file must be public, because all of its lines are published.",
+    ),
 )
 known = joined(
     click.option(
@@ -106,8 +180,7 @@ promise = joined(
         help="Probability that the guarantee fails. Choose it far below 1 / number of users.",
     ),
 )
-counting = joined(
-    click.option("--l0", type=int, metavar="N", help="Count at most N items of each user, with a threshold mechanism."),
+_accuracy = joined(
     click.option(
         "--relative-error",
         type=float,
@@ -125,6 +198,39 @@ counting = joined(
         metavar="N",
         help="Consider only the N most common items (k-bar).",
     ),
+)
+_l0 = "Count at most N items of each user, with a threshold mechanism."
+counting = joined(click.option("--l0", type=int, metavar="N", help=_l0), _accuracy)
+counted = joined(
+    click.option(
+        "--l0",
+        type=BOUND,
+        metavar="N|auto",
+        help=f"{_l0} auto finds N with privacy: about --percentile percent of the users do not have more items.",
+    ),
+    click.option(
+        "--kept-share",
+        is_flag=True,
+        help="With --l0, also estimate the share of (user, item) pairs that the bound keeps, for 1 % of rho (5 % of "
+        "epsilon). --l0 auto includes it.",
+    ),
+    click.option(
+        "--percentile",
+        type=int,
+        default=95,
+        show_default=True,
+        metavar="P",
+        help="With --l0 auto: percentage of the users who have at most N items, about.",
+    ),
+    click.option(
+        "--l0-share",
+        type=float,
+        default=0.05,
+        show_default=True,
+        metavar="SHARE",
+        help="With --l0 auto: share of rho that finds N.",
+    ),
+    _accuracy,
 )
 top = joined(
     click.option("-k", "--k", type=int, required=True, metavar="N", help="Most items to release."),
@@ -174,13 +280,32 @@ written = joined(
         help="Format of the rows.  [default: table on a terminal, csv elsewhere]",
     ),
 )
-published = joined(
+charged = joined(
+    click.option("--ledger", metavar="FILE", help="Charge a dataset of this ledger before any noise is drawn."),
+    click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),
     click.option(
-        "--sql",
-        metavar="QUERY",
-        help="Count the rows of this SELECT instead of FILE. The query must only read, and -o must name a new file. "
-        "Only the data owner may write it: it defines who the users are, and it can fail on a value of the data.",
+        "--certificate",
+        is_flag=True,
+        help="With -o FILE, also write a certificate of the rows to FILE.certificate.json.",
     ),
+    click.option("-q", "--quiet", is_flag=True, help="Print only rows and errors."),
+)
+_charge = click.option(
+    "--charge",
+    type=click.Choice(["guarantee", "spent"]),
+    default="guarantee",
+    show_default=True,
+    help="With --ledger: charge the whole guarantee, or only the steps that the release made. Either way the whole "
+    "guarantee must fit into the budget.",
+)
+_sql = click.option(
+    "--sql",
+    metavar="QUERY",
+    help="Count the rows of this SELECT instead of FILE. The query must only read, and -o must name a new file. "
+    "Only the data owner may write it: it defines who the users are, and it can fail on a value of the data.",
+)
+published = joined(
+    _sql,
     click.option(
         "--engine",
         type=click.Choice(["local", "spark"]),
@@ -195,12 +320,7 @@ published = joined(
     files,
     memory,
     written,
-    click.option("--ledger", metavar="FILE", help="Charge a dataset of this ledger before any noise is drawn."),
-    click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),
-    click.option(
-        "--certificate",
-        is_flag=True,
-        help="With -o FILE, also write a certificate of the rows to FILE.certificate.json.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="Print only rows and errors."),
+    _charge,
+    charged,
 )
+published_sums = joined(_sql, files, written, charged)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from functools import partial
 from typing import Literal, Unpack
 
 import click
 
-from discreet import api
+from discreet import api, sums
 from discreet.cli import interrupts, outputs, report, sources
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.known import known_items, released
@@ -24,20 +25,32 @@ from discreet.release import Release
 
 __all__ = ["Options", "publish"]
 
-_VERBS: dict[str, Callable[..., Release]] = {"count": api.count, "top_k": api.top_k, "select": api.select}
+_VERBS: dict[str, Callable[..., Release]] = {
+    "count": api.count,
+    "top_k": api.top_k,
+    "select": api.select,
+    "sum": sums.sum,
+}
 
 
 class Asked(Parameters, total=False):
     """The options that become parameters of a function."""
 
-    user: tuple[str, ...]
-    item: tuple[str, ...]
+    user: tuple[str, ...] | str
+    item: tuple[str, ...] | str
+    value: str
+    bounds: tuple[Decimal, Decimal]
+    resolution: float
     time: str | None
     every: str | None
     since: str | None
     until: str | None
     others: bool
+    kept_share: bool
+    percentile: int
+    l0_share: float
     memory: str | None
+    charge: str
 
 
 class Options(Asked, FileOptions):
@@ -57,12 +70,12 @@ class Options(Asked, FileOptions):
 
 
 def publish(
-    verb: Literal["count", "top_k", "select"],
+    verb: Literal["count", "top_k", "select", "sum"],
     *,
     file: str | None,
     sql: str | None,
-    engine: str,
-    master: str | None,
+    engine: str = "local",
+    master: str | None = None,
     output: str | None,
     form: str | None,
     ledger: str | None,
@@ -91,6 +104,11 @@ def publish(
         raise click.UsageError("--engine spark needs a FILE; it reads neither --sql nor standard input.")
     if engine == "local" and master is not None:
         raise click.UsageError("--master needs --engine spark.")
+    if file == "-" and (verb == "sum" or str(parameters.get("l0")) == "auto" or parameters.get("kept_share")):
+        what = "This command reads" if verb == "sum" else "--l0 auto and --kept-share read"
+        raise click.UsageError(f"{what} the rows twice. Give a FILE, not standard input.")
+    if parameters.get("charge") == "spent" and ledger is None:
+        raise click.UsageError("--charge spent needs --ledger and --dataset.")
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
     outputs.require_form(output, form)
@@ -101,13 +119,14 @@ def publish(
     outputs.require_public(items, sql, file, database, ledger)
     if certificate and output is None:
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
-    listed = None if items is None else known_items(items, parameters["item"])
+    listed = None if items is None else known_items(items, _columns(parameters["item"]))
     budget = dataset_to_charge(ledger, dataset)
     with (
-        _source(file, sql, engine, master, parameters["memory"], read) as data,
+        _source(file, sql, engine, master, parameters.get("memory"), read) as data,
         report.progress(quiet) as progress,
     ):
-        call = partial(_VERBS[verb], data, budget=budget, progress=progress, **parameters)
+        more = {} if verb == "sum" else {"progress": progress}
+        call = partial(_VERBS[verb], data, budget=budget, **more, **parameters)
         release = call() if listed is None else released(lambda known: call(items=known), listed)
     try:
         report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=overwrite)
@@ -123,7 +142,10 @@ def publish(
     if budget is not None and not quiet:
         cost, total, left = release.guarantee, budget.total, budget.remaining
         charged = f"the whole guarantee, rho {cost.rho:.6g} and delta {cost.delta:.3g}"
-        if cost.rho > total.rho or cost.delta > total.delta:
+        if parameters.get("charge") == "spent":
+            # The ledger rounds up to whole units of its own, so the charge can be larger in the last digits.
+            charged = f"what was spent, rho {release.spent.rho:.6g} and delta {release.spent.delta:.3g}"
+        elif cost.rho > total.rho or cost.delta > total.delta:
             charged = "the whole budget, which covers one release at its epsilon and delta"
         click.echo(
             f"Charged to {dataset}: {charged}. Remaining for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
@@ -131,6 +153,10 @@ def publish(
         )
         if left.rho > 0 and left.delta == 0 < total.delta:
             click.echo(f"Note: {OUT_OF_DELTA}", err=True)
+
+
+def _columns(names: tuple[str, ...] | str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
 
 
 @contextmanager

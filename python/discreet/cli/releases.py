@@ -11,13 +11,13 @@ from discreet.cli import options, work
 if TYPE_CHECKING:
     from discreet.cli.publishing import Options
 
-__all__ = ["count", "select", "top_k"]
+__all__ = ["count", "select", "sum", "top_k"]
 
 
 @click.command()
 @options.table
 @options.promise
-@options.counting
+@options.counted
 @options.known
 @options.published
 def count(**options: Unpack[Options]) -> None:
@@ -32,7 +32,8 @@ def count(**options: Unpack[Options]) -> None:
 
     With --l0 N, at most N items of each user count. The noise is far smaller if users have few items, and it shrinks
     as --rho grows. The command uses the threshold mechanism that can release items with the fewest users. The choice
-    depends on the parameters alone, not on the data (see `discreet plan count`).
+    depends on the parameters alone, not on the data (see `discreet plan count`). Counts are then below the numbers of
+    users; --kept-share says by how much. --l0 auto finds N with a share of rho.
 
     The column sigma is the standard deviation of a count's noise.
 
@@ -40,6 +41,7 @@ def count(**options: Unpack[Options]) -> None:
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
     discreet count visits.parquet --user user --item country --item page --time ts --every 1d
         --rho 1 --delta 1e-6
+    discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6 --l0 auto
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
     discreet count --sql "SELECT * FROM read_csv('excel.csv', delim = ';', all_varchar = true,
         parallel = false)" --user id --item word --epsilon 4 --delta 1e-7
@@ -87,3 +89,26 @@ def select(**options: Unpack[Options]) -> None:
     discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
     """
     work.publish("select", **options)
+
+
+@click.command(short_help="Sum a column for each item in FILE.")
+@options.summed
+@options.promise
+@options.published_sums
+def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the command
+    """Sum a column for each item in FILE, for items that are not known in advance.
+
+    The values of a user for an item are added up, and this sum is clipped to --bounds. At most --l0 items of each user
+    count. The noise of a sum is that of N items, whatever the number of released items. Half of rho finds the items
+    with a threshold on their users, the other half pays for the sums.
+
+    The rows have the sum as a whole number of --resolution in the column count, and sigma in the same unit. Integers of
+    cents need no --resolution. For decimals with two places give --resolution 0.01; the sums are then in cents.
+
+    \b
+    discreet sum sales.parquet --user customer --item shop --column cents --bounds 0 2000 --l0 5
+        --rho 1 --delta 1e-6
+    discreet sum sales.csv --user customer --item shop --column price --bounds 0 20.00
+        --resolution 0.01 --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
+    """
+    work.publish("sum", **options)

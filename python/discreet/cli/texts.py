@@ -6,12 +6,28 @@ import re
 
 __all__ = ["in_options"]
 
-_WORDS = re.compile(r"\b(?:(certificate)=True|(unit|method|items)=(['\"])([\w+]+)\3)")
+_WORDS = re.compile(r"\b(?:(certificate|others)=True|(unit|method|items|l0)=(['\"])([\w+]+)\3)")
 _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
+_NAMES = re.compile(r"(?<![\w-])(kept_share|l0_share|relative_error|k_bar)(?![\w=])")
+_BEGINNINGS = re.compile(
+    r"^(?:(?:every, since and until|time|others) needs?"
+    r"|(?:since|until) must|user, item and time must|percentile|kept_share needs"
+    r"|l0 (?:excludes|needs|must|is missing))\b"
+)
+"""Errors about parameters, by their beginnings. Some parameters are words of English, so their names are replaced in
+these errors alone."""
+_PARAMETERS = re.compile(r"(?<![\w-])(every|since|until|time|others|user|item|percentile|l0|items)(?![\w=])")
+_EXPLAINED = re.compile(r": |; |, the | such as | must be ")
+"""What ends the part of an error that names parameters."""
+_L0 = re.compile(r"(?<![\w-])(l0)(?![\w=])")
 
 
 def in_options(text: str) -> str:
     """Return an error text with Python parameters replaced by options, such as unit='event' by `--unit event`."""
+    if _BEGINNINGS.match(text):
+        end = found.start() if (found := _EXPLAINED.search(text)) else len(text)
+        text = _PARAMETERS.sub(r"--\1", text[:end]) + _L0.sub(r"--\1", text[end:])
+    text = _NAMES.sub(lambda found: "--" + found[1].replace("_", "-"), text)
     text = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", text)
     said, tried, advice = text.partition(" Try ")
     return said + tried + _NUMBERS.sub(r"--\1 ", advice).replace("without epsilon", "without --epsilon")

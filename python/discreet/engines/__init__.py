@@ -7,6 +7,7 @@ items. It draws no noise.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +20,18 @@ from discreet.engines.weighing import Lists, LocalLists, RemoteLists
 from discreet.errors import ParameterError
 from discreet.logs import debug
 
-__all__ = ["histogram", "lists", "period_of", "require_names", "require_rows_again", "rows_here"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "histogram",
+    "lists",
+    "numbers_of_items",
+    "period_of",
+    "require_names",
+    "require_rows_again",
+    "rows_here",
+]
 
 _ENGINES: dict[str, Callable[[], Engine]] = {"pyspark": lambda: remote.spark, "ibis": lambda: remote.ibis}
 """Engines by the library of a table. Tables of other libraries are read on this machine."""
@@ -81,6 +93,48 @@ def histogram(
         progress=progress,
     )
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
+
+
+def numbers_of_items(
+    source: object,
+    user: Names,
+    item: Names,
+    *,
+    period: Period | None = None,
+    memory: int | str | None = None,
+    progress: Progress | None = None,
+) -> NDArray[np.int64]:
+    """Return the number of distinct items of each user who has any, in any order of the users.
+
+    The engine counts with the columns of users and items exchanged, so that a count is the number of items of a user.
+    A cluster or warehouse sends one number for each user.
+
+    Raises:
+        SchemaError: A column is missing or of another type. The other errors are the same as in `histogram`.
+    """
+    user, item = require_names(user, item, period)
+    # Not `histogram`, which checks the names of a release: no user is released.
+    found = (_engine_of(source) or local).histogram(
+        source,
+        item,
+        user,
+        period=period,
+        l0=None,
+        limit=None,
+        cap=None,
+        only=None,
+        users=False,
+        memory=memory,
+        progress=progress,
+    )
+    if period is None or period.every is None:
+        return found.counts
+    # A label is now a period and a user. Items of different periods are different items, so a user's numbers add up.
+    _, *columns = found.labels.columns()
+    numbers: dict[object, int] = {}
+    for label, count in zip(zip(*(one.to_list() for one in columns), strict=True), found.counts.tolist(), strict=True):
+        numbers[label] = numbers.get(label, 0) + count
+    return np.fromiter(numbers.values(), np.int64, len(numbers))
 
 
 def lists(

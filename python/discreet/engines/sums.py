@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.engines import files
 from discreet.engines.batches import ArrowStream, Rows, without_long_labels
+from discreet.engines.csv_rows import CsvFiles, CsvRows
 from discreet.engines.entropy import fresh_key
 from discreet.engines.files import quoted
 from discreet.engines.frames import names, plain_column, selected
@@ -179,6 +180,8 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
     """Return the columns as an object with an Arrow stream."""
     if isinstance(data, str | os.PathLike):
         return scan([data], columns, careful=careful)
+    if isinstance(data, CsvFiles):
+        return CsvRows.of_files(data, columns)
     if isinstance(data, dict):
         files.require_columns(data, columns)
         return _typed([data[name] for name in columns], columns)

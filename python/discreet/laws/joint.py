@@ -10,6 +10,7 @@ from discreet.errors import ParameterError
 from discreet.laws import ranked
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product
 from discreet.mechanisms.counts.given_counts import GivenCounts
+from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -84,6 +85,15 @@ def _(mechanism: GivenCounts, first: Counts, second: Counts) -> Pair:
     noise = NoiseLaw(mechanism.noise)
     moved = [label for label in _changed(first, second) if label in mechanism.items]
     pairs = [noise.around(first.get(label, 0), second.get(label, 0)) for label in moved]
+    return product([p for p, _ in pairs]), product([q for _, q in pairs])
+
+
+@joint_law.register
+def _(mechanism: KeptPairs, first: Counts, second: Counts) -> Pair:
+    """Return the laws of both sums. The counts of these histograms are the numbers of items of users."""
+    noise = NoiseLaw(mechanism.noise)
+    exact = [mechanism.sums(np.array(list(counts.values()), np.int64)) for counts in (first, second)]
+    pairs = [noise.around(before, after) for before, after in zip(*exact, strict=True)]
     return product([p for p, _ in pairs]), product([q for _, q in pairs])
 
 

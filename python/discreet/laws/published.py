@@ -24,6 +24,7 @@ from discreet.errors import ParameterError
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, require_few
 from discreet.laws.ranked import draws, flips, plackett_luce, ranked, selections
 from discreet.mechanisms.counts.given_counts import GivenCounts
+from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -99,6 +100,14 @@ def _(mechanism: GivenCounts, counts: Counts) -> list[View]:
     noise = NoiseLaw(mechanism.noise)
     exact = {str(item): counts.get(str(item), 0) for item in mechanism.items}
     return _independent({item: _Slot.of(noise, mechanism.deviation, n, None) for item, n in exact.items()})
+
+
+@views.register
+def _(mechanism: KeptPairs, counts: Counts) -> list[View]:
+    noise = NoiseLaw(mechanism.noise)
+    exact = mechanism.sums(np.array(list(counts.values()), np.int64))
+    named = zip(("kept", "dropped"), exact, strict=True)
+    return _independent({name: _Slot.of(noise, mechanism.deviation, n, None) for name, n in named})
 
 
 @views.register

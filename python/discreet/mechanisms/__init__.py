@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         ConfirmedCounts,
         ContributionBound,
         GaussianCounts,
+        KeptPairs,
         LaplaceCounts,
         Plume,
         PrivateCountRelease,
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
         PermuteAndFlip,
     )
     from discreet.mechanisms.union import IteratedSetUnion, SetUnion, UnionMechanism
-    from discreet.mechanisms.wrappers import KnownItems, Replacement
+    from discreet.mechanisms.wrappers import CountsWithFoundBound, CountsWithShare, KnownItems, Replacement
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "mechanisms.base": "Mechanism",
-            "mechanisms.counts": "ConfirmedCounts ContributionBound GaussianCounts LaplaceCounts Plume "
-            "PrivateCountRelease Refinement",
+            "mechanisms.counts": "ConfirmedCounts ContributionBound GaussianCounts KeptPairs "
+            "LaplaceCounts Plume PrivateCountRelease Refinement",
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
             "mechanisms.sums": "ClippedSums DiscoverAndSum",
@@ -43,7 +44,7 @@ else:
             "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK "
             "PermuteAndFlip",
             "mechanisms.union": "IteratedSetUnion SetUnion UnionMechanism",
-            "mechanisms.wrappers": "KnownItems Replacement",
+            "mechanisms.wrappers": "CountsWithFoundBound CountsWithShare KnownItems Replacement",
         },
     )
 
@@ -51,6 +52,8 @@ __all__ = [
     "ClippedSums",
     "ConfirmedCounts",
     "ContributionBound",
+    "CountsWithFoundBound",
+    "CountsWithShare",
     "DiscoverAndPeel",
     "DiscoverAndSum",
     "ExponentialMechanism",
@@ -60,6 +63,7 @@ __all__ = [
     "GumbelTopK",
     "HistogramMechanism",
     "IteratedSetUnion",
+    "KeptPairs",
     "KnownItems",
     "LaplaceCounts",
     "LaplaceThreshold",

@@ -27,6 +27,7 @@ class More(TypedDict, total=False):
     users: tuple[int, float] | None
     item_type: ItemType
     clipped: bool
+    l0: int | None
     above: int | None
 
 
@@ -87,7 +88,7 @@ def clipped(release: Release, l0: int | None) -> Release:
     note = f"counts of users clipped to {counted(l0, 'item')} each; sigma is the noise alone"
     if note in release.notes:  # a refinement has the note of the release that it refines
         return release
-    return changed(release, clipped=True, notes=(*release.notes, note))
+    return changed(release, clipped=True, l0=l0, notes=(*release.notes, note))
 
 
 def raised(release: Release, below: int) -> Release:
@@ -109,4 +110,4 @@ def raised(release: Release, below: int) -> Release:
 def uncounted(release: Release) -> Release:
     """Return a release without its counts and without the note of `clipped`, which describes them."""
     notes = tuple(note for note in release.notes if not is_measure(note))
-    return changed(release, counts=None, sigmas=None, clipped=False, notes=notes)
+    return changed(release, counts=None, sigmas=None, clipped=False, l0=None, notes=notes)

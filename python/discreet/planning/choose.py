@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from discreet import mechanisms
 from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import EpsilonKind, Made, made_for
+from discreet.mechanisms.fewest import Notes, fewest_users, users_for, with_counts
 from discreet.mechanisms.union.methods import METHODS as UNION_METHODS
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, resolve_rho, unusual
 from discreet.privacy.validation import require_whole
-from discreet.theorems.tails import least
 
 if TYPE_CHECKING:
     from discreet.mechanisms import DiscoverAndPeel, HistogramMechanism, UnionMechanism
@@ -22,7 +21,6 @@ __all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "stated",
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
-_LIMIT = 2**36
 _LAPLACE_RATIO, _DP_SIPS_RATIO = 1.2, 1.5
 """The largest accepted ratios for "policy_laplace" and for dp_sips.
 
@@ -40,7 +38,6 @@ _GREEDY_NOTE = (
 
 
 Verb: TypeAlias = Literal["count", "top_k", "select"]
-Notes: TypeAlias = tuple[str, ...]
 Chosen: TypeAlias = "HistogramMechanism | UnionMechanism | DiscoverAndPeel"
 
 
@@ -57,22 +54,6 @@ class Parameters(TypedDict, total=False):
     method: str
     rows_here: bool
     """Whether this machine reads the rows, so that "select" may choose a method that needs them."""
-
-
-class Releasing(Protocol):
-    """A mechanism whose items have a release chance by their number of users. Its parameters are hashable."""
-
-    def release_chance(self, users: int, /) -> float:
-        """Return the probability that an item of this many users is released."""
-
-    def __hash__(self) -> int: ...
-
-
-@lru_cache(maxsize=64)
-def users_for(mechanism: Releasing, chance: float) -> int:
-    """Return the least number of users that gives an item this chance of a release, but at most 2^36."""
-    start = users_for(mechanism, 0.5) if chance > 0.5 else 1
-    return least(lambda users: users >= _LIMIT or mechanism.release_chance(users) >= chance, start)
 
 
 @overload
@@ -120,11 +101,6 @@ def stated(mechanism: Promising, epsilon: float | None, delta: float | None) -> 
     return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)
 
 
-def _with_counts() -> tuple[EpsilonKind[HistogramMechanism], ...]:
-    """Return the threshold mechanisms that release counts."""
-    return mechanisms.TruncatedGeometric, mechanisms.GaussianThreshold, mechanisms.LaplaceThreshold
-
-
 def _for_count(
     *,
     delta: float,
@@ -138,7 +114,7 @@ def _for_count(
     if l0 is not None:
         if (relative_error, k_bar) != (0.1, 2**14):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
-        return _fewest_users(_with_counts(), rho, epsilon, delta, l0)
+        return fewest_users(with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     try:
         mechanism = mechanisms.ConfirmedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
@@ -203,7 +179,7 @@ def _for_select(
         return made(mechanisms.IteratedSetUnion), ()
     if method not in ("auto", "threshold"):
         return made(mechanisms.SetUnion, method=method), (_GREEDY_NOTE,) if method == "greedy" else ()
-    threshold, reasons = _fewest_users((mechanisms.OptimalSelection, *_with_counts()), rho, epsilon, delta, l0)
+    threshold, reasons = fewest_users((mechanisms.OptimalSelection, *with_counts()), rho, epsilon, delta, l0)
     # For a given rho, the Laplace noise of "policy_laplace" is larger than the Gaussian noise of dp_sips.
     laplace = rows_here and epsilon is not None
     union = None if method == "threshold" or l0 == 1 else _set_union(made, threshold, laplace)
@@ -232,23 +208,3 @@ def _set_union(
                 f"users for a 50 % chance of a release. With the threshold, an item always needs {needed:,}",
             )
     return None
-
-
-def _fewest_users(
-    kinds: tuple[EpsilonKind[HistogramMechanism], ...], rho: float | None, epsilon: float | None, delta: float, l0: int
-) -> tuple[HistogramMechanism, Notes]:
-    """Return the mechanism with this guarantee whose items need the fewest users for a 50 % chance of a release."""
-    half: dict[HistogramMechanism, int] = {}
-    refused: ParameterError | None = None
-    for kind in kinds:
-        try:
-            mechanism = made_for(kind, rho, epsilon, delta=delta, l0=l0)
-            half[mechanism] = users_for(mechanism, 0.5)
-        except ParameterError as error:  # parameters out of this mechanism's range: try the next
-            refused = error
-    if not half:
-        raise refused or ParameterError("no mechanism has this guarantee; give a larger rho, epsilon or delta")
-    best = min(half, key=lambda mechanism: half[mechanism])
-    others = ", ".join(f"{type(m).__name__} {users:,}" for m, users in half.items() if m is not best)
-    reason = f"{type(best).__name__} was chosen: an item needs {half[best]:,} users for a 50 % chance of a release"
-    return best, (f"{reason} (others: {others})" if others else reason,)

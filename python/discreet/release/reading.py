@@ -18,6 +18,7 @@ from discreet.release import export
 from discreet.release.blocks import distinct_keys
 from discreet.release.formats import FORMATS
 from discreet.release.intervals import LAWS
+from discreet.release.kept import KeptShare
 
 __all__ = ["read"]
 
@@ -215,6 +216,8 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         "version": _text(header["version"]),
         "seeded": _flag(header, "seeded"),
         "clipped": _flag(header, "clipped"),
+        "l0": None if header.get("l0") is None else _number(header["l0"]),
+        "kept_share": _kept_share(header.get("kept_share")),
         "stopped_early": _flag(header, "stopped_early"),
         "calls": _number(header["calls"]),
         "round": None if header.get("round") is None else _number(header["round"]),
@@ -349,3 +352,12 @@ def _users(value: object) -> tuple[int, float] | None:
     if type(number) is not int or type(sigma) not in (int, float) or not 0 <= sigma < 1e18:
         raise _Damaged("users in its header are not a number and its sigma")
     return number, float(sigma)
+
+
+def _kept_share(value: object) -> KeptShare | None:
+    if value is None:
+        return None
+    share, sigma = _list(value)
+    if any(type(one) not in (int, float) or not 0 <= one <= 1 for one in (share, sigma)):
+        raise _Damaged("kept_share in its header is not a share and its sigma")
+    return KeptShare(float(share), float(sigma))

@@ -14,6 +14,7 @@ from discreet.privacy.validation import require_flag, require_number
 from discreet.release import export, intervals, markup, plot, reading, report
 from discreet.release.comparison import Comparison, compared
 from discreet.release.export import ItemType
+from discreet.release.kept import KeptShare
 from discreet.release.rows import Rows
 from discreet.wording import counted
 
@@ -74,6 +75,9 @@ class Release(Rows):
         notes: Notes for the reader, from public parameters only.
         clipped: Whether the release was made with a bound on what each user contributes. Counts may then be below the
             numbers of users, and sigma does not include the difference.
+        l0: The most items of a user that were counted, given or found with privacy; None if there is no such bound.
+        kept_share: A private estimate of the share of (user, item) pairs that `l0` kept, a named tuple of `value` and
+            `sigma`; None if it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
         round: The round of a stream; None if the release is not from a stream.
         item_type: The Arrow type of the items: string, binary, int64 or uint64. If items have several columns or other
@@ -111,6 +115,8 @@ class Release(Rows):
     seeded: bool = False
     notes: tuple[str, ...] = ()
     clipped: bool = False
+    l0: int | None = None
+    kept_share: KeptShare | None = None
     users: tuple[int, float] | None = None
     round: int | None = None
     item_type: ItemType = field(default="string", repr=False)
@@ -370,6 +376,8 @@ class Release(Rows):
             **dict(zip(("epsilon", "total_delta"), self.guarantee.dp or (), strict=False)),
             "seeded": self.seeded,
             "clipped": self.clipped,
+            **({} if self.l0 is None else {"l0": self.l0}),
+            **({} if self.kept_share is None else {"kept_share": [*self.kept_share]}),
             **({} if self.round is None else {"round": self.round}),
             "measure": self.measure,
             "version": self.version,

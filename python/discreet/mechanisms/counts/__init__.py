@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
     from discreet.mechanisms.counts.contribution_bound import ContributionBound
     from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
+    from discreet.mechanisms.counts.kept_pairs import KeptPairs
     from discreet.mechanisms.counts.laplace_counts import LaplaceCounts
     from discreet.mechanisms.counts.plume import Plume
     from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
@@ -19,6 +20,7 @@ else:
             "mechanisms.counts.confirmed_counts": "ConfirmedCounts",
             "mechanisms.counts.contribution_bound": "ContributionBound",
             "mechanisms.counts.gaussian_counts": "GaussianCounts",
+            "mechanisms.counts.kept_pairs": "KeptPairs",
             "mechanisms.counts.laplace_counts": "LaplaceCounts",
             "mechanisms.counts.plume": "Plume",
             "mechanisms.counts.private_count_release": "PrivateCountRelease",
@@ -30,6 +32,7 @@ __all__ = [
     "ConfirmedCounts",
     "ContributionBound",
     "GaussianCounts",
+    "KeptPairs",
     "LaplaceCounts",
     "Plume",
     "PrivateCountRelease",

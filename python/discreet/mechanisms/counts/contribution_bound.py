@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from discreet import _core
+from discreet import _core, engines
 from discreet.engines.sums import items_per_user
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
@@ -19,7 +19,6 @@ from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
-from discreet.tables.histogram import Histogram
 from discreet.tables.table import Table
 
 if TYPE_CHECKING:
@@ -143,26 +142,34 @@ class ContributionBound(TableMechanism):
         scores: NDArray[np.int64] = np.maximum(_SCORE_LIMIT - missed, 1)
         return scores
 
+    def drawn(self, numbers: NDArray[np.int64], rng: _core.Rng) -> int:
+        """Return the chosen number, drawn from the random stream of a release.
+
+        Args:
+            numbers: The number of items of each user, as a one-dimensional array.
+            rng: The random stream.
+
+        Returns:
+            A number from 1 to `most`, which is public.
+        """
+        scores = self.scores(numbers)
+        # The last candidate takes the place of the stop element.
+        return 1 + rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
+
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         without_value(table, "ContributionBound")
-        if table.period is not None:
-            raise ParameterError("ContributionBound reads all rows of a table: leave out the period")
         if self.only is not None:
+            if table.period is not None:
+                raise ParameterError("only= reads all rows of a table: leave out the period")
             if table.memory is not None or table.progress is not None:
                 raise ParameterError("only= reads in one query: leave out memory and progress")
             if not isinstance(table.user, str) or not isinstance(table.item, str):
                 raise ParameterError("only= reads one column of users and one of items")
             numbers = items_per_user(table.data, columns=(table.user, table.item), items=list(self.only))
         else:
-            # Swap the columns: each count is then the number of items of one user.
-            users = Histogram.from_table(
-                table.data, user=table.item, item=table.user, memory=table.memory, progress=table.progress
-            )
-            numbers = users._in_any_order()[1]
+            numbers = engines.numbers_of_items(table.data, **table.pairs)
         rng = opened(rng)
-        scores = self.scores(numbers)
-        # The last candidate takes the place of the stop element.
-        slot = rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
+        found = self.drawn(numbers, rng)
         which = "items" if self.only is None else "the listed items"
         notes = (f"the item is a number of {which} that about {self.percentile} % of the users do not exceed",)
-        return published(self, _core.Labels.from_sequence([slot + 1]), np.arange(1), rng, ranked=True, notes=notes)
+        return published(self, _core.Labels.from_sequence([found]), np.arange(1), rng, ranked=True, notes=notes)

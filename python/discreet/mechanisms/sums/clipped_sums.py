@@ -137,7 +137,10 @@ class ClippedSums(TableMechanism):
             f"counts are sums of a value in units of {self.resolution:g}",
             f"sums of values clipped to [{self.low}, {self.high}] units for each user; sigma is the noise alone",
         ]
-        if self.moved < len(self.items):
+        bound = self.l0 if self.moved < len(self.items) else None
+        if bound is not None:
             notes.append(f"each user contributes to at most {counted(self.moved, 'sum')}; sigma does not include this")
         rows = np.arange(len(sums))
-        return published(self, labels, rows, rng, noisy=noisy, sigmas=self.sigma, notes=tuple(notes), clipped=True)
+        return published(
+            self, labels, rows, rng, noisy=noisy, sigmas=self.sigma, notes=tuple(notes), clipped=True, l0=bound
+        )

@@ -204,7 +204,7 @@ class DiscoverAndSum(TableMechanism):
         found = self.selection.release(histogram, rng=rng)
         if found.items:
             release = self.sums(tuple(found.items)).release(table, rng=rng)
-            return changed(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
+            return changed(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self), l0=self.l0)
         nothing = np.zeros(0, np.int64)
         labels, note = _core.Labels.from_sequence([]), "no item was selected, so there is no sum"
         return published(
@@ -217,4 +217,5 @@ class DiscoverAndSum(TableMechanism):
             item_type=found.item_type,
             notes=(note,),
             clipped=True,
+            l0=self.l0,
         )

@@ -1,0 +1,184 @@
+"""`CountsWithFoundBound`: finds a bound on the items of a user with privacy, then counts under this bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from discreet import _core, engines
+from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.counts.contribution_bound import ContributionBound
+from discreet.mechanisms.counts.kept_pairs import KeptPairs
+from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
+from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.from_table import TableMechanism, without_value
+from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.wrappers.counts_with_share import RHO_SHARE
+from discreet.privacy.conversion import round_down
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
+from discreet.privacy.validation import require_number, require_whole
+from discreet.release.release import Release, changed
+from discreet.tables.histogram import Histogram
+from discreet.tables.table import Table
+
+__all__ = ["CountsWithFoundBound"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountsWithFoundBound(TableMechanism):
+    """A mechanism that finds a bound l0 with privacy, counts at most l0 items of each user, and says what it dropped.
+
+    Three steps share rho. `ContributionBound` chooses l0 with `bound_share` of rho. A threshold mechanism counts at
+    most l0 items of each user, with about 94 % of rho by default and all of delta. It is the one whose items need the
+    fewest users at the found l0, which is released. `KeptPairs` takes 1 % of rho for `Release.kept_share`. The
+    guarantee is delta-approximate rho-zCDP per user, added or removed. `Release.l0` is the bound that was found.
+
+    The mechanism reads the table once before the charge, and once more after it, because the second pass needs l0.
+
+    Args:
+        rho: The privacy cost of all steps in zCDP: from 1e-9 to 10,000.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        percentile: The percentage of users who have at most l0 items, about: a whole number from 1 to 99.
+        most: The largest l0 to choose: from 2 to 2^20. Choose it without the data.
+        bound_share: The fraction of rho that finds l0: above 0 and at most 0.9.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(50_000)] * 2, "page": ["home"] * 50_000 + ["help"] * 50_000}
+        >>> release = dp.mechanisms.CountsWithFoundBound(rho=1, delta=1e-6).release(log, user="user", item="page")
+        >>> sorted(release.items), release.l0
+        (['help', 'home'], 2)
+
+    Source:
+        McSherry and Talwar (2007), for the bound; Rogers (2023), Theorem 7 for the counts and Theorem 6 for all steps
+        together, of which the later ones depend on the bound that was found.
+    """
+
+    rho: float
+    delta: float
+    percentile: int = 95
+    most: int = 1_000
+    bound_share: float = 0.05
+
+    def __post_init__(self) -> None:
+        self._set(
+            rho=require_number("rho", self.rho, 1e-9, RHO_LIMIT, open_low=False),
+            delta=require_delta(self.delta),
+            percentile=require_whole("percentile", self.percentile, 1, 99),
+            most=require_whole("most", self.most, 2, 2**20),
+            bound_share=require_number("bound_share", self.bound_share, 0, 0.9),
+        )
+        _ = self.bound
+        # Nothing may be refused after the charge. The scales of noise grow with l0, so all lie between these.
+        for l0 in (1, self.most):
+            _ = self.pairs(l0)
+            GaussianThreshold.from_rho(rho=self._rest, delta=self.delta, l0=l0)
+
+    @classmethod
+    def from_rho(
+        cls, *, rho: float, delta: float, percentile: int = 95, most: int = 1_000, bound_share: float = 0.05
+    ) -> Self:
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: from 1e-9 to 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            percentile: The percentage of users who have at most l0 items, about.
+            most: The largest l0 to choose.
+            bound_share: The fraction of rho that finds l0.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
+        return cls(rho=rho, delta=delta, percentile=percentile, most=most, bound_share=bound_share)
+
+    @classmethod
+    def from_epsilon(
+        cls, *, epsilon: float, delta: float, percentile: int = 95, most: int = 1_000, bound_share: float = 0.05
+    ) -> Self:
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            percentile: The percentage of users who have at most l0 items, about.
+            most: The largest l0 to choose.
+            bound_share: The fraction of rho that finds l0.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
+        """
+        rho, own = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own, percentile=percentile, most=most, bound_share=bound_share)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee: delta-approximate rho-zCDP, the sum of all steps (Rogers 2023, Theorem 6)."""
+        return Guarantee(self.rho, self.delta)
+
+    @property
+    def bound(self) -> ContributionBound:
+        """Return the mechanism that finds l0."""
+        rho = round_down(self.bound_share * self.rho)
+        return ContributionBound.from_rho(rho=rho, percentile=self.percentile, most=self.most)
+
+    def pairs(self, l0: int) -> KeptPairs:
+        """Return the mechanism that measures the share of kept pairs.
+
+        Args:
+            l0: The bound that was found.
+
+        Returns:
+            A KeptPairs.
+        """
+        return KeptPairs(l0=l0, most=KeptPairs.most_for(l0), rho=round_down(RHO_SHARE * self.rho))
+
+    def counting(self, l0: int) -> tuple[HistogramMechanism, Notes]:
+        """Return the mechanism that counts, and the reason for it.
+
+        Args:
+            l0: The bound that was found. The choice depends on it and on the parameters alone.
+
+        Returns:
+            A threshold mechanism and notes.
+        """
+        return fewest_users(with_counts(), self._rest, None, self.delta, l0)
+
+    @property
+    def _rest(self) -> float:
+        # A mechanism made for a rho may cost a few roundings more than that. 4096 ulps are one part in 10^12.
+        return round_down(self.rho * (1 - self.bound_share - RHO_SHARE), 4096)
+
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        without_value(table, type(self).__name__)
+        engines.require_rows_again(table.data)
+        numbers = engines.numbers_of_items(table.data, **table.pairs)
+        if not engines.rows_here(table.data):
+            # An engine may refuse l0 for a table, and must refuse it before the charge.
+            Histogram.from_table(table.data, **table.pairs, l0=1, k_bar=1)
+        rng = opened(rng)
+        l0 = self.bound.drawn(numbers, rng)
+        pairs, (mechanism, reasons) = self.pairs(l0), self.counting(l0)
+        share = pairs.share(*pairs.measured(numbers, rng))
+        release = mechanism.release(Histogram.from_table(table.data, **table.pairs, l0=l0), rng=rng)
+        found = f"l0 = {l0:,} was found with privacy: about {self.percentile} % of the users do not have more items"
+        return changed(
+            release,
+            guarantee=self.guarantee,
+            spent=self.guarantee,
+            made_by=repr(self),
+            kept_share=share,
+            notes=(*release.notes, found, pairs.note(share), *reasons),
+        )

@@ -1,0 +1,139 @@
+"""The function `sum` of the package: private sums of a column for each item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+from discreet import engines, mechanisms, tables
+from discreet.engines.engine import Label
+from discreet.errors import ParameterError
+from discreet.mechanisms.base import made_for
+from discreet.mechanisms.fewest import Notes
+from discreet.planning.choose import stated
+from discreet.privacy.conversion import cdp_rho, round_down
+from discreet.privacy.guarantee import require_promise, unusual
+from discreet.privacy.validation import require_number
+from discreet.releasing import Asked, publish, require_known, required
+
+if TYPE_CHECKING:
+    from discreet.budgets.filter import PrivacyFilter
+    from discreet.release.release import Release
+
+__all__ = ["sum"]
+
+
+def sum(  # noqa: A001 - the name of the command, and of SQL
+    data: object,
+    *,
+    user: str,
+    item: str,
+    value: str,
+    bounds: tuple[float | Decimal, float | Decimal],
+    l0: int | None = None,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    resolution: float = 1.0,
+    items: Sequence[Label] | None = None,
+    budget: PrivacyFilter | None = None,
+) -> Release:
+    """Release the sum of a column for each item, for items whose labels are not known in advance.
+
+    A user's own values for an item are added up, and this sum is clipped to `bounds`. At most `l0` items of each user
+    count, chosen uniformly, so the noise of a sum is that of l0 items, not of all. Half of rho finds the items with a
+    threshold on their users, and the other half pays for the sums (`DiscoverAndSum`). The released sums are whole
+    numbers of `resolution`, in the column `count`.
+
+    Amounts of money: for integers of cents give bounds in cents. For decimals with two places give
+    `resolution=0.01` and bounds in the unit of the column, such as `bounds=(0, 20)`; the sums are then in cents.
+
+    Args:
+        data: Rows of (user, item, value): a path, a frame or relation with `__arrow_c_stream__`, or a dict of arrays.
+            The table is read more than once.
+        user: The name of the column of users: integers, text or bytes.
+        item: The name of the column of items: integers, text or bytes.
+        value: The name of the column to sum: numbers, or text that holds numbers. A row whose value is missing or not
+            finite is left out.
+        bounds: The least and the largest sum of one user for one item, in units of the column: whole multiples of
+            `resolution`. Choose them without the data. The noise grows with the larger absolute value.
+        l0: The most items of a user that count. May be left out if `items` are given; a user may then have all of them.
+        rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
+        epsilon: The total (epsilon, delta)-DP guarantee.
+        delta: The probability that the guarantee fails. May be left out with rho and `items`.
+        resolution: The unit to which each value is rounded: from 1e-12 to 1e12.
+        items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
+        budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
+
+    Returns:
+        A Release whose `counts` are noisy sums in units of `resolution`, and whose `sigmas` are in the same units.
+
+    Raises:
+        ParameterError: A parameter is missing or out of range. Nothing is charged.
+        SchemaError: A column is missing, or has another type.
+        InputError: The data cannot be read.
+        BudgetExceeded: The budget is insufficient. An error before the charge costs nothing.
+
+    Example:
+        >>> import discreet as dp
+        >>> sales = {"user": [*range(5000)], "shop": ["a"] * 5000, "price": [19.99] * 5000}
+        >>> columns = {"user": "user", "item": "shop", "value": "price"}
+        >>> release = dp.sum(sales, **columns, bounds=(0, 20), resolution=0.01, l0=1, rho=1, delta=1e-6)
+        >>> release.items, bool(99_000 < release.counts[0] / 100 < 101_000)
+        (['a'], True)
+
+    Source:
+        Desfontaines et al. (2020), Section 1, and Rogers (2023), Theorems 4, 6 and 7; see `DiscoverAndSum`.
+    """
+    engines.require_names(user, item)
+    low, high = _in_units(bounds, resolution)
+    listed = require_known(items, others=False, l0=l0, mechanism=None)
+
+    def chosen(
+        epsilon: float | None, delta: float | None
+    ) -> tuple[mechanisms.DiscoverAndSum | mechanisms.ClippedSums, Notes]:
+        limits = {"low": low, "high": high, "resolution": resolution}
+        made: mechanisms.DiscoverAndSum | mechanisms.ClippedSums
+        if listed is None:
+            if l0 is None:
+                raise ParameterError("l0 is missing: give the most items of a user that count, or give items")
+            made = made_for(mechanisms.DiscoverAndSum, rho, epsilon, delta=required(delta), l0=l0, **limits)
+        else:
+            require_promise(rho, epsilon, 1e-6 if delta is None and epsilon is None else required(delta))
+            # All of delta goes to the conversion from zCDP, because the sums of listed items have no delta.
+            # Both are rounded down, so that the guarantee implies this epsilon in spite of its own roundings.
+            own = rho if epsilon is None else round_down(cdp_rho(epsilon, round_down(required(delta), 64)), 64)
+            assert own is not None
+            made = mechanisms.ClippedSums(items=listed, rho=own, l0=l0, **limits)  # type: ignore[arg-type]
+        return made, unusual(stated(made, epsilon, delta))
+
+    asked = Asked(chosen, epsilon, delta)
+    made, notes = asked.chosen()
+    engines.require_rows_again(data)
+    table = tables.Table(data, user=user, item=item, value=value)
+    return publish(made, lambda: table, budget, asked, notes)
+
+
+def _in_units(bounds: object, resolution: object) -> tuple[int, int]:
+    """Return the bounds as whole numbers of the resolution, or raise ParameterError."""
+    unit = Decimal(str(require_number("resolution", resolution, 1e-12, 1e12, open_low=False)))
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise ParameterError("bounds must be a pair of the least and the largest sum of a user for an item")
+    found = []
+    for bound in bounds:
+        try:
+            units = Decimal(str(bound)) / unit
+            whole = isinstance(bound, int | float | Decimal) and units.is_finite() and units == int(units)
+        except (InvalidOperation, ValueError):
+            whole = False
+        if isinstance(bound, bool) or not whole:
+            raise ParameterError(
+                f"bounds must be whole multiples of the resolution, {unit}; give another resolution, such as 0.01 for "
+                "amounts with two decimal places"
+            )
+        found.append(int(units))
+    low, high = found
+    if low >= high:
+        raise ParameterError("bounds must be the least sum and then the largest: low must be below high")
+    return low, high

@@ -1,0 +1,73 @@
+"""The options of `discreet count` that find a bound on the items of a user, or measure what it keeps."""
+
+import json
+
+import pytest
+from command import BUDGET, COUNT, discreet
+
+import discreet as dp
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Return a file of 3,000 users, of whom nine in ten have two items and the others five."""
+    rows = "".join(f"{u},p{i}\n" for u in range(3000) for i in range(2 if u % 10 else 5))
+    (tmp_path / "log.csv").write_text("user,item\n" + rows)
+    return tmp_path / "log.csv"
+
+
+def test_a_bound_that_was_found_is_in_every_output(log, tmp_path):
+    code, out, errors = discreet("count", log, *COUNT, *BUDGET, "--l0", "auto", "-f", "table")
+    assert code == 0, errors
+    assert "clipped to" in " ".join(out.split())
+    assert "was found with privacy" in errors
+    assert "pairs were kept" in errors
+    for name in ("rows.csv", "rows.json", "rows.html"):
+        more = ["--certificate"] if name.endswith(".csv") else []
+        code, _, errors = discreet("count", log, *COUNT, *BUDGET, "--l0", "auto", "-o", tmp_path / name, *more)
+        assert code == 0, errors
+    for name in ("rows.csv.certificate.json", "rows.json"):
+        content = json.loads((tmp_path / name).read_text())
+        assert content["clipped"] is True
+        assert content["l0"] in range(1, 8)
+        assert 0 <= content["kept_share"][0] <= 1
+        assert any("was found with privacy" in note for note in content["notes"])
+    assert "was found with privacy" in (tmp_path / "rows.html").read_text()
+    assert discreet("verify", tmp_path / "rows.csv")[0] == 0
+
+
+def test_the_percentile_and_the_share_of_rho_are_options(log, tmp_path):
+    given = ["--l0", "auto", "--percentile", "50", "--l0-share", "0.3", "-o", tmp_path / "rows.json"]
+    assert discreet("count", log, *COUNT, *BUDGET, *given)[0] == 0
+    release = dp.Release.read(tmp_path / "rows.json")
+    assert release.l0 == 2
+    assert "percentile=50, most=1000, bound_share=0.3" in release.made_by
+
+
+def test_the_share_of_a_given_bound_is_stated(log, tmp_path):
+    code, _, errors = discreet("count", log, *COUNT, *BUDGET, "--l0", "2", "--kept-share", "-o", tmp_path / "rows.json")
+    assert code == 0
+    assert "pairs were kept" in errors
+    exact = (2 * 3000) / (2 * 2700 + 5 * 300)
+    share = dp.Release.read(tmp_path / "rows.json").kept_share
+    assert abs(share.value - exact) < 6 * share.sigma
+
+
+@pytest.mark.parametrize("given", [["--l0", "auto"], ["--l0", "2", "--kept-share"]])
+def test_standard_input_is_refused_before_a_charge(log, given):
+    code, _, errors = discreet("count", "-", *COUNT, *BUDGET, *given, stdin=log.read_bytes())
+    assert code == 2
+    assert "Give a FILE" in errors
+
+
+@pytest.mark.parametrize("given", ["some", "2.5", ""])
+def test_a_bound_is_a_number_or_auto(log, given):
+    code, _, errors = discreet("count", log, *COUNT, *BUDGET, "--l0", given)
+    assert code == 2
+    assert "neither a whole number nor auto" in errors
+
+
+def test_a_plan_takes_a_number_alone():
+    code, _, errors = discreet("plan", "count", *BUDGET, "--l0", "auto")
+    assert code == 2
+    assert "--l0" in errors

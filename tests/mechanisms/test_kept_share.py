@@ -1,0 +1,363 @@
+"""Counts under a bound on the items of a user, with the share of pairs that the bound keeps."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from contract import Contract
+from discreet import Guarantee
+from discreet.audit.findings import hockey_stick, renyi
+from discreet.engines import numbers_of_items
+from discreet.errors import BudgetExceeded, InputError, ParameterError, SchemaError
+from discreet.laws import joint_law
+from discreet.mechanisms import CountsWithFoundBound, CountsWithShare, KeptPairs, KnownItems, TruncatedGeometric
+from discreet.release.kept import KeptShare
+from discreet.tables import Table
+from discreet.testing import seeded_rng
+
+COLUMNS = {"user": "user", "item": "item"}
+
+
+def log(users=6000, seed=3):
+    """Return rows of users who have from 1 to 30 items, most of them few, and every pair twice."""
+    sizes = np.minimum(np.random.default_rng(seed).zipf(1.7, users), 30)
+    user = np.repeat(np.arange(users), sizes)
+    item = np.concatenate([np.arange(n) for n in sizes])
+    return {"user": np.tile(user, 2), "item": np.tile(item, 2)}, sizes
+
+
+LOG, SIZES = log()
+
+
+class TestKeptPairs(Contract):
+    def mechanism(self):
+        return KeptPairs(l0=3, most=60, rho=0.1)
+
+    def plain(self):
+        return dp.Histogram.from_counts(range(500), [4] * 500, l0=1, linf=60, complete=True)
+
+
+class TestCountsWithShare(Contract):
+    def mechanism(self):
+        return CountsWithShare.from_epsilon(epsilon=1, delta=1e-6, l0=2)
+
+    def plain(self):
+        return Table(LOG, **COLUMNS)
+
+
+class TestCountsWithFoundBound(Contract):
+    def mechanism(self):
+        return CountsWithFoundBound.from_epsilon(epsilon=1, delta=1e-6)
+
+    def plain(self):
+        return Table(LOG, **COLUMNS)
+
+
+def change(l0, most, n):
+    """Return what a user of n items adds to both sums."""
+    kept = min(n, l0)
+    return kept, min(n, most) - kept
+
+
+@pytest.mark.parametrize(("l0", "most"), [(1, 2), (3, 4), (5, 100), (7, 15)])
+def test_no_user_exceeds_the_stated_sensitivity(l0, most):
+    pairs, pure = KeptPairs(l0=l0, most=most, rho=0.1), KeptPairs(l0=l0, most=most, epsilon=0.1)
+    changes = [change(l0, most, n) for n in range(3 * most)]
+    assert max(a * a + b * b for a, b in changes) == pairs.squared_change
+    assert max(a + b for a, b in changes) == most
+    # The scales cost what the guarantee states: not less, and at most one part in 10^12 more than needed.
+    assert pairs.rho * (1 - 1e-12) <= pairs.squared_change / (2 * pairs.scale**2) <= pairs.rho
+    assert pure.epsilon * (1 - 1e-12) <= most / pure.scale <= pure.epsilon
+
+
+def test_the_sums_are_those_of_a_loop_over_users():
+    pairs = KeptPairs(l0=4, most=20, rho=0.1)
+    both = [change(4, 20, int(n)) for n in SIZES]
+    assert pairs.sums(SIZES.astype(np.int64)) == (sum(a for a, _ in both), sum(b for _, b in both))
+
+
+@pytest.mark.parametrize("given", [{"rho": 0.05}, {"epsilon": 0.3}])
+def test_noisy_sums_are_the_exact_ones_and_noise_of_the_same_stream(given):
+    pairs = KeptPairs(l0=4, most=20, **given)
+    rng, same = seeded_rng(11), seeded_rng(11)
+    noise = same.sample(pairs.noise, 2)
+    assert pairs.measured(SIZES, rng) == tuple(int(a + b) for a, b in zip(pairs.sums(SIZES), noise, strict=True))
+
+
+@pytest.mark.parametrize("given", [{"rho": 0.001}, {"epsilon": 0.05}])
+@pytest.mark.parametrize("runs", [2000, pytest.param(50_000, marks=pytest.mark.statistical)])
+def test_sigma_is_the_standard_deviation_of_the_share(given, runs):
+    pairs, rng = KeptPairs(l0=3, most=30, **given), seeded_rng(4)
+    kept, dropped = pairs.sums(SIZES)
+    exact = kept / (kept + dropped)
+    shares = [pairs.share(*pairs.measured(SIZES, rng)) for _ in range(runs)]
+    scores = np.array([(share.value - exact) / share.sigma for share in shares])
+    assert abs(scores.mean()) < 5 / math.sqrt(runs) + 0.05
+    assert 0.9 < scores.std() < 1.1
+
+
+def test_a_share_that_noise_hides_has_sigma_one_half():
+    assert KeptShare.of(kept=-40, dropped=20, deviation=1000.0) == KeptShare(0.0, 0.5)
+    assert KeptShare.of(kept=40, dropped=-20, deviation=1000.0) == KeptShare(1.0, 0.5)
+    assert KeptShare.of(kept=0, dropped=0, deviation=1.0).sigma == 0.5
+    value, sigma = KeptShare.of(kept=900, dropped=100, deviation=10.0)
+    # The error of a ratio, by hand: (dropped dk - kept dd) / total^2.
+    assert (value, sigma) == (0.9, pytest.approx(math.hypot(100 * 10, 900 * 10) / 1000**2))
+
+
+def law(mechanism, users):
+    """Return the law of a whole release of users' items, none of whom has more than l0 items, as a joint law."""
+    counts = {}
+    for items in users:
+        for item in items:
+            counts[item] = counts.get(item, 0) + 1
+    return counts, {f"{place}": len(items) for place, items in enumerate(users)}
+
+
+def violates(mechanism, guarantee, first, second):
+    """Return whether the exact law of counts and sums on two tables contradicts a guarantee."""
+    (counts, sizes), (more, larger) = law(mechanism, first), law(mechanism, second)
+    parts = joint_law(mechanism.mechanism, counts, more), joint_law(mechanism.pairs, sizes, larger)
+    p, q = (np.multiply.outer(a, b).ravel() for a, b in zip(*parts, strict=True))
+    for epsilon, delta in [*([guarantee.dp] if guarantee.dp else []), *((e, guarantee.delta) for e in (20.0,))]:
+        if max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) > delta * (1 + 1e-9) + 1e-12:
+            return True
+    shared = {*counts} == {*more}
+    orders = (1.5, 2.0, 4.0) if shared else ()
+    return any(renyi(p, q, order) / order > guarantee.rho * (1 + 1e-9) + 1e-12 for order in orders)
+
+
+FEW = [("a",), ("a", "b"), ("b",)]
+PAIRS = [
+    (FEW, [*FEW, ("a", "b")]),
+    (FEW, [*FEW, ("a",)]),
+    ([], [("a", "b")]),
+    ([("a", "b")] * 3, [("a", "b")] * 4),
+]
+
+
+def both(epsilon=1.0, share=0.5):
+    counts = TruncatedGeometric(epsilon=epsilon, delta=1e-2, l0=2)
+    return CountsWithShare(mechanism=counts, pairs=KeptPairs(l0=2, most=3, epsilon=share * epsilon))
+
+
+@pytest.mark.parametrize("tables", PAIRS)
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_counts_and_share_together_keep_the_guarantee(tables, share):
+    mechanism = both(share=share)
+    assert not violates(mechanism, mechanism.guarantee, *tables)
+
+
+@pytest.mark.parametrize("part", ["mechanism", "pairs"])
+def test_the_guarantee_of_one_part_is_too_small_for_both(part):
+    mechanism = both(share=2.0)
+    alone = getattr(mechanism, part).guarantee
+    assert any(violates(mechanism, alone, *tables) for tables in PAIRS)
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.013, 0.5, 1, 7.3, 900])
+@pytest.mark.parametrize("l0", [1, 2, 41, 999, 1000])
+def test_the_steps_cost_no_more_than_the_whole(rho, l0):
+    found = CountsWithFoundBound(rho=rho, delta=1e-6)
+    total = found.bound.guarantee + found.pairs(l0).guarantee + found.counting(l0)[0].guarantee
+    assert total.rho <= found.guarantee.rho
+    assert total.delta <= found.guarantee.delta
+    given = CountsWithShare.from_rho(rho=rho, delta=1e-6, l0=l0)
+    assert 0.98 * rho < given.guarantee.rho <= rho
+    assert given.guarantee.delta <= 1e-6
+    # Not a zero in front of the shares: the count has 99 %, and with a found bound 94 %.
+    assert given.pairs.rho == pytest.approx(rho / 100)
+    assert found.counting(l0)[0].guarantee.rho > 0.9 * rho or found.counting(l0)[0].guarantee.dp is not None
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1, 4, 20, 100])
+@pytest.mark.parametrize("l0", [1, 3, 50])
+def test_an_epsilon_is_kept_to_its_last_bit(epsilon, l0):
+    for make in (
+        lambda: dp.count(LOG, **COLUMNS, epsilon=epsilon, delta=1e-6, l0=l0, kept_share=True),
+        lambda: dp.count(LOG, **COLUMNS, epsilon=epsilon, delta=1e-6, l0="auto"),
+    ):
+        assert make().guarantee.dp == (epsilon, 1e-6)
+    assert CountsWithShare.from_epsilon(epsilon=epsilon, delta=1e-6, l0=l0).guarantee.implies(epsilon, 1e-6)
+
+
+def test_a_bound_that_was_found_is_stated_with_its_share():
+    release = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto")
+    exact = float(np.percentile(SIZES, 95))
+    assert abs(release.l0 - exact) <= 2
+    assert (
+        abs(release.kept_share.value - np.minimum(SIZES, release.l0).sum() / SIZES.sum()) < 6 * release.kept_share.sigma
+    )
+    assert release.clipped
+    assert release.guarantee == Guarantee(1.0, 1e-6)
+    assert any(note.startswith(f"l0 = {release.l0} was found") for note in release.notes)
+    assert any("pairs were kept" in note for note in release.notes)
+    assert release.measure == f"counts of users clipped to {release.l0} items each; sigma is the noise alone"
+    assert "CountsWithFoundBound(rho=1.0, delta=1e-06, percentile=95, most=1000, bound_share=0.05)" in release.made_by
+    low = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto", percentile=50, l0_share=0.3)
+    assert low.l0 < release.l0
+
+
+def test_a_given_bound_has_a_share_only_if_asked():
+    asked = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0=2, kept_share=True)
+    plain = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0=2)
+    assert (plain.kept_share, plain.l0, asked.l0) == (None, 2, 2)
+    exact = np.minimum(SIZES, 2).sum() / SIZES.sum()
+    assert abs(asked.kept_share.value - exact) < 6 * asked.kept_share.sigma
+    assert asked.clipped
+    assert dp.count(LOG, **COLUMNS, rho=1, delta=1e-6).kept_share is None
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("l0", [2, "auto"])
+def test_a_written_release_keeps_its_share_and_verifies(tmp_path, suffix, l0):
+    release = dp.count(LOG, **COLUMNS, epsilon=1, delta=1e-6, l0=l0, kept_share=True)
+    path = tmp_path / f"rows.{suffix}"
+    release.write(path, certificate=True)
+    again = dp.Release.read(path)
+    assert (again.kept_share, again.l0, again.clipped) == (release.kept_share, release.l0, True)
+    assert isinstance(again.kept_share, KeptShare)
+    assert dp.verify(path).guarantee.dp == (1.0, 1e-6)
+
+
+def test_a_report_states_the_share(tmp_path):
+    release = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto")
+    release.write(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "was found with privacy" in text
+    assert "pairs were kept" in text
+
+
+@pytest.mark.parametrize("value", [[2, 0.1], [0.5], [0.5, "a"], ["a", 0.1], 3, [0.5, True], {}, [math.nan, 0.1]])
+def test_a_damaged_share_in_a_file_is_refused(tmp_path, value):
+    import json
+
+    release = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0=2, kept_share=True)
+    path = tmp_path / "rows.json"
+    release.write(path)
+    content = json.loads(path.read_text())
+    content["kept_share"] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError):
+        dp.Release.read(path)
+
+
+def test_a_budget_is_charged_for_all_steps_at_once():
+    budget = dp.Budget(rho=1, delta=1e-6)
+    dp.count(LOG, **COLUMNS, rho=0.5, delta=5e-7, l0="auto", budget=budget)
+    assert budget.remaining.rho == 0.5
+    dp.count(LOG, **COLUMNS, rho=0.5, delta=4e-7, l0=3, kept_share=True, budget=budget)
+    assert budget.remaining.rho < 1e-9
+    assert [row.mechanism for row in budget.history] == ["CountsWithFoundBound", "CountsWithShare"]
+    with pytest.raises(BudgetExceeded):
+        dp.count(LOG, **COLUMNS, rho=0.5, delta=1e-8, l0="auto", budget=budget)
+
+
+def test_the_charge_is_made_before_any_noise_is_drawn(monkeypatch):
+    # A table that fails on its second pass: the bound was drawn, so the charge must remain.
+    budget, calls = dp.Budget(rho=1, delta=1e-6), []
+    from discreet.mechanisms.wrappers import counts_with_found_bound
+
+    def fails(*_, **__):
+        calls.append(budget.remaining.rho)
+        raise InputError("gone")
+
+    monkeypatch.setattr(counts_with_found_bound.Histogram, "from_table", fails)
+    with pytest.raises(InputError):
+        dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto", budget=budget)
+    assert calls == [0.0]
+    assert budget.remaining.rho == 0.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"l0": "most"}, "auto"),
+        ({"l0": 2, "percentile": 80}, "percentile"),
+        ({"l0_share": 0.1}, "l0_share"),
+        ({"kept_share": True}, "needs l0"),
+        ({"l0": 2, "kept_share": 1}, "kept_share must be True or False"),
+        ({"l0": "auto", "relative_error": 0.2}, "relative_error"),
+        ({"l0": "auto", "items": [1]}, "l0 as a number"),
+        ({"l0": 2, "kept_share": True, "items": [1]}, "others=True"),
+        ({"l0": "auto", "percentile": 100}, "percentile"),
+        ({"l0": "auto", "l0_share": 0.95}, "bound_share"),
+        ({"l0": 2**21, "kept_share": True}, "l0"),
+        ({"l0": "auto", "mechanism": TruncatedGeometric(epsilon=1, delta=1e-3)}, "leave out"),
+    ],
+)
+def test_wrong_parameters_are_refused_before_the_charge(parameters, text):
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(ParameterError, match=text):
+        dp.count(LOG, **COLUMNS, rho=0.5, delta=1e-7, budget=budget, **parameters)
+    assert budget.remaining.rho == 1
+
+
+def test_rows_that_can_be_read_once_are_refused_before_the_charge():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"user": [1, 2], "item": ["a", "b"]})
+    budget = dp.Budget(rho=1, delta=1e-6)
+    for l0 in ("auto", 2):
+        reader = pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches())
+        with pytest.raises(ParameterError, match="read twice"):
+            dp.count(reader, **COLUMNS, rho=1, delta=1e-6, l0=l0, kept_share=True, budget=budget)
+    assert budget.remaining.rho == 1
+
+
+def test_public_items_are_counted_beside_others_with_their_share():
+    release = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0=3, items=[0, 777], others=True, kept_share=True)
+    assert {0, 777} <= {*release.items}
+    assert release.kept_share is not None
+    assert "KnownItems" in release.made_by
+    with pytest.raises(SchemaError):
+        dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0=3, items=["a"], others=True, kept_share=True)
+
+
+def test_a_mechanism_of_another_kind_is_refused():
+    pairs = KeptPairs(l0=2, most=9, rho=0.1)
+    listed = KnownItems(mechanism=dp.GaussianThreshold(sigma=2, delta=1e-6, l0=2), items=("a",))
+    assert CountsWithShare(mechanism=listed, pairs=pairs).l0 == 2
+    for other in (
+        dp.GumbelTopK(k=2, scale=1.0, delta=0.1),
+        TruncatedGeometric(epsilon=1, delta=1e-3, l0=2, with_counts=False),
+        dp.GaussianThreshold(sigma=2, delta=1e-6, l0=3),
+        dp.GaussianThreshold(sigma=2, delta=1e-6, l0=2, linf=2),
+    ):
+        with pytest.raises(ParameterError):
+            CountsWithShare(mechanism=other, pairs=pairs)
+    for wrong in ({"l0": 2, "most": 2, "rho": 1}, {"l0": 2, "most": 3}, {"l0": 2, "most": 3, "rho": 1, "epsilon": 1}):
+        with pytest.raises(ParameterError):
+            KeptPairs(**wrong)
+
+
+def test_periods_are_part_of_the_items_of_a_user():
+    # Three users with two items on two days, and one more user with one item on one day.
+    rows = [(u, i, day) for u, i, day in itertools.product(range(3), "ab", ("2026-01-01", "2026-01-02"))]
+    rows += [(9, "a", "2026-01-01"), (9, "a", "2026-01-01"), (None, "a", "2026-01-01"), (9, "b", "no time")]
+    data = dict(zip(("user", "item", "ts"), map(list, zip(*rows, strict=True)), strict=True))
+    every, since = dp.tables.period_of("ts", "1d", None, None), dp.tables.period_of("ts", None, "2026-01-02", None)
+    assert sorted(numbers_of_items(data, "user", "item", period=every).tolist()) == [1, 4, 4, 4]
+    assert sorted(numbers_of_items(data, "user", "item", period=since).tolist()) == [2, 2, 2]
+    data["also"] = data["item"]
+    assert sorted(numbers_of_items(data, ["user", "also"], "item", period=every).tolist()) == [1] + [2] * 6
+    many = {
+        "user": np.repeat(np.arange(3000), 4),
+        "item": np.tile([0, 0, 1, 1], 3000),
+        "ts": ["2026-01-01", "2026-01-02"] * 6000,
+    }
+    release = dp.count(many, user="user", item="item", time="ts", every="1d", rho=1, delta=1e-6, l0="auto")
+    assert release.l0 == 4
+    assert release.item_names == ("ts", "item")
+    # The column of users may have the name of a column of a release, because no user is released.
+    many["count"] = many.pop("user")
+    assert dp.count(many, user="count", item="item", time="ts", every="1d", rho=1, delta=1e-6, l0="auto").l0 == 4
+
+
+def test_a_table_of_another_engine_is_bounded_too():
+    ibis = pytest.importorskip("ibis")
+    release = dp.count(ibis.memtable({k: v.tolist() for k, v in LOG.items()}), **COLUMNS, rho=1, delta=1e-6, l0="auto")
+    assert abs(release.l0 - np.percentile(SIZES, 95)) <= 2
+    assert release.kept_share is not None

@@ -1,0 +1,168 @@
+"""`dp.sum` and `discreet sum`: private sums of a column for items that are not known in advance."""
+
+import json
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from command import BUDGET, discreet
+
+import discreet as dp
+from discreet.errors import BudgetExceeded, ParameterError, SchemaError
+
+COLUMNS = {"user": "user", "item": "shop", "value": "cents"}
+
+
+def sales(users=4000):
+    """Return rows of users who buy twice in each of three shops, for 5 to 14 units each time."""
+    user = np.repeat(np.arange(users), 6)
+    shop = np.tile(["a", "a", "b", "b", "c", "c"], users)
+    return {"user": user, "shop": shop, "cents": 5 + user % 10}
+
+
+SALES = sales()
+EXACT = int(2 * (5 + np.arange(4000) % 10).sum())
+
+
+def test_sums_are_near_the_exact_ones():
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=3, rho=1, delta=1e-6)
+    assert sorted(release.items) == ["a", "b", "c"]
+    assert np.all(np.abs(release.counts - EXACT) < 6 * release.sigmas)
+    # Half of rho pays for the sums of three items.
+    assert release.sigmas[0] == pytest.approx(40 * math.sqrt(3 / (2 * 0.5)), rel=1e-6)
+    assert release.clipped
+    assert release.l0 == 3
+    assert release.guarantee == dp.Guarantee(1.0, 1e-6)
+    assert release.measure == "sums of values clipped to [0, 40] units for each user; sigma is the noise alone"
+
+
+def test_the_noise_is_that_of_l0_items_and_not_of_all():
+    many = {"user": np.repeat(np.arange(3000), 4), "shop": np.tile(np.arange(200), 60), "cents": np.ones(12_000)}
+    given = {"bounds": (0, 5), "rho": 0.4, "items": list(range(200))}
+    one = dp.sum(many, **COLUMNS, **given, l0=1).sigmas[0]
+    assert dp.sum(many, **COLUMNS, **given).sigmas[0] == pytest.approx(one * math.sqrt(200), rel=1e-9)
+    assert one == pytest.approx(5 / math.sqrt(0.8), rel=1e-6)
+
+
+def test_the_sum_of_a_user_is_clipped_and_not_the_rows():
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 10), l0=3, rho=100, delta=1e-6)
+    assert np.all(np.abs(release.counts - 40_000) < 6 * release.sigmas)
+    below = dp.sum(SALES, **COLUMNS, bounds=(-2, -1), l0=3, rho=100, delta=1e-6)
+    assert np.all(np.abs(below.counts + 4000) < 6 * below.sigmas)
+
+
+@pytest.mark.parametrize("cells", [float, str, Decimal])
+def test_amounts_with_two_decimals_are_summed_in_cents(cells):
+    data = {**SALES, "cents": [cells(f"{n / 100:.2f}") for n in SALES["cents"].tolist()]}
+    release = dp.sum(data, **COLUMNS, bounds=(0, 0.40), resolution=0.01, l0=3, rho=100, delta=1e-6)
+    assert np.all(np.abs(release.counts - EXACT) < 6 * release.sigmas)
+    assert "units of 0.01" in " ".join(release.notes)
+
+
+def test_decimals_of_an_arrow_table_are_summed():
+    pyarrow = pytest.importorskip("pyarrow")
+    amounts = pyarrow.array([Decimal(n) / 100 for n in SALES["cents"].tolist()], pyarrow.decimal128(10, 2))
+    table = pyarrow.table({"user": SALES["user"], "shop": SALES["shop"], "cents": amounts})
+    release = dp.sum(table, **COLUMNS, bounds=(0, Decimal("0.40")), resolution=0.01, l0=3, rho=100, delta=1e-6)
+    assert np.all(np.abs(release.counts - EXACT) < 6 * release.sigmas)
+
+
+def test_public_items_have_a_sum_without_a_threshold_and_without_delta():
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=2, rho=1, items=["a", "closed"])
+    assert sorted(release.items) == ["a", "closed"]
+    assert release.guarantee == dp.Guarantee(1.0, 0.0)
+    stated = dp.sum(SALES, **COLUMNS, bounds=(0, 40), epsilon=1, delta=1e-6, items=["a", "closed"])
+    assert stated.guarantee.dp == (1.0, 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.7, 3, 12])
+def test_a_budget_of_the_same_epsilon_pays_for_sums(epsilon):
+    for more in ({"l0": 2}, {"items": ["a", "b"]}):
+        budget = dp.Budget(epsilon=epsilon, delta=1e-6)
+        dp.sum(SALES, **COLUMNS, bounds=(0, 9), epsilon=epsilon, delta=1e-6, budget=budget, **more)
+        with pytest.raises(BudgetExceeded):
+            dp.sum(SALES, **COLUMNS, bounds=(0, 9), epsilon=epsilon, delta=1e-6, budget=budget, **more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "text"),
+    [
+        ({"bounds": (0, 0.5)}, ParameterError, "whole multiples"),
+        ({"bounds": (5, 5)}, ParameterError, "low must be below high"),
+        ({"bounds": (0, math.inf)}, ParameterError, "whole multiples"),
+        ({"bounds": (0, "5")}, ParameterError, "whole multiples"),
+        ({"bounds": (False, 5)}, ParameterError, "whole multiples"),
+        ({"bounds": 5}, ParameterError, "pair"),
+        ({"bounds": (0, 2**31)}, ParameterError, "high"),
+        ({"resolution": 0}, ParameterError, "resolution"),
+        ({"l0": None}, ParameterError, "l0 is missing"),
+        ({"l0": 0}, ParameterError, "l0"),
+        ({"delta": None}, ParameterError, "delta"),
+        ({"rho": None}, ParameterError, "rho"),
+        ({"value": "price"}, SchemaError, "price"),
+        ({"value": "user"}, ParameterError, "different"),
+        ({"user": ["user", "cents"]}, ParameterError, "one column"),
+        ({"items": [7]}, SchemaError, "type"),
+    ],
+)
+def test_wrong_parameters_are_refused_before_the_charge(changes, error, text):
+    budget = dp.Budget(rho=1, delta=1e-6)
+    given = {**COLUMNS, "bounds": (0, 5), "l0": 2, "rho": 0.5, "delta": 1e-7, **changes}
+    with pytest.raises(error, match=text):
+        dp.sum(SALES, **given, budget=budget)
+    assert budget.remaining.rho == 1
+
+
+@pytest.fixture
+def file(tmp_path):
+    rows = zip(SALES["user"].tolist(), SALES["shop"].tolist(), SALES["cents"].tolist(), strict=True)
+    (tmp_path / "sales.csv").write_text("user,shop,cents\n" + "".join(f"{u},{s},{n / 100:.2f}\n" for u, s, n in rows))
+    return tmp_path / "sales.csv"
+
+
+SUM = ["--user", "user", "--item", "shop", "--column", "cents", "--l0", "3"]
+
+
+def test_the_command_sums_and_its_certificate_verifies(file, tmp_path):
+    ledger, out = tmp_path / "privacy.ledger", tmp_path / "sums.csv"
+    assert discreet("budget", "init", ledger, "--dataset", "sales", "--rho", "1", "--delta", "1e-6")[0] == 0
+    money = ["--bounds", "0", "0.40", "--resolution", "0.01"]
+    paid = ["--ledger", ledger, "--dataset", "sales", "-o", out, "--certificate"]
+    code, _, errors = discreet("sum", file, *SUM, *money, *BUDGET, *paid)
+    assert code == 0, errors
+    release = dp.Release.read(out)
+    assert np.all(np.abs(release.counts - EXACT) < 6 * release.sigmas)
+    assert "sums of values clipped to [0, 40] units" in errors
+    assert discreet("verify", out, "--ledger", ledger)[0] == 0
+    assert discreet("sum", file, *SUM, *money, *BUDGET, *paid[:4])[0] == 3
+
+
+def test_the_command_reads_other_dialects_and_public_items(file, tmp_path):
+    other = tmp_path / "sales.txt.csv"
+    other.write_text(file.read_text().replace(",", ";"))
+    (tmp_path / "shops.txt").write_text("a\nz\n")
+    given = ["--delimiter", ";", "--items", tmp_path / "shops.txt", "--bounds", "-1", "5", "-f", "json"]
+    code, out, errors = discreet("sum", other, *SUM, *BUDGET, *given)
+    assert code == 0, errors
+    assert sorted(row["item"] for row in json.loads(out)["rows"]) == ["a", "z"]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["--bounds", "0", "0.405", "--resolution", "0.01"], "whole multiples"),
+        (["--bounds", "0", "1,5"], "decimal separator"),
+        (["--bounds", "0", "nan"], "not a number"),
+        ([], "--bounds"),
+        (["--bounds", "5", "1"], "low must be below high"),
+    ],
+)
+def test_the_command_refuses_wrong_bounds(file, given, text):
+    code, _, errors = discreet("sum", file, *SUM, *BUDGET, *given)
+    assert (code, text in errors) == (2, True), errors
+
+
+def test_the_command_reads_a_file_and_not_standard_input(file):
+    code, _, errors = discreet("sum", "-", *SUM, *BUDGET, "--bounds", "0", "5", stdin=file.read_bytes())
+    assert (code, "Give a FILE" in errors) == (2, True), errors
