@@ -10,9 +10,10 @@ import click
 from discreet import audit as auditing
 from discreet.audit.exact import auditable
 from discreet.cli.options import bounded, counting, joined, promise, selected, top
+from discreet.planning import explorer
 from discreet.planning import plan as planning
 from discreet.planning.choose import Parameters, Verb, choose, stated
-from discreet.planning.shape import Shape
+from discreet.planning.shape import DEFAULT, Shape
 from discreet.release import export
 
 __all__ = ["audit", "plan"]
@@ -75,8 +76,8 @@ _likeness = joined(
     click.option(
         "--like",
         metavar="SHAPE|FILE",
-        help="Public data for the forecast: users=20000,items=50000,exponent=1,items-per-user=20, or a PUBLIC file, which "
-        "is read without privacy. A file needs --user and --item.  [default: that shape]",
+        help="Public data for the forecast: users=20000,items=50000,exponent=1,items-per-user=20, or a PUBLIC file, "
+        "which is read without privacy. A file needs --user and --item.  [default: that shape]",
     ),
     click.option("--user", multiple=True, metavar="COLUMN", help="Column of users of the public file."),
     click.option("--item", multiple=True, metavar="COLUMN", help="Column of items of the public file."),
@@ -100,7 +101,10 @@ def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dic
     """Return the arguments of `plan` that name the public data."""
     if text is None or user or item:
         columns = {"user": [*user] or None, "item": [*item] or None}
-        return {"like": text, **{name: names[0] if names and len(names) == 1 else names for name, names in columns.items()}}
+        return {
+            "like": text,
+            **{name: names[0] if names and len(names) == 1 else names for name, names in columns.items()},
+        }
     pairs = [part.partition("=") for part in text.split(",")]
     given = {name.strip().replace("-", "_"): value for name, _, value in pairs}
     if not any(mark for _, mark, _ in pairs):
@@ -123,7 +127,16 @@ def _plan(verb: Verb, as_json: bool, html: str | None, public: dict[str, object]
     make: Callable[..., planning.Plan] = planning.plan
     made = make(verb, **public, **parameters)
     if html is not None:
-        write_explorer(html, verb, made, parameters)
+        shape = public.get("like")
+        export.write_text(
+            html,
+            explorer.explorer(
+                made,
+                shape=shape if isinstance(shape, Shape) else DEFAULT,
+                l0=parameters.get("l0") or 10,
+                relative_error=parameters.get("relative_error", 0.1),
+            ),
+        )
     click.echo(made.to_json() if as_json else made)
 
 
@@ -148,11 +161,11 @@ def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: 
 
     def planned(
         as_json: bool,
-        html: str | None,
         like: str | None,
         user: tuple[str, ...],
         item: tuple[str, ...],
         users: int | None,
+        html: str | None = None,
         **given: Unpack[Parameters],
     ) -> None:
         _plan(verb, as_json, html, {**_like(like, user, item), "users": users}, given)
@@ -161,7 +174,8 @@ def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: 
         _audit(verb, pairs, runs, as_json, given)
 
     text = f"`discreet {name}` with these parameters."
-    plan.command(name, help=f"Plan {text}")(promise(parameters(_likeness(_html(_as_json(planned))))))
+    shown = joined(_likeness, _html, _as_json) if verb == "count" else joined(_likeness, _as_json)
+    plan.command(name, help=f"Plan {text}")(promise(parameters(shown(planned))))
     audit.command(name, help=f"Audit {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
 
 

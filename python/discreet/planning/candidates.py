@@ -18,7 +18,7 @@ from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.union.methods import METHODS
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.choose import choose, users_for
-from discreet.planning.comparison import PlanComparison, Outlook, with_best
+from discreet.planning.comparison import Outlook, PlanComparison, with_best
 from discreet.tables.histogram import Histogram
 from discreet.testing import seeded_rng
 

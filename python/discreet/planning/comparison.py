@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["PlanComparison", "Outlook", "with_best"]
+__all__ = ["Outlook", "PlanComparison", "with_best"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["CUTOFF", "SPREAD", "Law", "Size", "clipped", "fitted_exponent", "law_of", "named_by"]
+__all__ = ["CUTOFF", "SPREAD", "Law", "Size", "clipped", "fitted_exponent", "group_sizes", "law_of", "named_by"]
 
 CUTOFF = 3.0
 """The popularity of the last item is exp(-CUTOFF) of its value by Zipf's law."""
@@ -67,7 +67,8 @@ class Law(NamedTuple):
 def law_of(size: Size, *, coarse: bool = False) -> Law:
     """Return the law of a shape."""
     groups, points = _COARSE if coarse else _FINE
-    ranks, weights = _ranks(size.items, points)
+    ranks = _ranks(size.items, points)
+    weights = group_sizes(ranks, size.items)
     popularity = np.exp(-size.exponent * np.log(ranks) - CUTOFF * ranks / size.items)
     popularity /= (popularity * weights).sum()
     activity = _activity(size.items_per_user, size.items, groups)
@@ -108,12 +109,16 @@ def fitted_exponent(users: int, counts: NDArray[np.int64], items_per_user: float
     return min(_EXPONENTS, key=distance)
 
 
-def _ranks(items: int, points: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return ranks that stand for groups of ranks, the first third of them single, and the size of each group."""
+def _ranks(items: int, points: int) -> NDArray[np.int64]:
+    """Return ranks that stand for groups of ranks, the first third of them single."""
     head = np.arange(1, min(items, points // 3) + 1)
-    ranks = np.unique(np.concatenate([head, np.geomspace(head[-1], items, points).round().astype(np.int64)]))
+    return np.unique(np.concatenate([head, np.geomspace(head[-1], items, points).round().astype(np.int64)]))
+
+
+def group_sizes(ranks: NDArray[np.int64], items: int) -> NDArray[np.float64]:
+    """Return the number of items for which each of these ranks stands."""
     middles = (ranks[1:] + ranks[:-1]) / 2
-    return ranks, np.diff(np.concatenate([[0.5], middles, [items + 0.5]]))
+    return np.diff(np.concatenate([[0.5], middles, [items + 0.5]]))
 
 
 def _activity(mean: float, items: int, groups: int) -> NDArray[np.float64]:
