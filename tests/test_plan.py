@@ -22,6 +22,8 @@ MECHANISMS = [
     dp.mechanisms.PermuteAndFlip(scale=3.0, delta=1e-2, k_bar=3),
     dp.PrivateCountRelease(rho=0.5, delta=1e-3, epsilon_star=0.05, delta_star=1e-4, k_bar=3),
 ]
+ONE_BY_ONE = (dp.ConfirmedCounts, dp.PrivateCountRelease, dp.GumbelTopK, dp.mechanisms.PermuteAndFlip)
+"""Mechanisms that select one item after another."""
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
@@ -47,7 +49,8 @@ def test_planned_numbers_of_users_are_the_least(mechanism):
     assert [c for _, c in planned.chances] == sorted(c for _, c in planned.chances)
     assert json.loads(planned.to_json())["users_for_50_percent"] == planned.users_for_50_percent
     is_printed = f"{planned.users_for_50_percent:,} users for a 50 % chance" in str(planned)
-    assert is_printed is not bool(planned.forecast)
+    assert is_printed is not planned.single_item
+    assert planned.single_item is isinstance(mechanism, ONE_BY_ONE)
 
 
 @pytest.mark.parametrize(
@@ -240,11 +243,9 @@ def test_a_forecast_matches_the_release(kind, largest, exponent, rho):
 def test_a_plan_of_counts_forecasts_the_released_items():
     for mechanism in (dp.PrivateCountRelease(rho=1.0, delta=1e-6), dp.ConfirmedCounts(rho=1.0, delta=1e-6)):
         planned = dp.plan(mechanism)
-        for largest, items, smallest in planned.forecast:
-            assert (
-                f"{items:,} items are released, down to about {smallest:,} users, if the first has {largest:,}"
-                in str(planned)
-            )
+        (row,) = planned.comparison.rows
+        assert f"{row.items:,}" in str(planned)
+        assert "default shape" in str(planned)
         # The chances of a single item are not printed: among other items it needs more users.
         assert "50 % chance" not in str(planned)
         assert json.loads(planned.to_json())["forecast"][0]["items"] == planned.forecast[0][1]

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         TruncatedGeometric,
     )
     from discreet.planning.plan import plan
+    from discreet.planning.shape import Shape
     from discreet.privacy import Guarantee
     from discreet.release import Release
     from discreet.streams import BinaryMechanism, Stream
@@ -77,6 +78,7 @@ else:
             "mechanisms": "ConfirmedCounts GaussianThreshold GaussianTopK GumbelTopK LaplaceThreshold LaplaceTopK "
             "OptimalSelection Plume PrivateCountRelease TruncatedGeometric",
             "planning.plan": "plan",
+            "planning.shape": "Shape",
             "privacy": "Guarantee",
             "release": "Release",
             "streams": "BinaryMechanism Stream",
@@ -104,6 +106,7 @@ __all__ = [
     "Plume",
     "PrivateCountRelease",
     "Release",
+    "Shape",
     "Stream",
     "TruncatedGeometric",
     "__version__",

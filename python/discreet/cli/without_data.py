@@ -10,8 +10,11 @@ import click
 from discreet import audit as auditing
 from discreet.audit.exact import auditable
 from discreet.cli.options import bounded, counting, joined, promise, selected, top
+from discreet.planning import explorer
 from discreet.planning import plan as planning
 from discreet.planning.choose import Parameters, Verb, choose, stated
+from discreet.planning.shape import DEFAULT, Shape
+from discreet.release import export
 
 __all__ = ["audit", "plan"]
 
@@ -21,11 +24,16 @@ Options: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
 
 @click.group(short_help="Predict the result of a command without data.")
 def plan() -> None:
-    """Predict the result of a command without data: mechanism, noise, guarantee and the users that an item needs.
+    """Predict the result of a command without private data: mechanism, noise, guarantee and the items that it names.
+
+    The forecast runs all mechanisms that could do the job on a public shape of data, or on a public file.
 
     \b
     discreet plan count --epsilon 1 --delta 1e-6 --l0 10
     discreet plan top-k -k 10 --rho 0.5 --delta 1e-6 --json
+    discreet plan count --rho 1 --delta 1e-6 --like users=20000,items=50000,exponent=1,items-per-user=20
+    discreet plan count --delta 1e-6 --users 50
+    discreet plan count --rho 1 --delta 1e-6 --html explorer.html
     """
 
 
@@ -64,8 +72,71 @@ _examined = joined(
 )
 
 
-def _plan(verb: Verb, as_json: bool, parameters: Parameters) -> None:
-    made = planning.plan(verb, **parameters)
+_likeness = joined(
+    click.option(
+        "--like",
+        metavar="SHAPE|FILE",
+        help="Public data for the forecast: users=20000,items=50000,exponent=1,items-per-user=20, or a PUBLIC file, "
+        "which is read without privacy. A file needs --user and --item.  [default: that shape]",
+    ),
+    click.option("--user", multiple=True, metavar="COLUMN", help="Column of users of the public file."),
+    click.option("--item", multiple=True, metavar="COLUMN", help="Column of items of the public file."),
+    click.option(
+        "--users",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Also print the least rho, or with --epsilon the least epsilon, at which an item of N users is named with "
+        "95 %. With neither, print both.",
+    ),
+)
+_html = click.option(
+    "--html",
+    metavar="FILE",
+    help="Also write a page with sliders and curves to FILE. It needs no network.",
+)
+_NAMES = {"users": int, "items": int, "exponent": float, "items_per_user": float}
+
+
+def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dict[str, object]:
+    """Return the arguments of `plan` that name the public data."""
+    if text is None or user or item:
+        columns = {"user": [*user] or None, "item": [*item] or None}
+        return {
+            "like": text,
+            **{name: names[0] if names and len(names) == 1 else names for name, names in columns.items()},
+        }
+    pairs = [part.partition("=") for part in text.split(",")]
+    given = {name.strip().replace("-", "_"): value for name, _, value in pairs}
+    if not any(mark for _, mark, _ in pairs):
+        raise click.UsageError("--like with a file needs --user and --item, the columns of the public file.")
+    if given.keys() != _NAMES.keys() or len(pairs) != len(_NAMES):
+        raise click.UsageError(
+            "--like needs all four numbers of a shape, such as users=20000,items=50000,exponent=1,items-per-user=20."
+        )
+    try:
+        return {"like": Shape(**{name: kind(given[name]) for name, kind in _NAMES.items()})}
+    except ValueError:
+        raise click.UsageError(
+            "--like has a value that is not a number. Give whole numbers of users and items, and a point in decimals."
+        ) from None
+
+
+def _plan(verb: Verb, as_json: bool, html: str | None, public: dict[str, object], parameters: Parameters) -> None:
+    if html is not None and not html.endswith((".html", ".htm")):
+        raise click.UsageError("--html needs a FILE with the suffix .html.")
+    make: Callable[..., planning.Plan] = planning.plan
+    made = make(verb, **public, **parameters)
+    if html is not None:
+        shape = public.get("like")
+        export.write_text(
+            html,
+            explorer.explorer(
+                made,
+                shape=shape if isinstance(shape, Shape) else DEFAULT,
+                l0=parameters.get("l0") or 10,
+                relative_error=parameters.get("relative_error", 0.1),
+            ),
+        )
     click.echo(made.to_json() if as_json else made)
 
 
@@ -88,14 +159,23 @@ def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: 
     """Add the plan and the audit of a command; `limits` says which parameters can be audited."""
     name = verb.replace("_", "-")
 
-    def planned(as_json: bool, **given: Unpack[Parameters]) -> None:
-        _plan(verb, as_json, given)
+    def planned(
+        as_json: bool,
+        like: str | None,
+        user: tuple[str, ...],
+        item: tuple[str, ...],
+        users: int | None,
+        html: str | None = None,
+        **given: Unpack[Parameters],
+    ) -> None:
+        _plan(verb, as_json, html, {**_like(like, user, item), "users": users}, given)
 
     def audited(pairs: int, runs: int, as_json: bool, **given: Unpack[Parameters]) -> None:
         _audit(verb, pairs, runs, as_json, given)
 
     text = f"`discreet {name}` with these parameters."
-    plan.command(name, help=f"Plan {text}")(promise(parameters(_as_json(planned))))
+    shown = joined(_likeness, _html, _as_json) if verb == "count" else joined(_likeness, _as_json)
+    plan.command(name, help=f"Plan {text}")(promise(parameters(shown(planned))))
     audit.command(name, help=f"Audit {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
 
+from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
+from discreet.planning.candidates import compared, compared_alone
 from discreet.planning.choose import VERBS, Parameters, Verb, choose, stated, users_for
+from discreet.planning.inverse import Needed, needed, one_by_one
+from discreet.planning.sources import Source, source_of
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_whole
 from discreet.queries.choose import AnswerPlan, plan_answers
 from discreet.release import plot
 from discreet.streams.base import StreamMechanism
@@ -22,6 +27,9 @@ from discreet.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from discreet.engines.selection import Names
+    from discreet.planning.comparison import PlanComparison
 
 __all__ = ["Plan", "plan"]
 
@@ -37,9 +45,20 @@ _DOUBLINGS = 8
 """The number of entries in the lists of affordable items and of deviations. Each entry doubles the users."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question(NamedTuple):
+    """What a plan compares: a verb with its parameters, or one mechanism, on public data."""
+
+    asked: Verb | str | HistogramMechanism | UnionMechanism | DiscoverAndPeel
+    parameters: Parameters
+    source: Source
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
-    """The behaviour of a mechanism, computed from its parameters only.
+    """The behaviour of a mechanism, computed from its parameters and public data only.
+
+    `comparison` is a forecast on public data, the shape or table that the caller gave as `like`. It is computed when
+    it is first read or printed.
 
     For a top-k mechanism that considers k_bar items, a number of users is a difference: how many more users an item has
     than the (k_bar+1)-th item. For a set union, the chances are for the worst case, in which users have no other items
@@ -58,11 +77,14 @@ class Plan:
             the budget suffices for.
         forecast: For mechanisms that select items one after another, on counts that follow Zipf's law (the i-th is 1/i
             of the largest): triples of the largest count, about how many items are released, and the smallest of their
-            counts. With a forecast, `users_for_50_percent` and the chances are for a single item, and are not printed.
+            counts.
         reasons: The reasons for this mechanism, if it was chosen.
         deviations: If the noise grows with the count: pairs of a number of users and the standard deviation of a count
             of this number.
         memory: The most bytes that a stream keeps for one item, in addition to its label.
+        needed: The least rho or epsilon that names an item of the given number of users; None if no number was given.
+        single_item: Whether `users_for_50_percent`, `users_for_95_percent` and the chances are for an item without
+            competitors, because the mechanism selects one item after another. They are not printed then.
 
     Example:
         >>> import discreet as dp
@@ -82,6 +104,20 @@ class Plan:
     reasons: tuple[str, ...] = ()
     deviations: tuple[tuple[int, float], ...] = ()
     memory: int | None = None
+    needed: Needed | None = None
+    single_item: bool = False
+    _question: _Question | None = field(default=None, compare=False)
+
+    @cached_property
+    def comparison(self) -> PlanComparison | None:
+        """The forecasts on public data of all mechanisms that could do the job; None for a stream."""
+        if self._question is None:
+            return None
+        asked, parameters, source = self._question
+        return compared(asked, parameters, source) if isinstance(asked, str) else compared_alone(asked, source)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         lines = [self.mechanism, f"guarantee: {self.guarantee.promise}"]
@@ -96,7 +132,7 @@ class Plan:
             on = " and ".join(f"{sigma} on a count of {number:,}" for number, sigma in ends)
             lines.append(f"noise of a standard deviation (sigma) that depends on the count: {on}")
         unit = self.guarantee.unit
-        if not self.forecast:
+        if not self.single_item:
             half, nearly = counted(self.users_for_50_percent, unit), f"{self.users_for_95_percent:,}"
             worst = "in the worst case, " if self.mechanism.startswith(_WORST) else ""
             lines.append(f"{worst}an item needs {half} for a 50 % chance of a release, {nearly} for 95 %")
@@ -104,58 +140,62 @@ class Plan:
                 f"{number:>12,} {_noun(number, unit):<{len(unit) + 1}}  {chance:10.4g}"
                 for number, chance in self.chances
             ]
-        if self.forecast:
-            lines.append(
-                f"If counts follow Zipf's law (the second item has half as many {unit}s as the first, the third a "
-                "third), about"
-            )
-            lines += [
-                f"{items:>12,} {_noun(items, 'item')} {'is' if items == 1 else 'are'} released, down to about "
-                f"{counted(smallest, unit)}, if the first has {largest:,}"
-                for largest, items, smallest in self.forecast
-            ]
-        return "\n".join([*lines, *self.reasons])
+        lines += self.reasons
+        if self.needed is not None:
+            lines.append(str(self.needed))
+        if self.comparison is not None:
+            lines.append(str(self.comparison))
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         import html
 
         return f"<pre>{html.escape(str(self))}</pre>"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values, the comparison included."""
+        return {
+            "mechanism": self.mechanism,
+            "rho": self.guarantee.rho,
+            "delta": self.guarantee.delta,
+            "unit": self.guarantee.unit,
+            "dp": self.guarantee.dp,
+            "deviation": self.deviation,
+            "deviations": [{"users": users, "deviation": sigma} for users, sigma in self.deviations],
+            "bytes_per_item": self.memory,
+            "single_item": self.single_item,
+            "users_for_50_percent": self.users_for_50_percent,
+            "users_for_95_percent": self.users_for_95_percent,
+            "chances": [{"users": users, "chance": chance} for users, chance in self.chances],
+            "affordable": [{"users": users, "items": items} for users, items in self.affordable],
+            "forecast": [
+                {"largest": largest, "items": items, "smallest": smallest} for largest, items, smallest in self.forecast
+            ],
+            "reasons": list(self.reasons),
+            "needed": None if self.needed is None else asdict(self.needed),
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
+        }
+
     def to_json(self) -> str:
         """Return the plan as JSON."""
-        return json.dumps(
-            {
-                "mechanism": self.mechanism,
-                "rho": self.guarantee.rho,
-                "delta": self.guarantee.delta,
-                "unit": self.guarantee.unit,
-                "dp": self.guarantee.dp,
-                "deviation": self.deviation,
-                "deviations": [{"users": users, "deviation": sigma} for users, sigma in self.deviations],
-                "bytes_per_item": self.memory,
-                "users_for_50_percent": self.users_for_50_percent,
-                "users_for_95_percent": self.users_for_95_percent,
-                "chances": [{"users": users, "chance": chance} for users, chance in self.chances],
-                "affordable": [{"users": users, "items": items} for users, items in self.affordable],
-                "forecast": [
-                    {"largest": largest, "items": items, "smallest": smallest}
-                    for largest, items, smallest in self.forecast
-                ],
-                "reasons": list(self.reasons),
-            },
-            indent=1,
-        )
+        return json.dumps(self.to_dict(), indent=1)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Plot the release chance over the number of users (needs matplotlib).
 
+        For mechanisms that select one item after another, plot how many items the compared mechanisms name instead.
+
         Args:
             ax: The axes to draw into; pyplot's current axes by default.
-            options: Options of `Axes.plot`, such as a color.
+            options: Options of `Axes.plot` or `Axes.barh`, such as a color.
 
         Returns:
             Matplotlib Axes, which a notebook shows.
         """
+        if self.single_item and self.comparison is not None:
+            rows = self.comparison.rows
+            names, values = [row.label for row in rows], [row.score[0] for row in rows]
+            return plot.shares(names, values, title=self.mechanism, label=self.comparison.goal, ax=ax, options=options)
         users, chances = zip(*self.chances, strict=True)
         return plot.curve(users, chances, title=self.mechanism, ax=ax, options=options)
 
@@ -163,17 +203,52 @@ class Plan:
 @overload
 def plan(mechanism: Literal["answer_queries"], **parameters: Unpack[Parameters]) -> AnswerPlan: ...
 @overload
-def plan(mechanism: Planned | Verb = "count", **parameters: Unpack[Parameters]) -> Plan: ...
+def plan(
+    mechanism: Planned | Verb = "count",
+    *,
+    like: object = None,
+    user: Names | None = None,
+    item: Names | None = None,
+    users: int | None = None,
+    **parameters: Unpack[Parameters],
+) -> Plan: ...
 @overload
-def plan(mechanism: str, **parameters: Unpack[Parameters]) -> Plan | AnswerPlan: ...
-def plan(mechanism: Planned | str = "count", **parameters: Unpack[Parameters]) -> Plan | AnswerPlan:
-    """Forecast the behaviour of a mechanism or a public function, without data.
+def plan(
+    mechanism: str,
+    *,
+    like: object = None,
+    user: Names | None = None,
+    item: Names | None = None,
+    users: int | None = None,
+    **parameters: Unpack[Parameters],
+) -> Plan | AnswerPlan: ...
+def plan(
+    mechanism: Planned | str = "count",
+    *,
+    like: object = None,
+    user: Names | None = None,
+    item: Names | None = None,
+    users: int | None = None,
+    **parameters: Unpack[Parameters],
+) -> Plan | AnswerPlan:
+    """Forecast the behaviour of a mechanism or a public function, without private data.
+
+    The plan compares all mechanisms that could do the job, on public data: how many items each of them names, how many
+    of their counts are close to the true count, and what clipping loses. The recommended mechanism has the most items
+    within `relative_error` of the true count. The choice of the mechanism that the function uses does not depend on
+    `like`.
 
     The plan of a stream is for the round with the widest noise. The plan of "answer_queries" compares the errors of all
     methods.
 
     Args:
         mechanism: A mechanism, or the name of a function: "count", "top_k", "select" or "answer_queries".
+        like: The public data for the forecast, a `Shape` by default. Also a public table, with `user` and `item`, a
+            dict of counts by item, or a Release of counts. It is read WITHOUT privacy.
+        user: The name of the column of users of a public table, or of several columns.
+        item: The name of the column of items of a public table, or of several columns.
+        users: Also find the least rho at which an item of so many users is named with 95 %, or the least epsilon if
+            epsilon is given. With neither, it finds both, and the plan is for that rho.
         parameters: Keyword arguments of the function: rho or epsilon, delta, l0, k and so on. For "answer_queries", k
             is the number of queries.
 
@@ -185,31 +260,58 @@ def plan(mechanism: Planned | str = "count", **parameters: Unpack[Parameters]) -
 
     Example:
         >>> import discreet as dp
-        >>> dp.plan("count", rho=1, delta=1e-6, l0=10).users_for_50_percent < 20
-        True
-        >>> round(dp.plan(dp.GumbelTopK.from_rho(k=10, rho=1, delta=1e-6)).guarantee.rho, 6)
-        1.0
+        >>> shape = dp.Shape(users=5_000, items=2_000, exponent=1.0, items_per_user=10)
+        >>> for row in dp.plan("top_k", k=5, rho=1, delta=1e-6, like=shape).comparison.rows[:1]:
+        ...     print(row.name, row.items, row.in_top_k)
+        gumbel 5 5
+        >>> dp.plan("count", delta=1e-6, l0=10, users=50).needed.rho
+        0.11
     """
+    given = {"like": like, "user": user, "item": item, "users": users}
     if isinstance(mechanism, str) and mechanism.replace("-", "_") == "answer_queries":
+        _require_none(given, "a plan of answer_queries needs no data")
         try:
             forecast: Callable[..., AnswerPlan] = plan_answers
             return forecast(**parameters)
         except TypeError as error:
             raise ParameterError(f"answer_queries: {str(error).partition('() ')[2]}") from None
     if isinstance(mechanism, str):
+        source, found = source_of(like, user, item), None
+        if users is not None:
+            found = needed(mechanism, parameters, require_whole("users", users, 1, 2**35), source)
+            if parameters.get("rho") is None and parameters.get("epsilon") is None:
+                if found.rho is None:
+                    raise ParameterError(f"{str(found).rstrip('.')}: give more users, or a larger k")
+                parameters = {**parameters, "rho": found.rho}
         made, reasons = choose(mechanism, **parameters)
-        return _planned(made, stated(made, parameters.get("epsilon"), parameters.get("delta")), reasons)
+        promise = stated(made, parameters.get("epsilon"), parameters.get("delta"))
+        return _planned(made, promise, reasons, _Question(mechanism, parameters, source), found)
     if hasattr(mechanism, "guarantee") and not isinstance(mechanism, Planned):
         kind = type(mechanism).__name__
         raise ParameterError(
             f"a {kind} does not release items by their numbers of users, so it has no plan; see its guarantee"
         )
-    if not isinstance(mechanism, Planned) or parameters:
+    if not isinstance(mechanism, Planned) or parameters or users is not None:
         raise ParameterError(f"plan takes either a mechanism, or the name and parameters of a function: {VERBS}")
-    return _planned(mechanism, mechanism.guarantee, ())
+    if isinstance(mechanism, StreamMechanism):
+        _require_none(given, "a plan of a stream needs no data")
+        return _planned(mechanism, mechanism.guarantee, ())
+    return _planned(mechanism, mechanism.guarantee, (), _Question(mechanism, {}, source_of(like, user, item)))
 
 
-def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...]) -> Plan:
+def _require_none(given: dict[str, object], reason: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(f"{reason}: leave out {name}")
+
+
+def _planned(
+    mechanism: Planned,
+    guarantee: Guarantee,
+    reasons: tuple[str, ...],
+    question: _Question | None = None,
+    found: Needed | None = None,
+) -> Plan:
     half, nearly = (users_for(mechanism, chance) for chance in (0.5, 0.95))
     forecast = _forecast(mechanism)
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
@@ -225,6 +327,9 @@ def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...])
         affordable=_affordable(mechanism, nearly),
         forecast=forecast,
         reasons=reasons,
+        needed=found,
+        single_item=one_by_one(mechanism),
+        _question=question,
     )
 
 

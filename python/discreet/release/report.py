@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ROWS", "page"]
+__all__ = ["ROWS", "STYLE", "page"]
 
 ROWS = 1000
 """The most rows in the table of a report."""
@@ -30,7 +30,7 @@ _BAR_LABEL = 40
 _CONFIDENCE = 0.95
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STYLE = """
+STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
 body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; color: #1c2733;
@@ -160,7 +160,7 @@ def page(release: Reported) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escaped(_POLICY)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escaped(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n{chr(10).join(body)}\n</body>\n</html>\n"
+        f"<title>{escaped(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{chr(10).join(body)}\n</body>\n</html>\n"
     )
 
 

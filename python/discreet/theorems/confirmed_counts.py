@@ -14,11 +14,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from discreet import _core
 from discreet.privacy.conversion import round_down, round_up
 from discreet.theorems.rogers2024 import UNIT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "CHOICES",
@@ -35,6 +40,7 @@ __all__ = [
     "deltas",
     "final_price",
     "forecast",
+    "forecast_on",
     "level",
     "levels",
     "margin",
@@ -117,6 +123,29 @@ def forecast(rho: float, relative_error: float, largest: int, exponent: float, *
             break
         items += 1
     return items, math.floor(largest / max(items, 1) ** exponent)
+
+
+def forecast_on(
+    rho: float,
+    relative_error: float,
+    counts: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    *,
+    choice: int = 0,
+) -> tuple[float, float]:
+    """Return about how many items are released, and the smallest of their counts, as `forecast` does, for any counts.
+
+    The counts are in descending order. Each stands for a group of items, whose number is in `sizes`.
+    """
+    share = scale(relative_error) / math.sqrt(2**choice)
+    step = _STEEPNESS**2 / 8 + 1 / (8 * share**2)
+    inverse = np.cumsum(sizes / counts**2)
+    last = (2 + np.sqrt(inverse * counts**2 + 1)) / (8 * share**2)
+    rest = last + 1.5 / (8 * _BOUND_SCALE**2) + 2.5 * step
+    paid = int(np.count_nonzero(step * inverse + rest / counts**2 <= (1 - FIRST_SHARE) * rho))
+    if not paid:
+        return 0.0, float(counts[0])
+    return min(float(sizes[:paid].sum()), float(MOST)), float(counts[paid - 1])
 
 
 @lru_cache(maxsize=16)

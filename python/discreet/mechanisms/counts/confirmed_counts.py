@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import confirmed_counts as theorem
 from discreet.theorems.rogers2024 import budget_units, units_rho
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["ConfirmedCounts"]
 
@@ -242,6 +245,29 @@ class ConfirmedCounts(HistogramMechanism):
                 confirming = self._confirming(self._level_of(smallest, factor=2))
             items = 0 if confirming is None else min(items, math.floor((largest / smallest) ** (1 / exponent)))
         return (items, smallest) if items <= self.k_bar else (self.k_bar, math.floor(largest / self.k_bar**exponent))
+
+    def forecast_on(self, counts: NDArray[np.float64], sizes: NDArray[np.float64]) -> tuple[float, float]:
+        """Forecast the number of released items for public counts.
+
+        Args:
+            counts: Numbers of users in descending order, each of them for a group of items.
+            sizes: The number of items of each group.
+
+        Returns:
+            The number of items, and the standard deviation of a count as a share of the count, both approximate.
+        """
+        for choice in range(theorem.CHOICES):
+            items, smallest = theorem.forecast_on(self.rho, self.relative_error, counts, sizes, choice=choice)
+            confirming = self._confirming(self._level_of(smallest, factor=2))
+            if confirming is not None and confirming[0] <= choice:
+                return min(items, self.k_bar), theorem.scale(self.relative_error) / math.sqrt(2**choice)
+        # Counts of this size cannot be confirmed at this delta: name only those that can.
+        for smallest in counts[::-1]:
+            if smallest > 1 and self._confirming(self._level_of(smallest, factor=2)) is not None:
+                break
+        else:
+            return 0.0, theorem.scale(self.relative_error)
+        return min(items, float(sizes[counts >= smallest].sum()), self.k_bar), theorem.scale(self.relative_error)
 
     def _level_of(self, users: float, *, factor: int, replaced: bool = False) -> theorem.Level:
         """Return the level that looks for items with this number of users."""

@@ -1,0 +1,229 @@
+"""The mechanisms that a plan compares for a job, and their runs on public data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from statistics import median_low
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from discreet import mechanisms
+from discreet.errors import DiscreetError, ParameterError
+from discreet.mechanisms.base import made_for
+from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
+from discreet.mechanisms.union.methods import METHODS
+from discreet.mechanisms.union.set_union import UnionMechanism
+from discreet.planning.choose import choose, users_for
+from discreet.planning.comparison import Outlook, PlanComparison, with_best
+from discreet.tables.histogram import Histogram
+from discreet.testing import seeded_rng
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from discreet.planning.choose import Chosen, Parameters
+    from discreet.planning.sources import Source
+    from discreet.release.release import Release
+
+__all__ = ["Job", "compared", "compared_alone", "histogram_for", "outlook"]
+
+L0S = (1, 3, 10, 30, 100)
+"""The bounds on a user's items that a plan of counts always shows."""
+_OTHER_L0S = (2, 5, 20, 50, 200, 300, 500, 1_000, 3_000)
+"""The other bounds among which it looks for the best one."""
+_RUNS = 3
+_SURE = 10
+"""An item with this multiple of the stated threshold should never be missed."""
+_GREEDY = frozenset({"greedy"})
+"""Methods that a plan never recommends, because they may miss an item that all users have."""
+
+
+class Job(NamedTuple):
+    """What a mechanism is asked to do."""
+
+    verb: str
+    relative_error: float
+    k: int | None
+
+
+def compared(verb: str, parameters: Parameters, source: Source) -> PlanComparison:
+    """Return the forecasts of all mechanisms that could do the job of a verb."""
+    verb = verb.replace("-", "_")
+    job = Job(verb, parameters.get("relative_error", 0.1), parameters.get("k"))
+    rows, notes = [], []
+    find: dict[str, Callable[..., Iterator[tuple[str, Chosen]]]] = {
+        "count": _for_count,
+        "top_k": _for_top_k,
+        "select": _for_select,
+    }
+    for name, mechanism in find[verb](parameters, source):
+        found = outlook(name, mechanism, source, job)
+        if found is not None:
+            rows.append(found)
+    if verb == "count":
+        rows = _with_best_threshold(rows, source)
+    if verb != "count" and source.rows() is None:
+        notes.append("Mechanisms that read rows are not compared: the public data has no rows, or too many.")
+    if verb == "count" and source.clipped(1) is None:
+        notes.append("Thresholds are not compared: counts do not tell how many items a user has.")
+    notes += [
+        f"{row.label} missed {100 * row.missed:.2g} % of the items with {_SURE} times the users that its threshold asks"
+        for row in rows
+        if row.missed
+    ]
+    return PlanComparison(
+        like=source.name,
+        is_default=source.is_default,
+        relative_error=job.relative_error,
+        rows=with_best(rows, excluded=_GREEDY),
+        notes=tuple(notes),
+    )
+
+
+def compared_alone(mechanism: Chosen, source: Source) -> PlanComparison | None:
+    """Return the forecast of one mechanism; None if it cannot run on this data."""
+    k = getattr(mechanism, "k", None)
+    error: float = getattr(mechanism, "relative_error", 0.1)
+    verb = "select" if isinstance(mechanism, UnionMechanism) else "count" if k is None else "top_k"
+    found = outlook(type(mechanism).__name__, mechanism, source, Job(verb, error, k))
+    if found is None:
+        return None
+    return PlanComparison(like=source.name, is_default=source.is_default, relative_error=error, rows=(found,))
+
+
+def _promise(parameters: Parameters) -> dict[str, Any]:
+    """Return the parameters that state the guarantee."""
+    return {name: value for name, value in parameters.items() if name in ("rho", "epsilon", "delta")}
+
+
+def _for_count(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
+    promise, given = _promise(parameters), parameters.get("l0")
+    more: dict[str, Any] = {name: parameters[name] for name in ("k_bar", "relative_error") if name in parameters}
+    for kind in (mechanisms.ConfirmedCounts, mechanisms.PrivateCountRelease):
+        made = partial(made_for, kind, promise.get("rho"), promise.get("epsilon"), delta=promise["delta"], **more)
+        yield from _possible(kind.__name__, made)
+    for l0 in sorted({*L0S, *([given] if given else []), *(l0 for l0 in _OTHER_L0S if l0 < source.most)}):
+        if source.clipped(l0) is not None:
+            yield from _possible(None, _chosen, "count", l0=l0, **promise)
+
+
+def _for_top_k(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
+    promise, k, given = _promise(parameters), parameters["k"], parameters.get("l0")
+    k_bar = {"k_bar": parameters["k_bar"]} if "k_bar" in parameters else {}
+    yield from _possible("gumbel", _chosen, "top_k", k=k, **k_bar, **promise)
+    if source.rows() is not None:
+        for l0 in sorted({*L0S, *([given] if given else [])}):
+            yield from _possible("discover+peel", _chosen, "top_k", k=k, l0=l0, method="discover+peel", **promise)
+
+
+def _for_select(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
+    promise, l0 = _promise(parameters), parameters["l0"]
+    if l0 is not None and source.clipped(l0) is not None:
+        yield from _possible("threshold", _chosen, "select", l0=l0, method="threshold", **promise)
+    if source.rows() is not None:
+        for method in ("dp_sips", *METHODS):
+            yield from _possible(method, _chosen, "select", l0=l0, method=method, **promise)
+
+
+def _chosen(verb: str, **parameters: Any) -> Chosen:
+    return choose(verb, **parameters)[0]
+
+
+def _possible(
+    name: str | None, make: Callable[..., Chosen], *arguments: str, **parameters: Any
+) -> Iterator[tuple[str, Chosen]]:
+    """Yield a mechanism with its name, or that of its class, unless the parameters are out of its range."""
+    try:
+        made = make(*arguments, **parameters)
+    except ParameterError:
+        return
+    yield name or type(made).__name__, made
+
+
+def _with_best_threshold(rows: list[Outlook], source: Source) -> list[Outlook]:
+    """Return the rows without the bounds that were only tried, except the best of all."""
+    tried = [row for row in rows if row.l0 is not None]
+    best = max(tried, key=lambda row: row.score, default=None)
+    return [row for row in rows if row.l0 not in _OTHER_L0S or row is best]
+
+
+def outlook(name: str, mechanism: Chosen, source: Source, job: Job) -> Outlook | None:
+    """Return the forecast of one mechanism; None if it cannot run on this data.
+
+    The mechanism runs three times with fixed seeds. Each number is the middle one of the three.
+    """
+    l0 = _l0_of(mechanism)
+    try:
+        seen = list(_runs(mechanism, source, l0))
+    except DiscreetError:  # the parameters are out of range for this data
+        return None
+    if not seen:
+        return None
+    figures = [_figures(run, ranks, source, job) for run, ranks in seen]
+    middle = {key: _middle([figure.get(key) for figure in figures]) for key in figures[0]}
+    missed = None
+    if job.verb == "select":
+        sure = np.flatnonzero(source.counts >= _SURE * users_for(mechanism, 0.5))
+        missed = float(np.mean([1 - np.isin(sure, ranks).mean() for _, ranks in seen])) if len(sure) else 0.0
+    return Outlook(name=name, l0=l0, clipped_share=source.lost(l0), missed=missed, **middle)
+
+
+def _l0_of(mechanism: Chosen) -> int | None:
+    first = mechanism.rounds[0] if isinstance(mechanism, IteratedSetUnion) else mechanism
+    found: int | None = getattr(first, "l0", None)
+    return found
+
+
+def _runs(mechanism: Chosen, source: Source, l0: int | None) -> Iterator[tuple[Release, NDArray[np.int64]]]:
+    """Yield releases of public data with fixed seeds, and the ranks of the released items."""
+    runs = 1 if isinstance(mechanism, DiscoverAndPeel) else _RUNS  # it reads the rows twice in each run
+    for seed in range(1, runs + 1):
+        rng = seeded_rng(seed)
+        if isinstance(mechanism, HistogramMechanism):
+            histogram = histogram_for(source, l0)
+            if histogram is not None:
+                run = mechanism.release(histogram, rng=rng)
+                yield run, np.array(run.items, np.int64)
+        elif isinstance(mechanism, UnionMechanism):
+            items = source.user_items()
+            if items is not None:
+                run = mechanism.release(items, rng=rng)
+                yield run, source.ranks(run.items)
+        elif (rows := source.rows()) is not None:
+            run = mechanism.release(rows[0], user=rows[1], item=rows[2], rng=rng)
+            yield run, source.ranks(run.items)
+
+
+def histogram_for(source: Source, l0: int | None) -> Histogram | None:
+    """Return a histogram of public counts by rank, clipped to l0; None if the counts do not tell how to clip."""
+    counts = source.counts if l0 is None else source.clipped(l0)
+    if counts is None:
+        return None
+    present = np.flatnonzero(counts)
+    users = source.users if l0 is None else None
+    return Histogram.from_counts(present, counts[present], l0=l0, linf=1, complete=True, users=users)
+
+
+def _figures(run: Release, ranks: NDArray[np.int64], source: Source, job: Job) -> dict[str, Any]:
+    """Return the numbers of one run."""
+    true = source.counts[ranks]
+    figures: dict[str, Any] = {"items": len(ranks), "smallest": int(true.min()) if len(ranks) else None}
+    if job.verb == "top_k":
+        figures["in_top_k"] = int((ranks < (job.k or 0)).sum())
+    if job.verb == "count" and run.counts is not None and run.sigmas is not None:
+        figures["within"] = int((np.abs(run.counts - true) <= job.relative_error * true).sum())
+        figures["sigma_largest"] = figures["sigma_smallest"] = None
+        if len(ranks):
+            first, last = int(np.argmax(run.counts)), int(np.argmin(run.counts))
+            figures["smallest"] = int(run.counts[last])
+            figures["sigma_largest"], figures["sigma_smallest"] = float(run.sigmas[first]), float(run.sigmas[last])
+    return figures
+
+
+def _middle(values: list[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    return median_low(known) if known else None

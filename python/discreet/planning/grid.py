@@ -1,0 +1,107 @@
+"""Forecasts of counts on a grid of parameters and shapes, for the page of sliders.
+
+The numbers of confirmed counts follow from their price list, as in `theorems.confirmed_counts.forecast`. The numbers of
+thresholds follow from the Gaussian law of the noise. Both read expected counts on groups of ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.planning.law import Size, group_sizes
+from discreet.planning.law import clipped as clipped_counts
+from discreet.theorems.confirmed_counts import scale
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["AXES", "Figures", "confirmed", "grid", "thresholded"]
+
+AXES: dict[str, tuple[float, ...]] = {
+    "rho": (0.03, 0.1, 0.3, 1, 3, 10),
+    "delta": (1e-10, 1e-7, 1e-4),
+    "l0": (1, 3, 10, 30, 100, 300),
+    "users": (1_000, 10_000, 100_000, 1_000_000),
+    "items": (1_000, 30_000, 1_000_000),
+    "exponent": (0.4, 0.8, 1.2),
+    "items_per_user": (1, 5, 25, 125),
+}
+"""The grid. All axes but the exponent are logarithmic."""
+_SHAPE = ("users", "items", "exponent", "items_per_user")
+
+
+class Figures(NamedTuple):
+    """The expected number of named items, and of those whose counts are within the relative error of the true count."""
+
+    items: float
+    within: float
+
+
+def grid(relative_error: float) -> dict[str, Any]:
+    """Return the forecasts at all points of the grid, as lists in the order of the axes.
+
+    Confirmed counts have no l0, so their lists have one axis less.
+    """
+    promises = list(product(AXES["rho"], AXES["delta"]))
+    unbounded, bounded = [], []
+    for users, items, exponent, each in product(*(AXES[name] for name in _SHAPE)):
+        size = Size(int(users), int(items), exponent, each)
+        for rho, delta in promises:
+            unbounded += [round(number) for number in confirmed(size, rho, delta, relative_error)]
+            for l0 in AXES["l0"]:
+                bounded += [round(number) for number in thresholded(size, rho, delta, int(l0), relative_error)]
+    return {
+        "axes": {name: list(AXES[name]) for name in (*_SHAPE, "rho", "delta", "l0")},
+        "confirmed": unbounded,
+        "threshold": bounded,
+        "relative_error": relative_error,
+        "share": scale(relative_error),
+    }
+
+
+def confirmed(size: Size, rho: float, delta: float, relative_error: float) -> Figures:
+    """Return the forecast of `ConfirmedCounts` on a shape."""
+    ranks, counts = clipped_counts(size, None, coarse=True)
+    try:
+        mechanism = ConfirmedCounts(rho=rho, delta=delta, relative_error=relative_error)
+    except ParameterError:  # rho is too small for one measurement
+        return Figures(0, 0)
+    items, sigma_share = mechanism.forecast_on(counts, group_sizes(ranks, size.items))
+    return Figures(items, items * math.erf(relative_error / sigma_share / math.sqrt(2)))
+
+
+def thresholded(size: Size, rho: float, delta: float, l0: int, relative_error: float) -> Figures:
+    """Return the forecast of a Gaussian threshold on a shape, whose users are clipped to l0 items."""
+    ranks, true = clipped_counts(size, None, coarse=True)
+    _, counts = clipped_counts(size, l0, coarse=True)
+    sizes = group_sizes(ranks, size.items)
+    mechanism = _threshold(rho, delta, l0)
+    sigma, least = mechanism.sigma, mechanism.threshold.value + 0.5
+    named = _above((least - counts) / sigma)
+    low, high = np.maximum((1 - relative_error) * true, least), (1 + relative_error) * true
+    close = np.maximum(_above((low - counts) / sigma) - _above((high - counts) / sigma), 0)
+    present = np.minimum(1, true)  # an item that nobody has is never named
+    return Figures(float((sizes * named * present).sum()), float((sizes * close * present).sum()))
+
+
+@lru_cache(maxsize=512)
+def _threshold(rho: float, delta: float, l0: int) -> GaussianThreshold:
+    return GaussianThreshold.from_rho(rho=rho, delta=delta, l0=l0)
+
+
+def _above(bars: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probability that standard Gaussian noise is above each bar, to four digits."""
+    found: NDArray[np.float64] = np.interp(bars, _BARS, _TAILS)
+    return found
+
+
+_BARS = np.linspace(-8, 8, 1601)
+_TAILS = np.array([math.erfc(bar / math.sqrt(2)) / 2 for bar in _BARS])

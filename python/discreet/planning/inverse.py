@@ -1,0 +1,199 @@
+"""The least rho or epsilon at which an item of a given number of users is named with a probability of 95 %."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
+from discreet.planning.choose import choose
+from discreet.privacy.guarantee import RHO_LIMIT
+from discreet.tables.histogram import Histogram
+from discreet.testing import seeded_rng
+from discreet.wording import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from discreet.planning.choose import Chosen, Notes, Parameters
+    from discreet.planning.sources import Source
+
+__all__ = ["CHANCE", "Needed", "needed", "one_by_one"]
+
+CHANCE = 0.95
+_TRIALS = 200
+"""The number of trials of a simulated chance. All trials of one search use the same seeds."""
+_DRAWS, _MOST_RUNS = 100, 20
+_FEW, _MOST_TOGETHER = 20, 20
+"""One run tries at most 20 items of equal counts, and at most one in 20 of the more common items."""
+_DIGITS = 90
+"""The number of numbers of two digits."""
+_LEAST = {"rho": 1e-4, "epsilon": 1e-2}
+_MOST = {"rho": RHO_LIMIT, "epsilon": 1000.0}
+_EXAMPLES = (1.0, 0.1, 10.0)
+"""Values of rho and epsilon that show whether the other parameters are valid."""
+_ONE_BY_ONE = (ConfirmedCounts, PrivateCountRelease, GumbelTopK, PermuteAndFlip, DiscoverAndPeel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """The answer of a plan with `users`: how much privacy cost names an item of so many users.
+
+    Args:
+        users: The number of users of the item.
+        chance: The probability that the item is named.
+        rho: The least rho, rounded up to two digits; None if the caller asked in epsilon, or if no rho suffices.
+        epsilon: The least epsilon, rounded up to two digits; None if the caller asked in rho, or if none suffices.
+        simulated: Whether the chance is simulated on public data. It is exact otherwise.
+        like: The public data of the simulation; empty if the chance is exact.
+
+    Example:
+        >>> import discreet as dp
+        >>> found = dp.plan("count", delta=1e-6, l0=10, users=50).needed
+        >>> found.rho < dp.plan("count", delta=1e-6, l0=10, users=20).needed.rho
+        True
+    """
+
+    users: int
+    chance: float
+    rho: float | None
+    epsilon: float | None
+    simulated: bool
+    like: str
+
+    def __str__(self) -> str:
+        found = [f"{name} = {value:g}" for name, value in (("rho", self.rho), ("epsilon", self.epsilon)) if value]
+        item = f"an item of {counted(self.users, 'user')}"
+        on = f", simulated on public data ({self.like})" if self.simulated else ""
+        if not found:
+            return f"No rho or epsilon in range names {item} with a chance of {self.chance:.0%}{on}."
+        return f"{item[0].upper()}{item[1:]} is named with a chance of {self.chance:.0%} at {' or '.join(found)}{on}."
+
+
+def needed(verb: str, parameters: Parameters, users: int, source: Source) -> Needed:
+    """Return the least rho or epsilon for an item of this many users: the one that the caller gave, or both."""
+    given = [name for name in ("rho", "epsilon") if parameters.get(name) is not None]
+    if len(given) > 1:
+        raise ParameterError("give at most one of rho and epsilon with users=: the answer is in its terms")
+    rest: dict[str, Any] = {name: value for name, value in parameters.items() if name not in ("rho", "epsilon")}
+    answers: dict[str, float | None] = {"rho": None, "epsilon": None}
+    simulated = False
+    for name in given or answers:
+        answers[name], simulated = _least(verb, name, rest, users, source)
+    return Needed(users=users, chance=CHANCE, simulated=simulated, like=source.name if simulated else "", **answers)
+
+
+def _least(verb: str, name: str, rest: dict[str, Any], users: int, source: Source) -> tuple[float | None, bool]:
+    """Return the least value of rho or epsilon, and whether its chances are simulated."""
+    ask: Callable[..., tuple[Chosen, Notes]] = choose
+
+    def made(value: float) -> Chosen | None:
+        try:
+            return ask(verb, **{name: value}, **rest)[0]
+        except ParameterError:  # too small for any noise
+            return None
+
+    example = next((found for value in _EXAMPLES if (found := made(value)) is not None), None)
+    if example is None:
+        ask(verb, **{name: _EXAMPLES[0]}, **rest)  # raises the error of the other parameters
+        return None, False
+
+    @cache
+    def suffices(value: float) -> bool:
+        mechanism = made(value)
+        return mechanism is not None and _chance(mechanism, users, source) >= CHANCE
+
+    return _least_of_two_digits(suffices, _LEAST[name], _MOST[name]), one_by_one(example)
+
+
+def one_by_one(mechanism: object) -> bool:
+    """Return whether a mechanism selects one item after another, so that items compete for its budget or its k."""
+    return isinstance(mechanism, _ONE_BY_ONE)
+
+
+def _chance(mechanism: Chosen, users: int, source: Source) -> float:
+    """Return the probability that an item of this many users is named, among the items of the public data."""
+    if isinstance(mechanism, DiscoverAndPeel):
+        ranked = _ranked(mechanism.epsilon, mechanism.k, users, source.counts, -math.inf)
+        return mechanism.release_chance(users) * ranked
+    if isinstance(mechanism, GumbelTopK):
+        candidates = source.counts[: mechanism.k_bar]
+        bottom = int(source.counts[mechanism.k_bar]) if len(source.counts) > mechanism.k_bar else 0
+        return _ranked(mechanism.gamma, mechanism.k, users, candidates, mechanism.offset + mechanism.gamma * bottom)
+    if isinstance(mechanism, HistogramMechanism) and one_by_one(mechanism):
+        return _simulated(mechanism, users, source)
+    return mechanism.release_chance(users)
+
+
+def _ranked(gamma: float, k: int, users: int, counts: NDArray[np.int64], stop: float) -> float:
+    """Return the probability that an item has one of the k largest scores, and a larger one than the stop element.
+
+    A score is gamma times the count, plus standard Gumbel noise. The scores of the others are drawn. Given these, the
+    probability of the item is exact.
+    """
+    random = np.random.default_rng(1)  # public data, so plans may repeat it
+    own = int(np.searchsorted(-counts, -users))
+    others = np.delete(counts, min(own, len(counts) - 1))  # the item takes the place of the one nearest to it
+    total = 0.0
+    for _ in range(_DRAWS):
+        scores = gamma * others + random.gumbel(size=len(others))
+        bar = stop + random.gumbel() if math.isfinite(stop) else stop
+        if k <= len(scores):
+            bar = max(bar, float(np.partition(scores, len(scores) - k)[len(scores) - k]))
+        total += -math.expm1(-math.exp(min(gamma * users - bar, 700.0)))
+    return total / _DRAWS
+
+
+def _simulated(mechanism: HistogramMechanism, users: int, source: Source) -> float:
+    """Return the share of runs that name an item of this many users.
+
+    The item replaces the item of the public data that is nearest to it. Some neighbours get the same count, as long as
+    they are few of all more common items, so that a run tries several items.
+    """
+    rank = int(np.searchsorted(-source.counts, -users))
+    together = min(max(1, rank // _FEW), _MOST_TOGETHER, len(source.counts))
+    start = min(max(0, rank - together // 2), len(source.counts) - together)
+    counts = np.array(source.counts)
+    counts[start : start + together] = users
+    known = None if source.users is None else max(source.users, users)
+    items = np.arange(len(counts))
+    table = Histogram.from_counts(items, counts, l0=None, linf=1, complete=True, users=known)
+    runs, named = min(-(-_TRIALS // together), _MOST_RUNS), 0
+    for seed in range(1, runs + 1):
+        ranks = np.array(mechanism.release(table, rng=seeded_rng(seed)).items, np.int64)
+        named += int(np.count_nonzero((ranks >= start) & (ranks < start + together)))
+    return named / (runs * together)
+
+
+def _least_of_two_digits(suffices: Callable[[float], bool], least: float, most: float) -> float | None:
+    """Return the least number of two digits that suffices; None if there is none up to `most`.
+
+    The search goes up by half a decade until a number suffices, because a run with a large budget takes longer. Then it
+    halves the interval.
+    """
+    end, power = _DIGITS * round(math.log10(most / least)), round(math.log10(least)) - 1
+    low, high = 0, 0
+    while not suffices(_two_digits(high, power)):
+        if high == end:
+            return None
+        low, high = high + 1, min(high + _DIGITS // 2, end)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(_two_digits(middle, power)) else (middle + 1, high)
+    return _two_digits(low, power)
+
+
+def _two_digits(number: int, power: int) -> float:
+    """Return the numbers 10 to 99 times 10^power, then 10 to 99 times ten times as much, and so on, by their place."""
+    return float(f"{10 + number % _DIGITS}e{power + number // _DIGITS}")

@@ -1,0 +1,191 @@
+"""Public data that a plan runs mechanisms on: a shape, a public table, or public counts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet import engines
+from discreet.errors import ParameterError
+from discreet.planning.shape import DEFAULT, Shape
+from discreet.privacy.validation import require_whole
+from discreet.release.release import Release
+from discreet.tables.user_items import UserItems
+from discreet.wording import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from discreet.engines.selection import Names
+
+__all__ = ["Counts", "Drawn", "Source", "Table", "source_of"]
+
+
+class Source:
+    """Public data, which has no guarantee and needs none."""
+
+    name: str
+    """A description for texts."""
+    is_default: bool = False
+    users: int | None
+    """The number of users, or None if it is not known."""
+    _lists: UserItems | None = None
+    counts: NDArray[np.int64]
+    """The number of users of each item in descending order. The place of an item is its rank, from 0."""
+
+    @abstractmethod
+    def clipped(self, l0: int) -> NDArray[np.int64] | None:
+        """Return the counts by rank with at most l0 items of each user, or None if the users are not known."""
+
+    @abstractmethod
+    def user_items(self) -> UserItems | None:
+        """Return the items of every user, or None if they are not known, or too many."""
+
+    @abstractmethod
+    def rows(self) -> tuple[object, Names, Names] | None:
+        """Return a table and its columns of users and items, or None if there is none."""
+
+    def ranks(self, items: list[Any]) -> NDArray[np.int64]:
+        """Return the ranks of released items."""
+        return np.array(items, np.int64)
+
+    def lost(self, l0: int | None) -> float:
+        """Return the share of (user, item) pairs that is lost if at most l0 items of each user are counted."""
+        kept = None if l0 is None else self.clipped(l0)
+        return 0.0 if kept is None else 1 - float(kept.sum()) / max(1, int(self.counts.sum()))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state without `UserItems`, which cannot be copied or pickled; they are read again."""
+        return {**self.__dict__, "_lists": None}
+
+    @property
+    def most(self) -> int:
+        """An l0 from which on clipping has no effect, if it is known."""
+        return len(self.counts)
+
+
+class Drawn(Source):
+    """A shape."""
+
+    def __init__(self, shape: Shape, *, is_default: bool = False) -> None:
+        self.shape, self.name, self.users, self.is_default = shape, str(shape), shape.users, is_default
+        found = shape.counts()
+        self.counts = found[found > 0]
+        self._table: dict[str, NDArray[np.int64]] | None = None
+        self._lists: UserItems | None = None
+        self._clipped: dict[int, NDArray[np.int64]] = {}
+
+    def clipped(self, l0: int) -> NDArray[np.int64]:
+        """Return the counts by rank with at most l0 items of each user."""
+        if l0 not in self._clipped:
+            self._clipped[l0] = self.shape.counts(l0)[: len(self.counts)]
+        return self._clipped[l0]
+
+    def lost(self, l0: int | None) -> float:
+        """Return the share of pairs that is lost, without the rounding of counts."""
+        return 0.0 if l0 is None else 1 - self.shape.kept_share(l0)
+
+    def rows(self) -> tuple[object, Names, Names] | None:
+        """Return the table of the shape, if it is not too large."""
+        if not self.shape.makes_table:
+            return None
+        if self._table is None:
+            self._table = self.shape.table()
+        return self._table, "user", "item"
+
+    def user_items(self) -> UserItems | None:
+        """Return the items of every user, if they are not too many."""
+        found = self.rows()
+        if self._lists is None and found is not None:
+            self._lists = UserItems.from_table(found[0], user=found[1], item=found[2])
+        return self._lists
+
+
+class Table(Source):
+    """A public table of (user, item) rows."""
+
+    def __init__(self, data: object, user: Names, item: Names) -> None:
+        engines.require_rows_again(data)
+        self._data, self._user, self._item = data, user, item
+        found = engines.histogram(data, user, item, users=True)
+        counts = np.asarray(found.counts)
+        order = np.argsort(-counts, kind="stable")
+        self.counts, self.users = counts[order], found.users
+        self._labels = {label: rank for rank, label in enumerate(found.labels.take(order))}
+        self._clipped: dict[int, NDArray[np.int64]] = {}
+        self._lists: UserItems | None = None
+        self.name = f"the given public table: {counted(found.users or 0, 'user')}, {counted(len(counts), 'item')}"
+
+    def ranks(self, items: list[Any]) -> NDArray[np.int64]:
+        """Return the ranks of released items."""
+        return np.array([self._labels[item] for item in items], np.int64)
+
+    def clipped(self, l0: int) -> NDArray[np.int64]:
+        """Return the counts by rank with at most l0 items of each user, chosen as in a release."""
+        if l0 not in self._clipped:
+            found = engines.histogram(self._data, self._user, self._item, l0=l0)
+            counts = np.zeros(len(self.counts), np.int64)
+            counts[self.ranks(found.labels.to_list())] = np.asarray(found.counts)
+            self._clipped[l0] = counts
+        return self._clipped[l0]
+
+    def user_items(self) -> UserItems:
+        """Return the items of every user."""
+        if self._lists is None:
+            self._lists = UserItems.from_table(self._data, user=self._user, item=self._item)
+        return self._lists
+
+    def rows(self) -> tuple[object, Names, Names]:
+        """Return the table."""
+        return self._data, self._user, self._item
+
+
+class Counts(Source):
+    """Public counts alone, such as a release of last year."""
+
+    def __init__(self, counts: list[int], users: int | None, name: str) -> None:
+        found = np.sort(np.array([max(0, count) for count in counts], np.int64))[::-1]
+        if not len(found) or not found[0]:
+            raise ParameterError("like has no counts above zero: give counts, a table or a Shape")
+        self.counts, self.users = found, None if users is None else max(users, int(found[0]))
+        self.name = f"{name}: {counted(len(found), 'item')}"
+
+    def clipped(self, l0: int) -> None:
+        """Return None: counts do not tell how many items a user has."""
+
+    def user_items(self) -> None:
+        """Return None."""
+
+    def rows(self) -> None:
+        """Return None."""
+
+
+def source_of(like: object, user: Names | None, item: Names | None) -> Source:
+    """Return the public data that `like` names; the default shape if it is None.
+
+    Raises:
+        ParameterError: It is none of a Shape, a Release, counts by item, or a table with the names of its columns.
+    """
+    if (user is None) != (item is None):
+        raise ParameterError("give user= and item= together: the names of the columns of the public table")
+    if user is not None and item is not None:
+        if like is None or isinstance(like, Shape | Release):
+            raise ParameterError("user= and item= name the columns of a public table: give the table as like=")
+        return Table(like, user, item)
+    if like is None:
+        return Drawn(DEFAULT, is_default=True)
+    if isinstance(like, Shape):
+        return Drawn(like)
+    if isinstance(like, Release):
+        if like.counts is None:
+            raise ParameterError("like is a release without counts: give a release of counts, a table or a Shape")
+        return Counts(like.counts.tolist(), None if like.users is None else like.users[0], "the given release")
+    if isinstance(like, Mapping) and all(isinstance(count, int | np.integer) for count in like.values()):
+        return Counts([require_whole("a count", count, 0, 2**35) for count in like.values()], None, "the given counts")
+    raise ParameterError(
+        "like takes a Shape, a Release of counts, a dict of counts by item, or a public table; a table needs user= and "
+        "item=, the names of its columns"
+    )
