@@ -47,7 +47,7 @@ def read(text: str) -> NotebookNode:
         if between := text[place : block.end() if shell else block.start()].strip():
             add(new_markdown_cell(between), place)
         tags = ["remove-input"] if shell else ["hide-input"] if "<!-- hide: next -->" in comments else []
-        code = f"%%sh\n{source}" if shell else source
+        code = f"%%sh\nset -e; exec 2>&1\n{source}" if shell else source
         add(new_code_cell(code.rstrip(), metadata={"tags": tags}), block.start())
         place = block.end()
     if rest := text[place:].strip():

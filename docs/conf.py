@@ -55,6 +55,7 @@ autodoc_member_order = "bysource"
 SECTIONS = Config(napoleon_use_rtype=False)
 
 # A signature may name types that have no page: types of other libraries, and types inside the package.
+suppress_warnings = ["toc.empty_glob"]
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:class", r"(?!discreet\.).*"),
