@@ -2,14 +2,15 @@
 
 A page is plain Markdown. Each block marked `python` is a cell. Comments on the lines before a block change this:
 
-- `<!-- skip: next -->` shows the block and does not run it. The tests obey this comment, too. A skip with a condition
-  is for the tests alone.
+- `<!-- skip: next -->` shows the block and does not run it. The tests obey this comment, too. With `if(missing("x"))`
+  the block runs if the library x is installed.
 - `<!-- hide: next -->` shows the output, and folds the code away.
 - `<!-- run: next -->` runs a block marked `sh`, and shows its output.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
@@ -41,7 +42,7 @@ def read(text: str) -> NotebookNode:
     for block in _BLOCK.finditer(text):
         comments, source = block["comments"], block["source"]
         shell = block["language"] == "sh"
-        if "<!-- skip: next -->" in comments or (shell and "<!-- run: next -->" not in comments):
+        if skipped(comments) or (shell and "<!-- run: next -->" not in comments):
             continue
         # A command stays in the text, and a cell below it runs it.
         if between := text[place : block.end() if shell else block.start()].strip():
@@ -54,6 +55,13 @@ def read(text: str) -> NotebookNode:
         add(new_markdown_cell(rest), place)
     notebook.metadata["source_map"] = lines
     return notebook
+
+
+def skipped(comments: str) -> bool:
+    """Return whether a comment skips the block here, where some libraries may be missing."""
+    skip = re.search("<!-- skip: next(.*?)-->", comments, re.DOTALL)
+    needed = re.findall(r"missing\(\"(\w+)\"\)", skip[1]) if skip else []
+    return skip is not None and (not needed or any(importlib.util.find_spec(name) is None for name in needed))
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -60,7 +60,12 @@ a = 1
 b = 2
 ```
 
-<!-- skip: next if(missing("x"), reason="x") -->
+<!-- skip: next if(missing("nothing_here"), reason="x") -->
+```python
+d = 4
+```
+
+<!-- skip: next if(missing("pytest"), reason="x") -->
 <!-- hide: next -->
 ```python
 c = 3
@@ -83,7 +88,7 @@ def test_a_page_becomes_cells_by_its_comments():
     code = [(cell.source, cell.metadata.tags) for cell in notebook.cells if cell.cell_type == "code"]
     assert code == [("a = 1", []), ("c = 3", ["hide-input"]), ("%%sh\nset -e; exec 2>&1\nyes", ["remove-input"])]
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    assert all(part in text for part in ("# Title", "b = 2", "no\n", "yes", "End."))
+    assert all(part in text for part in ("# Title", "b = 2", "d = 4", "no\n", "yes", "End."))
     assert "a = 1" not in text
     assert "c = 3" not in text
     lines = PAGE.splitlines()
