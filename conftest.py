@@ -23,7 +23,8 @@ def leave(namespace):
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(), SkipParser()],
-    patterns=["README.md", "docs/*.md"],
+    patterns=["README.md", "docs/*.md", "docs/papers/*.md", "docs/understand/*.md"],
+    excludes=["docs/index.md", "docs/quick-start.md"],  # notebooks (tests/test_notebooks.py)
     setup=enter,
     teardown=leave,
 ).pytest()

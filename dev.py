@@ -36,7 +36,7 @@ def main() -> int:
         "demo": "build, then run `discreet demo` (further arguments are passed on)",
         "test": "build, then run the tests of Rust and Python (further arguments go to pytest)",
         "lint": "check formatting, lints, types and stubs",
-        "docs": "build the HTML of docs/, with a reference of all public names (further arguments go to sphinx-build)",
+        "docs": "run the examples of docs/ and build the HTML (further arguments go to sphinx-build)",
         "bench": "run the benchmarks, compared with other libraries (further arguments go to pytest)",
         "fuzz": "feed random input to one parser or to all (see `dev.py fuzz --help`)",
         "build": "build and install into .venv",
@@ -55,7 +55,7 @@ def demo(rest: list[str]) -> int:
 
 
 def test(rest: list[str]) -> int:
-    build("test", "frames", "ibis", *(["spark"] if "spark" in rest else []))
+    build("test", "frames", "ibis", "notebooks", *(["spark"] if "spark" in rest else []))
     full = ["--release", "--", "--include-ignored"] if "statistical" in rest else []
     # Debug information doubles the build time, and the tests do not need it.
     environment = {**os.environ, "CARGO_PROFILE_DEV_DEBUG": "false"}
@@ -96,9 +96,9 @@ def lint(rest: list[str]) -> int:
 
 
 def docs(rest: list[str]) -> int:
-    build("docs")
-    made = ROOT / "docs" / "_build"
-    return subprocess.call([PYTHON, "-m", "sphinx", "-q", "-W", "--keep-going", *rest, ROOT / "docs", made])
+    build("docs", "frames", "ibis", "notebooks")
+    made = ROOT / "docs" / "_build" / "html"
+    return subprocess.call([PYTHON, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "auto", *rest, ROOT / "docs", made])
 
 
 def fuzz(rest: list[str]) -> int:

@@ -1,18 +1,49 @@
 """Sphinx configuration of the documentation, which `python3 dev.py docs` builds."""
 
+import logging
+import os
+import re
+import sys
+from pathlib import Path
+
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 from discreet import __version__
+from discreet.cli import command, commands
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import cells  # noqa: E402 - the folder of this file is not on the path before
 
 project = "discreet"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_click",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
 html_theme = "furo"
 html_title = "discreet"
 html_show_copyright = False
-myst_heading_anchors = 2
+html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence", "deflist"]
+
+# Each page with Python is a notebook, which runs in an empty folder in a kernel of its own.
+nb_custom_formats = {".md": ["cells.read", {}]}
+nb_execution_mode = "auto"
+nb_execution_in_temp = True
+nb_execution_timeout = 60
+nb_execution_show_tb = True
+nb_merge_streams = True
+os.environ.update(cells.environment(HERE / "_build" / "ipython"))
 
 # Docstrings are plain text, in which single backticks mark code.
 default_role = "literal"
@@ -25,9 +56,35 @@ autodoc_class_signature = "mixed"
 autodoc_member_order = "bysource"
 SECTIONS = Config(napoleon_use_rtype=False)
 
+# A signature may name types that have no page: types of other libraries, and types inside the package.
+nitpicky = True
+nitpick_ignore_regex = [
+    ("py:class", r"(?!discreet\.).*"),
+    ("py:class", r"discreet\.(_core|certificate|errors\.Amount)\b.*"),
+    ("py:class", r"discreet(\.\w+){3,}"),
+    ("py:exc", "NotFittedError"),
+]
+
+# The command imports a subcommand when it runs. The page of the command line needs all of them.
+for name in commands.SUMMARIES:
+    command.cli.add_command(getattr(commands, name.replace("-", "_")), name)
+
+
+# A pattern in the index may match no page yet.
+logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda record: "glob pattern" not in str(record.msg))
+
 
 def setup(app):
+    app.connect("source-read", run_commands)
     app.connect("autodoc-process-docstring", process_docstring)
+    for part in ("description", "usage", "options", "arguments", "envvars", "epilog"):
+        app.connect(f"sphinx-click-process-{part}", process_help)
+
+
+def run_commands(_app, name, source):
+    """Run the commands of the how-to pages, as their tests do."""
+    if name.startswith("how-to/"):
+        source[0] = re.sub("^```sh$", "<!-- run: next -->\n```sh", source[0], flags=re.MULTILINE)
 
 
 def process_docstring(app, what, _name, _found, _options, lines):
@@ -36,3 +93,8 @@ def process_docstring(app, what, _name, _found, _options, lines):
     # Skip properties: Napoleon would read the words before a colon as the type of a property.
     if what in ("function", "method", "class"):
         lines[:] = GoogleDocstring(lines, SECTIONS, app, what).lines()
+
+
+def process_help(_app, _context, lines):
+    """Escape stars, which are part of globs."""
+    lines[:] = [line.replace("*", "\\*") for line in lines]

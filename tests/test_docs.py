@@ -43,7 +43,20 @@ def test_documented_commands_run(page, tmp_path, monkeypatch, capsys):
 
 def listed():
     """Return the names in the reference of docs/reference.md. Names of the package itself have no dots."""
-    return re.findall(r"^\.\. auto\w+:: ([\w.]+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE)
+    found = re.findall(r"^   (discreet\.[\w.]+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE)
+    return [name.removeprefix("discreet.") if name.count(".") == 1 else name for name in found]
+
+
+LINK = re.compile(r"\]\(([^)#\s]+\.\w+)(#[^)\s]*)?\)|^:link: (\S+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda page: page.name)
+def test_relative_links_of_a_page_resolve(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    targets = [first or second for first, _, second in LINK.findall(text)]
+    targets = [target for target in targets if "://" not in target]
+    missing = [target for target in targets if not any((page.parent / f"{target}{end}").exists() for end in ("", ".md"))]
+    assert missing == []
 
 
 def test_the_reference_lists_the_names_of_the_package_once():

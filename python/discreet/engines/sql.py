@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet import _core
@@ -107,7 +107,9 @@ def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyCon
         options |= {"memory_limit": f"{room.scan}B", "threads": room.scan_threads}
     connection = duckdb.connect(config=options)
     connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
-    connection.execute("SET enable_progress_bar = false")
+    # Without ipywidgets the progress bar of a notebook is off, and DuckDB refuses every change of it.
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar = false")
     # A small compressed file may hold more than 2 GiB of text, which exceeds the 32-bit offsets of small buffers.
     connection.execute("SET arrow_large_buffer_size = true")
     return connection

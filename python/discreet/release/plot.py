@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bars", "curve", "running", "shares"]
 
-_BLUE, _BLACK = "#4c72b0", "#222222"
+_BLUE = "#4c72b0"
 
 
 def bars(
@@ -45,7 +45,7 @@ def bars(
     """
     axes = _axes(ax, 7, 1.4 + 0.25 * len(items))
     positions = np.arange(len(items))
-    style = {"color": _BLUE, "ecolor": _BLACK, "capsize": 2, **(options or {})}
+    style = {"color": _BLUE, "ecolor": axes.yaxis.label.get_color(), "capsize": 2, **(options or {})}
     axes.barh(positions, counts, xerr=2 * sigmas, **style)
     axes.set_yticks(positions, [_label(item) for item in items])
     axes.invert_yaxis()

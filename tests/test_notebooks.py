@@ -1,0 +1,103 @@
+"""Pages as notebooks: the code of the tutorials runs in fresh kernels, and its pictures and tables are there."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+for needed in ("nbclient", "ipykernel", "matplotlib", "sklearn", "polars"):
+    pytest.importorskip(needed)
+
+from nbclient import NotebookClient  # noqa: E402
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+TUTORIALS = sorted((DOCS / "tutorials").glob("[0-9]*.md"))
+PAGES = [DOCS / "index.md", DOCS / "quick-start.md", *TUTORIALS]
+BOTH = {"image/png", "text/html"}
+SHOWN = {"index": {"image/png"}, "quick-start": {"text/html"}}
+
+spec = importlib.util.spec_from_file_location("cells", DOCS / "cells.py")
+cells = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(cells)
+
+
+def run(page, folder, monkeypatch):
+    """Return the notebook of a page after its run in a fresh kernel, in an empty folder."""
+    for name, value in cells.environment(folder / "ipython").items():
+        monkeypatch.setenv(name, value)
+    notebook = cells.read(page.read_text("utf-8"))
+    (folder / "work").mkdir()
+    NotebookClient(notebook, timeout=60, resources={"metadata": {"path": folder / "work"}}).execute()
+    return notebook
+
+
+def outputs(notebook):
+    return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the pages have commands for a POSIX shell")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_runs_in_a_fresh_kernel_and_shows_pictures_and_tables(page, tmp_path, monkeypatch):
+    found = outputs(run(page, tmp_path, monkeypatch))
+    shown = {kind for output in found for kind in output.get("data", {})}
+    assert SHOWN.get(page.stem, BOTH) - shown == set()
+    assert [output for output in found if output.output_type == "error"] == []
+    assert [output.text for output in found if output.get("name") == "stderr"] == []
+
+
+PAGE = """# Title
+
+Text.
+
+```python
+a = 1
+```
+
+<!-- skip: next -->
+
+```python
+b = 2
+```
+
+<!-- skip: next if(missing("nothing_here"), reason="x") -->
+```python
+d = 4
+```
+
+<!-- skip: next if(missing("pytest"), reason="x") -->
+<!-- hide: next -->
+```python
+c = 3
+```
+
+```sh
+no
+```
+
+<!-- run: next -->
+```sh
+yes
+```
+End.
+"""
+
+
+def test_a_page_becomes_cells_by_its_comments():
+    notebook = cells.read(PAGE)
+    code = [(cell.source, cell.metadata.tags) for cell in notebook.cells if cell.cell_type == "code"]
+    assert code == [("a = 1", []), ("c = 3", ["hide-input"]), ("%%sh\nset -e; exec 2>&1\nyes", ["remove-input"])]
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert all(part in text for part in ("# Title", "b = 2", "d = 4", "no\n", "yes", "End."))
+    assert "a = 1" not in text
+    assert "c = 3" not in text
+    lines = PAGE.splitlines()
+    for cell, line in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
+        assert set(cell.source.splitlines()) & set(lines[line:])
+
+
+def test_a_cell_of_a_page_that_fails_is_an_error(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("```python\n1 / 0\n```\n")
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        run(page, tmp_path, monkeypatch)
