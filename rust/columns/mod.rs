@@ -10,6 +10,7 @@ pub(crate) mod memo;
 mod parts;
 pub mod selection;
 mod strings;
+pub mod tally;
 pub mod times;
 
 use std::ops::Range;

@@ -11,6 +11,7 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use crate::columns::parts::{Part, kind_of};
+use crate::columns::tally::Tally;
 use crate::columns::times::{Every, moment};
 use crate::columns::{Batch, Column};
 use crate::error::{Error, Result};
@@ -19,6 +20,9 @@ use crate::labels::{LONGEST, LabelType};
 
 /// The most rows whose labels of bytes are made at a time.
 const ROWS: usize = 1 << 16;
+/// A batch of labels ends if its labels have at least this many bytes. With labels of 8 KiB, `ROWS` rows would take
+/// 1 GiB. Rows of usual labels, of at most 32 bytes for users and items each, are not divided by this limit.
+const BYTES: usize = 1 << 22;
 
 /// A name and a type.
 pub type Named = (String, DataType);
@@ -35,9 +39,24 @@ pub struct Period {
 }
 
 impl Period {
-    fn has(&self, moment: i64) -> bool {
+    pub(crate) fn has(&self, moment: i64) -> bool {
         self.since.is_none_or(|since| since <= moment)
             && self.until.is_none_or(|until| moment < until)
+    }
+
+    /// Adds the period of a moment to a label. Returns `None` if periods are not part of an item, and otherwise whether
+    /// the year is in range.
+    pub(crate) fn push_start(
+        &self,
+        moment: i64,
+        label: &mut Vec<u8>,
+        cell: &mut Vec<u8>,
+    ) -> Option<bool> {
+        let every = self.every?;
+        cell.clear();
+        let is_known = every.push_start(moment, cell);
+        push_cell(label, if every == Every::Hour { b't' } else { b'd' }, cell);
+        Some(is_known)
     }
 }
 
@@ -142,6 +161,15 @@ impl Selection {
             && kinds(&self.item) == kinds(&other.item)
     }
 
+    /// Adds the rows of some columns to a tally. The columns have the types of the selection and equal lengths.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if a buffer is missing or too short.
+    pub fn tally(&self, columns: Columns, tally: &mut Tally) -> Result<()> {
+        let is_joined = |side: &Side| matches!(side, Side::Joined(_));
+        tally.add(columns, self.period.as_ref(), (is_joined(&self.user), is_joined(&self.item)))
+    }
+
     /// Returns the rows of some columns, which have the types of the selection and equal lengths.
     ///
     /// # Errors
@@ -223,52 +251,72 @@ impl Joined {
         if self.at == self.len {
             return None;
         }
-        let rows = self.at..self.len.min(self.at + ROWS);
-        self.at = rows.end;
-        Some(self.batch(rows))
+        let start = self.at;
+        Some(self.batch(start, self.len.min(start + ROWS)))
     }
 
-    fn batch(&self, rows: std::ops::Range<usize>) -> Result<Batch> {
-        let users = match &self.user {
-            Read::Plain(data) => data.slice(rows.start, rows.len()),
-            Read::Parts { parts, is_text_checked } => {
-                labels(parts, None, rows.clone(), *is_text_checked)?
+    /// Returns the batch of the rows from `start` to at most `end`. A batch has at least one row.
+    fn batch(&mut self, start: usize, end: usize) -> Result<Batch> {
+        let (mut users, mut items) = (JoinedLabels::default(), JoinedLabels::default());
+        while self.at < end && users.bytes.len() + items.bytes.len() < BYTES {
+            if let Read::Parts { parts, is_text_checked } = &self.user {
+                users.push(parts, None, self.at, *is_text_checked)?;
             }
-        };
-        let items = match &self.item {
-            Read::Plain(data) => data.slice(rows.start, rows.len()),
-            Read::Parts { parts, is_text_checked } => {
-                labels(parts, self.time.as_ref(), rows, *is_text_checked)?
+            if let Read::Parts { parts, is_text_checked } = &self.item {
+                items.push(parts, self.time.as_ref(), self.at, *is_text_checked)?;
             }
+            self.at += 1;
+        }
+        let column = |read: &Read, labels: JoinedLabels| {
+            Column::new(match read {
+                Read::Plain(data) => data.slice(start, self.at - start),
+                Read::Parts { .. } => labels.into_data(),
+            })
         };
-        Ok(Batch { users: Column::new(users)?, items: Column::new(items)? })
+        Ok(Batch { users: column(&self.user, users)?, items: column(&self.item, items)? })
     }
 }
 
-/// Returns rows as labels of bytes. A row is NULL if one of its cells is NULL, if its time is outside the period, or if
-/// the label has more than [`LONGEST`] bytes.
-fn labels(
-    parts: &[Part],
-    time: Option<&(Part, Period)>,
-    rows: std::ops::Range<usize>,
-    is_text_checked: bool,
-) -> Result<ArrayData> {
-    let (mut bytes, mut ends, mut valid) = (Vec::new(), vec![0_i64], Vec::new());
-    let mut cell = Vec::new();
-    for row in rows {
+/// Rows as labels of bytes. A row is NULL if one of its cells is NULL, if its time is outside the period, or if the label
+/// has more than [`LONGEST`] bytes.
+struct JoinedLabels {
+    bytes: Vec<u8>,
+    ends: Vec<i64>,
+    valid: Vec<bool>,
+    cell: Vec<u8>,
+}
+
+impl Default for JoinedLabels {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), ends: vec![0], valid: Vec::new(), cell: Vec::new() }
+    }
+}
+
+impl JoinedLabels {
+    fn push(
+        &mut self,
+        parts: &[Part],
+        time: Option<&(Part, Period)>,
+        row: usize,
+        is_text_checked: bool,
+    ) -> Result<()> {
+        let Self { bytes, ends, valid, cell } = self;
         let start = bytes.len();
-        let is_whole = push_period(time, row, &mut bytes, &mut cell)?
-            && push_parts(parts, row, &mut bytes, &mut cell, is_text_checked)?
+        let is_whole = push_period(time, row, bytes, cell)?
+            && push_parts(parts, row, bytes, cell, is_text_checked)?
             && bytes.len() - start <= LONGEST;
         if !is_whole {
             bytes.truncate(start);
         }
         valid.push(is_whole);
         ends.push(bytes.len() as i64);
+        Ok(())
     }
-    let offsets = OffsetBuffer::new(ends.into());
-    Ok(LargeBinaryArray::new(offsets, Buffer::from_vec(bytes), Some(NullBuffer::from(valid)))
-        .into_data())
+
+    fn into_data(self) -> ArrayData {
+        let (offsets, nulls) = (OffsetBuffer::new(self.ends.into()), NullBuffer::from(self.valid));
+        LargeBinaryArray::new(offsets, Buffer::from_vec(self.bytes), Some(nulls)).into_data()
+    }
 }
 
 fn push_parts(
@@ -301,9 +349,5 @@ fn push_period(
     let Some((part, period)) = time else { return Ok(true) };
     let found = part.moment(row)?.and_then(|(seconds, nanos)| moment(seconds, nanos));
     let Some(moment) = found.filter(|&moment| period.has(moment)) else { return Ok(false) };
-    let Some(every) = period.every else { return Ok(true) };
-    cell.clear();
-    let is_known = every.push_start(moment, cell);
-    push_cell(label, if every == Every::Hour { b't' } else { b'd' }, cell);
-    Ok(is_known)
+    Ok(period.push_start(moment, label, cell).unwrap_or(true))
 }

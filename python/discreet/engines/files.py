@@ -21,6 +21,7 @@ __all__ = [
     "quoted",
     "require_columns",
     "require_distinct",
+    "require_regular",
     "shown",
     "top_level",
 ]
@@ -105,7 +106,11 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
 
 def _matches(given: str) -> list[str]:
     if "://" in given:
-        raise InputError(f"cannot read {given}: it is not a file of this machine; download it first")
+        raise InputError(
+            f"cannot read {given}: it is not a file of this machine. Download it first. Or, in Python, give the relation "
+            "of a DuckDB connection that has loaded its extension httpfs: connection.read_parquet(...). discreet loads "
+            "and installs no extension"
+        )
     literal = os.path.exists(given) or "\0" in given  # noqa: PTH110 - a path is text here, and may hold a glob
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
@@ -153,11 +158,22 @@ def form_of(name: str) -> tuple[str, str]:
     return _FORMS[suffix], "\t" if suffix == ".tsv" else ","
 
 
+def require_regular(name: str | os.PathLike[str]) -> os.stat_result:
+    """Return the status of a file; raise InputError unless it is regular. Opening a pipe could wait forever.
+
+    Raises:
+        OSError: There is no such file.
+        ValueError: The name is no path.
+    """
+    status = Path(name).stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"cannot read {os.fspath(name)}: it is not a regular file; give the path of a file")
+    return status
+
+
 def _require_readable(name: str) -> None:
     try:
-        status = Path(name).stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"cannot read {name}: it is not a regular file; give the path of a file")
+        status = require_regular(name)
         with Path(name).open("rb"):
             pass
     except (OSError, ValueError):

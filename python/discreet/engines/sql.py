@@ -141,7 +141,11 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
             reason = "its names or types do not fit the columns of its tables"
         raise_alone(SchemaError(f"the query is not valid: {reason}"))
     except duckdb.Error:
-        raise_alone(InputError("the query could not be run; check that its files exist and can be read"))
+        remote = "" if "://" not in sql else (
+            ". For an address such as s3:// or https://, download the file first, or in Python give the relation of a "
+            "DuckDB connection that has loaded httpfs; discreet loads no extension"
+        )
+        raise_alone(InputError(f"the query could not be run; check that its files exist and can be read{remote}"))
 
 
 def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
