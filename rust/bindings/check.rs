@@ -68,14 +68,18 @@ fn items_per_user(
     let (labels, lists) = watched(py, None, |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
         gather(sources.batches(), types, options, tick)
     })?;
-    let mut sizes: Vec<u64> =
-        lists.starts.windows(2).map(|ends| (ends[1] - ends[0]) as u64).collect();
+    // A user, or an item, of which all rows are left out may have a number.
+    let sizes = lists.starts.windows(2).map(|ends| (ends[1] - ends[0]) as u64);
+    let mut sizes: Vec<u64> = sizes.filter(|&size| size > 0).collect();
     sizes.sort_unstable();
+    let mut is_counted = vec![false; labels.len()];
+    lists.items.iter().for_each(|&item| is_counted[item as usize] = true);
+    let items = is_counted.iter().filter(|&&is_counted| is_counted).count() as u64;
     let quantile = |level: f64| {
         let place = (level * sizes.len() as f64).ceil() as usize;
         sizes.get(place.saturating_sub(1)).copied().unwrap_or(0)
     };
-    Ok((sizes.len() as u64, labels.len() as u64, levels.into_iter().map(quantile).collect()))
+    Ok((sizes.len() as u64, items, levels.into_iter().map(quantile).collect()))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

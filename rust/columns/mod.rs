@@ -6,6 +6,7 @@
 //! and codes are keys.
 
 pub(crate) mod integers;
+mod joined;
 pub(crate) mod memo;
 mod parts;
 pub mod selection;

@@ -5,18 +5,17 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, LargeBinaryArray};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
+use crate::columns::joined::JoinedLabels;
 use crate::columns::parts::{Part, kind_of};
 use crate::columns::tally::Tally;
-use crate::columns::times::{Every, moment};
+use crate::columns::times::Every;
 use crate::columns::{Batch, Column};
 use crate::error::{Error, Result};
+use crate::labels::LabelType;
 use crate::labels::composite::{Field, Kind, push_cell};
-use crate::labels::{LONGEST, LabelType};
 
 /// The most rows whose labels of bytes are made at a time.
 const ROWS: usize = 1 << 16;
@@ -258,7 +257,7 @@ impl Joined {
     /// Returns the batch of the rows from `start` to at most `end`. A batch has at least one row.
     fn batch(&mut self, start: usize, end: usize) -> Result<Batch> {
         let (mut users, mut items) = (JoinedLabels::default(), JoinedLabels::default());
-        while self.at < end && users.bytes.len() + items.bytes.len() < BYTES {
+        while self.at < end && users.size() + items.size() < BYTES {
             if let Read::Parts { parts, is_text_checked } = &self.user {
                 users.push(parts, None, self.at, *is_text_checked)?;
             }
@@ -277,77 +276,61 @@ impl Joined {
     }
 }
 
-/// Rows as labels of bytes. A row is NULL if one of its cells is NULL, if its time is outside the period, or if the label
-/// has more than [`LONGEST`] bytes.
-struct JoinedLabels {
-    bytes: Vec<u8>,
-    ends: Vec<i64>,
-    valid: Vec<bool>,
-    cell: Vec<u8>,
-}
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Decimal128Array, StringArray};
 
-impl Default for JoinedLabels {
-    fn default() -> Self {
-        Self { bytes: Vec::new(), ends: vec![0], valid: Vec::new(), cell: Vec::new() }
+    use super::*;
+
+    fn batches(users: ArrayData, items: Vec<ArrayData>) -> Vec<Batch> {
+        let named = |place: usize, data: &ArrayData| (place.to_string(), data.data_type().clone());
+        let all: Vec<_> =
+            items.iter().enumerate().map(|(place, data)| named(place, data)).collect();
+        let selection = Selection::new(&[named(9, &users)], &all, None).unwrap();
+        let rows = selection.rows(Columns { user: vec![users], item: items, time: None }).unwrap();
+        rows.collect::<Result<_>>().unwrap()
     }
-}
 
-impl JoinedLabels {
-    fn push(
-        &mut self,
-        parts: &[Part],
-        time: Option<&(Part, Period)>,
-        row: usize,
-        is_text_checked: bool,
-    ) -> Result<()> {
-        let Self { bytes, ends, valid, cell } = self;
-        let start = bytes.len();
-        let is_whole = push_period(time, row, bytes, cell)?
-            && push_parts(parts, row, bytes, cell, is_text_checked)?
-            && bytes.len() - start <= LONGEST;
-        if !is_whole {
-            bytes.truncate(start);
+    fn is_missing(items: &Column) -> Vec<bool> {
+        (0..items.len()).map(|row| items.is_null(row)).collect()
+    }
+
+    #[test]
+    fn batches_of_long_joined_labels_are_divided_by_their_bytes() {
+        let len = 3000;
+        let text =
+            StringArray::from_iter_values((0..len).map(|row| format!("{row:04}").repeat(1000)));
+        let (text, users) =
+            (text.into_data(), StringArray::from_iter_values((0..len).map(|row| row.to_string())));
+        let found = batches(users.into_data(), vec![text.clone(), text]);
+        assert_eq!(found.iter().map(|batch| batch.items.len()).sum::<usize>(), len);
+        let (label, most) = (2 * ("s4000:".len() + 4000), BYTES);
+        for batch in &found {
+            assert_eq!(batch.users.len(), batch.items.len());
+            assert!(batch.items.len() * label < most + label);
+            assert!(is_missing(&batch.items).iter().all(|&missing| !missing));
         }
-        valid.push(is_whole);
-        ends.push(bytes.len() as i64);
-        Ok(())
+        assert_eq!(found.len(), len.div_ceil(most.div_ceil(label)));
+        let short =
+            StringArray::from_iter_values((0..ROWS + 1).map(|row| row.to_string())).into_data();
+        let found = batches(short.clone(), vec![short.clone(), short]);
+        assert_eq!(found.iter().map(|batch| batch.users.len()).collect::<Vec<_>>(), [ROWS, 1]);
     }
 
-    fn into_data(self) -> ArrayData {
-        let (offsets, nulls) = (OffsetBuffer::new(self.ends.into()), NullBuffer::from(self.valid));
-        LargeBinaryArray::new(offsets, Buffer::from_vec(self.bytes), Some(nulls)).into_data()
+    #[test]
+    fn decimals_beyond_64_bits_are_null_as_items_but_not_as_users() {
+        let cells = [7, i128::from(i64::MAX), i128::from(i64::MAX) + 1, i128::MIN];
+        let decimals = |digits| {
+            Decimal128Array::from_iter_values(cells)
+                .with_precision_and_scale(digits, 0)
+                .unwrap()
+                .into_data()
+        };
+        // An unsafe cast leaves cells of more digits than the type has.
+        let narrow = decimals(38).into_builder().data_type(DataType::Decimal128(18, 0));
+        let narrow = narrow.build().unwrap();
+        let found = batches(decimals(38), vec![narrow]);
+        assert_eq!(is_missing(&found[0].items), [false, false, true, true]);
+        assert_eq!(is_missing(&found[0].users), [false; 4]);
     }
-}
-
-fn push_parts(
-    parts: &[Part],
-    row: usize,
-    label: &mut Vec<u8>,
-    cell: &mut Vec<u8>,
-    is_text_checked: bool,
-) -> Result<bool> {
-    for part in parts {
-        cell.clear();
-        if !part.push(row, cell)? || cell.len() > LONGEST {
-            return Ok(false);
-        }
-        if part.kind == Kind::Text && is_text_checked && std::str::from_utf8(cell).is_err() {
-            return Ok(false);
-        }
-        push_cell(label, part.kind.tag(), cell);
-    }
-    Ok(true)
-}
-
-/// Adds the period of a row, if periods are part of an item. Returns false if the row has no time or does not count.
-fn push_period(
-    time: Option<&(Part, Period)>,
-    row: usize,
-    label: &mut Vec<u8>,
-    cell: &mut Vec<u8>,
-) -> Result<bool> {
-    let Some((part, period)) = time else { return Ok(true) };
-    let found = part.moment(row)?.and_then(|(seconds, nanos)| moment(seconds, nanos));
-    let Some(moment) = found.filter(|&moment| period.has(moment)) else { return Ok(false) };
-    Ok(period.push_start(moment, label, cell).unwrap_or(true))
 }

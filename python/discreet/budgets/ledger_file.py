@@ -29,7 +29,7 @@ _LOCKED_BYTE = 2**31 - 2
 """The byte that is locked on Windows. It is past the end of the file: other processes cannot read locked bytes."""
 
 _BUSY = {errno.EAGAIN, errno.EWOULDBLOCK}
-"""The errors of a lock that another process or thread holds. On Windows they include EACCES, which elsewhere means that a
+"""The errors of a lock that another process or thread holds. On Windows EACCES is one of them. Elsewhere it says that a
 permission is missing."""
 if sys.platform == "win32":
     _BUSY |= {errno.EACCES, errno.EDEADLK}

@@ -20,6 +20,7 @@ __all__ = [
     "published",
     "selected",
     "table",
+    "times",
     "top",
     "written",
 ]
@@ -36,6 +37,20 @@ def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]],
     return decorate
 
 
+times = joined(
+    click.option(
+        "--time",
+        metavar="COLUMN",
+        help="Column of times, for --every, --since and --until. A time without a zone is in UTC.",
+    ),
+    click.option(
+        "--every",
+        type=click.Choice(["1h", "1d", "1w", "1mo"]),
+        help="Make the hour, day, week or month of a row part of its item. Weeks begin on Monday.",
+    ),
+    click.option("--since", metavar="TIME", help="Count only rows from TIME on: 2026-01-31 or 2026-01-31T12:00."),
+    click.option("--until", metavar="TIME", help="Count only rows before TIME."),
+)
 table = joined(
     click.argument("file", required=False),
     click.option(
@@ -52,18 +67,7 @@ table = joined(
         metavar="COLUMN",
         help="Column of items. Give it again for several columns that are one item together.",
     ),
-    click.option(
-        "--time",
-        metavar="COLUMN",
-        help="Column of times, for --every, --since and --until. A time without a zone is in UTC.",
-    ),
-    click.option(
-        "--every",
-        type=click.Choice(["1h", "1d", "1w", "1mo"]),
-        help="Make the hour, day, week or month of a row part of its item. Weeks begin on Monday.",
-    ),
-    click.option("--since", metavar="TIME", help="Count only rows from TIME on: 2026-01-31 or 2026-01-31T12:00."),
-    click.option("--until", metavar="TIME", help="Count only rows before TIME."),
+    times,
 )
 files = joined(
     click.option("--database", metavar="FILE", help="Read a table of this DuckDB or SQLite database instead of FILE."),

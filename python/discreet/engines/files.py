@@ -107,9 +107,9 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
 def _matches(given: str) -> list[str]:
     if "://" in given:
         raise InputError(
-            f"cannot read {given}: it is not a file of this machine. Download it first. Or, in Python, give the relation "
-            "of a DuckDB connection that has loaded its extension httpfs: connection.read_parquet(...). discreet loads "
-            "and installs no extension"
+            f"cannot read {given}: it is not a file of this machine. Download it first. Or, in Python, give the "
+            "relation of a DuckDB connection that has loaded its extension httpfs: connection.read_parquet(...). "
+            "discreet loads and installs no extension"
         )
     literal = os.path.exists(given) or "\0" in given  # noqa: PTH110 - a path is text here, and may hold a glob
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
