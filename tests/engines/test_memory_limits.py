@@ -54,7 +54,9 @@ from discreet import engines
 
 rows = numpy.arange(300_000)
 texts = [str(number) * 4000 for number in range(4)]
-first, second = (pyarrow.DictionaryArray.from_arrays(pyarrow.array(part % 4, "int32"), texts) for part in (rows, rows // 4))
+first, second = (
+    pyarrow.DictionaryArray.from_arrays(pyarrow.array(part % 4, "int32"), texts) for part in (rows, rows // 4)
+)
 table = pyarrow.table({"user": rows // 3, "a": first, "b": second})
 engines.histogram({"user": [1], "a": ["a"], "b": ["b"]}, "user", ["a", "b"])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

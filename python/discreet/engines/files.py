@@ -61,6 +61,25 @@ class Source:
         keys = [{part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part} for path in self.paths]
         return set.intersection(*keys) - {""}
 
+    def require_plain_folders(self) -> None:
+        """Raise SchemaError unless each name of a folder such as country=DE has one key and one value of text.
+
+        DuckDB takes no value from a name with two equals signs, and fails at bytes that are not UTF-8. The text has no
+        name, because values are data.
+        """
+        for path in self.paths:
+            named = [part for part in Path(path).parts[:-1] if "=" in part]
+            if any(part.count("=") > 1 for part in named):
+                raise SchemaError(
+                    f"a folder of {self.shown} has a name with two equals signs; write = in a value as %3D, as Spark, "
+                    "DuckDB and pyarrow do"
+                )
+            keys = [part.partition("=")[0] for part in named]
+            if len({*keys}) < len(keys):
+                raise SchemaError(f"{self.shown} has the same key in a folder and in a folder inside it; rename one")
+            if not all(map(_is_text, named)):
+                raise SchemaError(f"a folder of {self.shown} has a name whose bytes are not UTF-8; rename it")
+
     @property
     def escaped(self) -> list[str]:
         """All files as globs that match only them, because DuckDB takes paths as globs."""
@@ -169,6 +188,16 @@ def require_regular(name: str | os.PathLike[str]) -> os.stat_result:
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"cannot read {os.fspath(name)}: it is not a regular file; give the path of a file")
     return status
+
+
+def _is_text(name: str) -> bool:
+    from urllib.parse import unquote_to_bytes
+
+    try:
+        unquote_to_bytes(os.fsencode(name)).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _require_readable(name: str) -> None:
