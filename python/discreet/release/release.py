@@ -170,7 +170,7 @@ class Release(Rows):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        names = [name for name, _, _ in self._columns]
+        names = [export.shortened(name) for name, _, _ in self._columns]
         title, more = f"{self._size}, {self.promise}", len(self) - _SHOWN
         return markup.table(names, self._shown(_SHOWN), title=title, notes=self.notes, more=more)
 

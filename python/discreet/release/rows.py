@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Row", "Rows", "series"]
 
 _LONGEST = 60
-"""The most characters of a label in an error text."""
+"""The most characters of a label in an error text, in a repr and in a notebook."""
 
 
 @total_ordering
@@ -234,7 +234,7 @@ class Rows(_Lazy):
         first = np.arange(min(len(self), most))
         columns = [
             [
-                f"{value:.1f}" if kind == "float64" else export.plain_text(value)
+                f"{value:.1f}" if kind == "float64" else export.shortened(value, _LONGEST)
                 for value in (values.take(first) if isinstance(values, _core.Labels) else values[:most])
             ]
             for _, values, kind in self._columns
