@@ -172,10 +172,8 @@ def test_decimals_beyond_64_bits_of_an_unsafe_cast_are_skipped_in_silence(is_cas
     pyarrow = pytest.importorskip("pyarrow")
     cells = [decimal.Decimal(10**30)] * 3000 + [decimal.Decimal(-(10**30))] + [decimal.Decimal(5)] * 4000
     wide, narrow = pyarrow.array(cells, pyarrow.decimal128(38, 0)), pyarrow.decimal128(18, 0)
-    if is_cast:
-        items = wide.cast(narrow, safe=False)
-    else:
-        items = pyarrow.Array.from_buffers(narrow, len(wide), wide.buffers())
+    forged = pyarrow.Array.from_buffers(narrow, len(wide), wide.buffers())
+    items = wide.cast(narrow, safe=False) if is_cast else forged
     data = pyarrow.table({"user": range(len(cells)), "item": items, "page": ["home"] * len(cells)})
     budget = dp.Budget(rho=2, delta=1e-5)
     assert dp.count(data, user="user", item="item", rho=1, delta=1e-6, budget=budget).items == [5]
