@@ -34,11 +34,13 @@ __all__ = [
     "csv_of_json",
     "csv_stream",
     "first_above",
+    "items_per_user",
     "ledger_changes",
     "partition_selection",
     "price_list",
     "process",
     "shuffled",
+    "tally",
     "text_rows",
     "top",
 ]
@@ -146,7 +148,7 @@ def csv_dropped(
     *,
     encoding: str = "utf-8",
     headless: int | None = None,
-) -> tuple[int, int, int, int]: ...
+) -> tuple[tuple[int, int, int, int], list[tuple[str, int, int]]]: ...
 def csv_header(path: str, delimiter: int, *, encoding: str = "utf-8", block: int = ...) -> list[bytes]: ...
 def csv_stream(
     paths: Sequence[str],
@@ -299,6 +301,18 @@ def count_pairs(
     threads: int | None = None,
     memory: int | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
+def tally(
+    source: object, user: str | Sequence[str], item: str | Sequence[str], *, times: _Times | None = None
+) -> dict[str, Any]: ...
+def items_per_user(
+    source: object,
+    user: str | Sequence[str],
+    item: str | Sequence[str],
+    levels: Sequence[float],
+    *,
+    memory: int | None = None,
+    times: _Times | None = None,
+) -> tuple[int, int, list[int]]: ...
 def top(labels: Labels, counts: NDArray[np.int64], n: int) -> NDArray[np.int64]: ...
 def chance_table(growth: Sequence[int], decay: Sequence[int], share: Sequence[int]) -> NDArray[np.uint64]: ...
 def partition_selection(

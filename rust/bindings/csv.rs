@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
 use super::sources::watched;
-use crate::csv::{BLOCK, Batches, Dialect, Encoding, Source, Table};
+use crate::csv::{BLOCK, Batches, Dialect, Encoding, Place, Reason, Source, Table};
 use crate::error::Error;
 
 const NO_FILE: Error = Error::Parameter("no file was given; pass at least one");
@@ -45,8 +45,11 @@ fn csv_stream<'py>(
     stream(py, batches(py, paths, dialect, &columns, block)?)
 }
 
-/// Read some columns of files as `csv_stream` does. Return how many records have too few cells, a cell that is too
-/// long, or a cell that is not UTF-8, and how many files end in a quoted cell. These numbers are private.
+/// How many records have too few cells, a cell that is too long, or a cell that is not UTF-8; how many files end in a
+/// quoted cell; and the reason, the file's number and the line of some of these records.
+type Found = ((u64, u64, u64, u64), Vec<(&'static str, usize, u64)>);
+
+/// Read some columns of files as `csv_stream` does. Return the records that it drops. They are private.
 #[pyfunction]
 #[pyo3(signature = (paths, delimiter, columns, *, encoding="utf-8", headless=None))]
 fn csv_dropped(
@@ -56,11 +59,22 @@ fn csv_dropped(
     columns: Vec<usize>,
     encoding: &str,
     headless: Option<usize>,
-) -> PyResult<(u64, u64, u64, u64)> {
+) -> PyResult<Found> {
     let dialect = dialect(delimiter, encoding, headless)?;
     let batches = batches(py, paths, dialect, &columns, BLOCK)?;
-    let (dropped, unclosed) = watched(py, None, |tick| batches.drain(tick))?;
-    Ok((dropped.short, dropped.long, dropped.not_text, unclosed))
+    let found = watched(py, None, |tick| batches.drain(tick))?;
+    let place = |place: Place| {
+        let reason = match place.reason {
+            Reason::Short => "short",
+            Reason::Long => "long",
+            Reason::NotText => "not text",
+            Reason::Unclosed => "unclosed",
+        };
+        (reason, place.file, place.line)
+    };
+    let dropped = found.dropped;
+    let numbers = (dropped.short, dropped.long, dropped.not_text, found.unclosed);
+    Ok((numbers, found.places.into_iter().map(place).collect()))
 }
 
 fn dialect(delimiter: u8, encoding: &str, headless: Option<usize>) -> PyResult<Dialect> {

@@ -1,6 +1,7 @@
 //! Python bindings: thin wrappers of the engine, which release the GIL during long work.
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+mod check;
 mod confirmed_counts;
 mod convolution;
 mod count;
@@ -47,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;
     module.add_function(wrap_pyfunction!(convolution::compose, module)?)?;
     module.add_class::<union::PyLists>()?;
+    check::register(module)?;
     count::register(module)?;
     csv::register(module)?;
     ledger::register(module)?;

@@ -13,6 +13,7 @@ use super::wanted::Wanted;
 use crate::columns::Batch;
 use crate::columns::integers::BROKEN;
 use crate::columns::selection::{Columns, Named, Rows, Selection};
+use crate::columns::tally::Tally;
 use crate::error::{Error, Result};
 
 const FAILED: Error = Error::Input("the data source failed while it was being read");
@@ -22,7 +23,7 @@ const STARVED: Error = Error::Resource("the scan of the data needs more memory; 
 pub struct PairStream {
     raw: Owned<RawStream>,
     /// The number of columns of the table.
-    columns: usize,
+    width: usize,
     user: Vec<Place>,
     item: Vec<Place>,
     time: Option<Place>,
@@ -62,7 +63,7 @@ impl PairStream {
             |places: &[Place]| places.iter().map(|place| place.named.clone()).collect::<Vec<_>>();
         let timed = time.as_ref().map(|time| (&time.named, wanted.period.clone()));
         let selection = Selection::new(&named(&user), &named(&item), timed)?;
-        Ok(Self { raw, columns: schema.0.columns()?, user, item, time, selection, rows: None })
+        Ok(Self { raw, width: schema.0.columns()?, user, item, time, selection, rows: None })
     }
 
     /// Return the selected columns with their types.
@@ -71,6 +72,17 @@ impl PairStream {
     }
 
     fn read(&mut self) -> Result<Option<Rows>> {
+        self.columns()?.map(|columns| self.selection.rows(columns)).transpose()
+    }
+
+    /// Count the next rows, and those that are left out, by reason. Return false after the last rows.
+    pub fn tally(&mut self, tally: &mut Tally) -> Result<bool> {
+        let Some(columns) = self.columns()? else { return Ok(false) };
+        self.selection.tally(columns, tally)?;
+        Ok(true)
+    }
+
+    fn columns(&mut self) -> Result<Option<Columns>> {
         let get_next = self.raw.0.get_next.ok_or(FAILED)?;
         let mut array = Owned(RawArray::EMPTY);
         // SAFETY: the stream is not released, and the producer fills the empty `array`.
@@ -83,7 +95,7 @@ impl PairStream {
         let owner = Arc::new(array);
         let table = Foreign::new(&owner, &owner.0)?;
         let has_null = table.nulls()?.is_some_and(|nulls| nulls.null_count() > 0);
-        if owner.0.columns()? != self.columns || has_null {
+        if owner.0.columns()? != self.width || has_null {
             return Err(BROKEN);
         }
         let (offset, len) = table.rows();
@@ -94,12 +106,11 @@ impl PairStream {
             }
             Ok(column.import(&place.named.1)?.slice(offset, len))
         };
-        let columns = Columns {
+        Ok(Some(Columns {
             user: self.user.iter().map(column).collect::<Result<_>>()?,
             item: self.item.iter().map(column).collect::<Result<_>>()?,
             time: self.time.as_ref().map(column).transpose()?,
-        };
-        self.selection.rows(columns).map(Some)
+        }))
     }
 
     /// Return why the source failed. Only a lack of memory is reported, because other texts may quote cells.

@@ -6,10 +6,12 @@
 //! and codes are keys.
 
 pub(crate) mod integers;
+mod joined;
 pub(crate) mod memo;
 mod parts;
 pub mod selection;
 mod strings;
+pub mod tally;
 pub mod times;
 
 use std::ops::Range;

@@ -75,7 +75,8 @@ enum Cells {
     Times(ScalarBuffer<i64>, i64),
     Small(ScalarBuffer<i32>),
     Middle(ScalarBuffer<i64>),
-    Large(ScalarBuffer<i128>),
+    /// Decimals, and whether cells beyond 64 bits are NULL.
+    Large(ScalarBuffer<i128>, bool),
     Dictionary(Integers, Box<Part>),
 }
 
@@ -115,7 +116,10 @@ impl Part {
             ),
             D::Decimal32(..) => Cells::Small(typed(&data, 0, offset, len)?),
             D::Decimal64(..) => Cells::Middle(typed(&data, 0, offset, len)?),
-            D::Decimal128(..) => Cells::Large(typed(&data, 0, offset, len)?),
+            // An unsafe cast can write more digits than the type has. An item's column needs 64 bits.
+            D::Decimal128(digits, _) => {
+                Cells::Large(typed(&data, 0, offset, len)?, digits <= DIGITS)
+            }
             _ if matches!(kind, Kind::Signed | Kind::Unsigned) => {
                 Cells::Integers(Integers::new(&data, data.data_type())?)
             }
@@ -128,7 +132,22 @@ impl Part {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// Adds a cell as text or digits. Returns false if the cell is NULL or a time out of range.
+    /// Returns whether a cell is NULL, also as the value of a dictionary.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if a dictionary index is out of range.
+    pub fn is_missing(&self, row: usize) -> Result<bool> {
+        Ok(self.is_null(row)
+            || match &self.cells {
+                Cells::Dictionary(indices, values) => {
+                    values.is_missing(values.index(indices, row)?)?
+                }
+                _ => false,
+            })
+    }
+
+    /// Adds a cell as text or digits. Returns false if the cell is NULL, a time out of range, or a decimal of more digits
+    /// than its type has, if these do not fit 64 bits.
     ///
     /// # Errors
     /// [`Error::Input`] if the place of the cell's bytes is out of range.
@@ -157,7 +176,8 @@ impl Part {
             }
             Cells::Small(cells) => number(out, cells[row]),
             Cells::Middle(cells) => number(out, cells[row]),
-            Cells::Large(cells) => number(out, cells[row]),
+            Cells::Large(cells, true) if i64::try_from(cells[row]).is_err() => return Ok(false),
+            Cells::Large(cells, _) => number(out, cells[row]),
             Cells::Dictionary(indices, values) => {
                 return values.push(values.index(indices, row)?, out);
             }
@@ -199,7 +219,7 @@ impl Part {
             Cells::Bools(cells) => cells.len(),
             Cells::Days(cells) | Cells::Small(cells) => cells.len(),
             Cells::Times(cells, _) | Cells::Middle(cells) => cells.len(),
-            Cells::Large(cells) => cells.len(),
+            Cells::Large(cells, _) => cells.len(),
             Cells::Dictionary(indices, _) => indices.len(),
         }
     }

@@ -5,20 +5,23 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, LargeBinaryArray};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
+use crate::columns::joined::JoinedLabels;
 use crate::columns::parts::{Part, kind_of};
-use crate::columns::times::{Every, moment};
+use crate::columns::tally::Tally;
+use crate::columns::times::Every;
 use crate::columns::{Batch, Column};
 use crate::error::{Error, Result};
+use crate::labels::LabelType;
 use crate::labels::composite::{Field, Kind, push_cell};
-use crate::labels::{LONGEST, LabelType};
 
 /// The most rows whose labels of bytes are made at a time.
 const ROWS: usize = 1 << 16;
+/// A batch of labels ends if its labels have at least this many bytes. With labels of 8 KiB, `ROWS` rows would take
+/// 1 GiB. Rows of usual labels, of at most 32 bytes for users and items each, are not divided by this limit.
+const BYTES: usize = 1 << 22;
 
 /// A name and a type.
 pub type Named = (String, DataType);
@@ -35,9 +38,24 @@ pub struct Period {
 }
 
 impl Period {
-    fn has(&self, moment: i64) -> bool {
+    pub(crate) fn has(&self, moment: i64) -> bool {
         self.since.is_none_or(|since| since <= moment)
             && self.until.is_none_or(|until| moment < until)
+    }
+
+    /// Adds the period of a moment to a label. Returns `None` if periods are not part of an item, and otherwise whether
+    /// the year is in range.
+    pub(crate) fn push_start(
+        &self,
+        moment: i64,
+        label: &mut Vec<u8>,
+        cell: &mut Vec<u8>,
+    ) -> Option<bool> {
+        let every = self.every?;
+        cell.clear();
+        let is_known = every.push_start(moment, cell);
+        push_cell(label, if every == Every::Hour { b't' } else { b'd' }, cell);
+        Some(is_known)
     }
 }
 
@@ -142,6 +160,15 @@ impl Selection {
             && kinds(&self.item) == kinds(&other.item)
     }
 
+    /// Adds the rows of some columns to a tally. The columns have the types of the selection and equal lengths.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if a buffer is missing or too short.
+    pub fn tally(&self, columns: Columns, tally: &mut Tally) -> Result<()> {
+        let is_joined = |side: &Side| matches!(side, Side::Joined(_));
+        tally.add(columns, self.period.as_ref(), (is_joined(&self.user), is_joined(&self.item)))
+    }
+
     /// Returns the rows of some columns, which have the types of the selection and equal lengths.
     ///
     /// # Errors
@@ -223,87 +250,87 @@ impl Joined {
         if self.at == self.len {
             return None;
         }
-        let rows = self.at..self.len.min(self.at + ROWS);
-        self.at = rows.end;
-        Some(self.batch(rows))
+        let start = self.at;
+        Some(self.batch(start, self.len.min(start + ROWS)))
     }
 
-    fn batch(&self, rows: std::ops::Range<usize>) -> Result<Batch> {
-        let users = match &self.user {
-            Read::Plain(data) => data.slice(rows.start, rows.len()),
-            Read::Parts { parts, is_text_checked } => {
-                labels(parts, None, rows.clone(), *is_text_checked)?
+    /// Returns the batch of the rows from `start` to at most `end`. A batch has at least one row.
+    fn batch(&mut self, start: usize, end: usize) -> Result<Batch> {
+        let (mut users, mut items) = (JoinedLabels::default(), JoinedLabels::default());
+        while self.at < end && users.size() + items.size() < BYTES {
+            if let Read::Parts { parts, is_text_checked } = &self.user {
+                users.push(parts, None, self.at, *is_text_checked)?;
             }
-        };
-        let items = match &self.item {
-            Read::Plain(data) => data.slice(rows.start, rows.len()),
-            Read::Parts { parts, is_text_checked } => {
-                labels(parts, self.time.as_ref(), rows, *is_text_checked)?
+            if let Read::Parts { parts, is_text_checked } = &self.item {
+                items.push(parts, self.time.as_ref(), self.at, *is_text_checked)?;
             }
+            self.at += 1;
+        }
+        let column = |read: &Read, labels: JoinedLabels| {
+            Column::new(match read {
+                Read::Plain(data) => data.slice(start, self.at - start),
+                Read::Parts { .. } => labels.into_data(),
+            })
         };
-        Ok(Batch { users: Column::new(users)?, items: Column::new(items)? })
+        Ok(Batch { users: column(&self.user, users)?, items: column(&self.item, items)? })
     }
 }
 
-/// Returns rows as labels of bytes. A row is NULL if one of its cells is NULL, if its time is outside the period, or if
-/// the label has more than [`LONGEST`] bytes.
-fn labels(
-    parts: &[Part],
-    time: Option<&(Part, Period)>,
-    rows: std::ops::Range<usize>,
-    is_text_checked: bool,
-) -> Result<ArrayData> {
-    let (mut bytes, mut ends, mut valid) = (Vec::new(), vec![0_i64], Vec::new());
-    let mut cell = Vec::new();
-    for row in rows {
-        let start = bytes.len();
-        let is_whole = push_period(time, row, &mut bytes, &mut cell)?
-            && push_parts(parts, row, &mut bytes, &mut cell, is_text_checked)?
-            && bytes.len() - start <= LONGEST;
-        if !is_whole {
-            bytes.truncate(start);
-        }
-        valid.push(is_whole);
-        ends.push(bytes.len() as i64);
-    }
-    let offsets = OffsetBuffer::new(ends.into());
-    Ok(LargeBinaryArray::new(offsets, Buffer::from_vec(bytes), Some(NullBuffer::from(valid)))
-        .into_data())
-}
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Decimal128Array, StringArray};
 
-fn push_parts(
-    parts: &[Part],
-    row: usize,
-    label: &mut Vec<u8>,
-    cell: &mut Vec<u8>,
-    is_text_checked: bool,
-) -> Result<bool> {
-    for part in parts {
-        cell.clear();
-        if !part.push(row, cell)? || cell.len() > LONGEST {
-            return Ok(false);
-        }
-        if part.kind == Kind::Text && is_text_checked && std::str::from_utf8(cell).is_err() {
-            return Ok(false);
-        }
-        push_cell(label, part.kind.tag(), cell);
-    }
-    Ok(true)
-}
+    use super::*;
 
-/// Adds the period of a row, if periods are part of an item. Returns false if the row has no time or does not count.
-fn push_period(
-    time: Option<&(Part, Period)>,
-    row: usize,
-    label: &mut Vec<u8>,
-    cell: &mut Vec<u8>,
-) -> Result<bool> {
-    let Some((part, period)) = time else { return Ok(true) };
-    let found = part.moment(row)?.and_then(|(seconds, nanos)| moment(seconds, nanos));
-    let Some(moment) = found.filter(|&moment| period.has(moment)) else { return Ok(false) };
-    let Some(every) = period.every else { return Ok(true) };
-    cell.clear();
-    let is_known = every.push_start(moment, cell);
-    push_cell(label, if every == Every::Hour { b't' } else { b'd' }, cell);
-    Ok(is_known)
+    fn batches(users: ArrayData, items: Vec<ArrayData>) -> Vec<Batch> {
+        let named = |place: usize, data: &ArrayData| (place.to_string(), data.data_type().clone());
+        let all: Vec<_> =
+            items.iter().enumerate().map(|(place, data)| named(place, data)).collect();
+        let selection = Selection::new(&[named(9, &users)], &all, None).unwrap();
+        let rows = selection.rows(Columns { user: vec![users], item: items, time: None }).unwrap();
+        rows.collect::<Result<_>>().unwrap()
+    }
+
+    fn is_missing(items: &Column) -> Vec<bool> {
+        (0..items.len()).map(|row| items.is_null(row)).collect()
+    }
+
+    #[test]
+    fn batches_of_long_joined_labels_are_divided_by_their_bytes() {
+        let len = 3000;
+        let text =
+            StringArray::from_iter_values((0..len).map(|row| format!("{row:04}").repeat(1000)));
+        let (text, users) =
+            (text.into_data(), StringArray::from_iter_values((0..len).map(|row| row.to_string())));
+        let found = batches(users.into_data(), vec![text.clone(), text]);
+        assert_eq!(found.iter().map(|batch| batch.items.len()).sum::<usize>(), len);
+        let (label, most) = (2 * ("s4000:".len() + 4000), BYTES);
+        for batch in &found {
+            assert_eq!(batch.users.len(), batch.items.len());
+            assert!(batch.items.len() * label < most + label);
+            assert!(is_missing(&batch.items).iter().all(|&missing| !missing));
+        }
+        assert_eq!(found.len(), len.div_ceil(most.div_ceil(label)));
+        let short =
+            StringArray::from_iter_values((0..ROWS + 1).map(|row| row.to_string())).into_data();
+        let found = batches(short.clone(), vec![short.clone(), short]);
+        assert_eq!(found.iter().map(|batch| batch.users.len()).collect::<Vec<_>>(), [ROWS, 1]);
+    }
+
+    #[test]
+    fn decimals_beyond_64_bits_are_null_as_items_but_not_as_users() {
+        let cells = [7, i128::from(i64::MAX), i128::from(i64::MAX) + 1, i128::MIN];
+        let decimals = |digits| {
+            Decimal128Array::from_iter_values(cells)
+                .with_precision_and_scale(digits, 0)
+                .unwrap()
+                .into_data()
+        };
+        // An unsafe cast leaves cells of more digits than the type has.
+        let narrow = decimals(38).into_builder().data_type(DataType::Decimal128(18, 0));
+        let narrow = narrow.build().unwrap();
+        let found = batches(decimals(38), vec![narrow]);
+        assert_eq!(is_missing(&found[0].items), [false, false, true, true]);
+        assert_eq!(is_missing(&found[0].users), [false; 4]);
+    }
 }

@@ -41,12 +41,14 @@
 mod blocks;
 mod dialect;
 mod marks;
+mod places;
 mod rows;
 mod splitter;
 mod table;
 
 pub use blocks::Source;
 pub use dialect::{BLOCK, Dialect, Encoding};
+pub use places::{Found, Place, Reason};
 pub use rows::{Dropped, Rows};
 pub use splitter::{Sink, Splitter};
 pub use table::{Batches, Table, records};

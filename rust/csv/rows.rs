@@ -158,6 +158,12 @@ impl Rows {
         self.whole == 0
     }
 
+    /// Returns whether the cells of the last whole row are UTF-8.
+    pub(super) fn is_last_text(&self) -> bool {
+        let last = self.whole.checked_sub(1);
+        last.is_none_or(|row| self.columns.iter().all(|cells| cells.is_text_at(row)))
+    }
+
     /// Returns the number of bytes of the cells of whole rows. Cells of a row that is not whole do
     /// not count, because they are not in the next batch.
     #[must_use]

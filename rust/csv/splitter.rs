@@ -82,6 +82,12 @@ impl Splitter {
         self.mode == Mode::Quoted
     }
 
+    /// Returns whether records end with CR only.
+    #[must_use]
+    pub fn ends_with_cr(&self) -> bool {
+        self.end == End::Cr
+    }
+
     /// Splits a block up to its end, the end of the header, or the end of the first record after
     /// which the sink stops. Returns the number of bytes read.
     pub fn push(&mut self, block: &[u8], sink: &mut impl Sink) -> usize {

@@ -10,7 +10,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::blocks::{Blocks, Next, Source};
 use super::dialect::Dialect;
-use super::rows::{Dropped, Rows};
+use super::places::Lines;
+use super::rows::Rows;
 use super::splitter::{Sink, Splitter};
 use crate::error::{Error, Result};
 
@@ -36,16 +37,16 @@ const UNLIKE: Error = Error::Input("the files do not all have the same header");
 /// An open file and its header.
 pub struct Table {
     header: Header,
-    blocks: Blocks,
+    pub(super) blocks: Blocks,
     /// The current block, and the number of bytes that were read from this block.
-    block: (Vec<u8>, usize),
-    splitter: Splitter,
+    pub(super) block: (Vec<u8>, usize),
+    pub(super) splitter: Splitter,
+    /// The line ends of the header, and of the records that `drain` reads.
+    pub(super) lines: Lines,
     /// Whether no block was read yet.
     is_first: bool,
     /// Whether all bytes of the file were read.
-    is_over: bool,
-    /// Whether the file ended in a quoted cell.
-    is_unclosed: bool,
+    pub(super) is_over: bool,
     dialect: Dialect,
 }
 
@@ -82,7 +83,7 @@ impl Table {
             dialect,
             is_first: true,
             is_over: false,
-            is_unclosed: false,
+            lines: Lines::default(),
         })
     }
 
@@ -94,7 +95,7 @@ impl Table {
 
     /// Reads one block of the header, or waits for a moment. Returns whether the header is
     /// complete.
-    fn read_header(&mut self) -> Result<bool> {
+    pub(super) fn read_header(&mut self) -> Result<bool> {
         if self.header.is_whole {
             return Ok(true);
         }
@@ -104,6 +105,7 @@ impl Table {
         match next {
             Next::Block(bytes) => {
                 let read = start + self.splitter.push(&bytes[start..], header);
+                self.lines.add(&bytes[..read]);
                 if header.is_whole {
                     self.block = (bytes, read);
                 } else {
@@ -128,10 +130,17 @@ impl Table {
         &self.header.cells
     }
 
+    /// Replaces the current block, which was read, by the next one.
+    pub(super) fn replace_block(&mut self, next: Vec<u8>) {
+        let start = self.mark(&next);
+        self.blocks.recycle(std::mem::replace(&mut self.block.0, next));
+        self.block.1 = start;
+    }
+
     /// Adds rows until the batch is full, the file ends, or no data is available.
     fn read(&mut self, rows: &mut Rows) -> Result<()> {
         let mut split = 0;
-        while !self.is_over && rows.len() < ROWS && rows.held() < BYTES && split < SPLIT {
+        while !self.is_over && !is_full(rows) && split < SPLIT {
             let (block, read) = &mut self.block;
             if *read < block.len() {
                 let end = block.len().min(*read + STEP);
@@ -142,14 +151,9 @@ impl Table {
                 continue;
             }
             match self.blocks.next()? {
-                Next::Block(next) => {
-                    let start = self.mark(&next);
-                    self.blocks.recycle(std::mem::replace(&mut self.block.0, next));
-                    self.block.1 = start;
-                }
+                Next::Block(next) => self.replace_block(next),
                 Next::Wait => return Ok(()),
                 Next::End => {
-                    self.is_unclosed = self.splitter.is_quoted();
                     self.splitter.finish(rows);
                     self.is_over = true;
                 }
@@ -157,6 +161,11 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// Returns whether the rows are enough for a batch.
+pub(super) fn is_full(rows: &Rows) -> bool {
+    rows.len() >= ROWS || rows.held() >= BYTES
 }
 
 /// Collects the cells of one record.
@@ -203,8 +212,6 @@ pub struct Batches {
     dialect: Dialect,
     block: usize,
     pub(super) rows: Rows,
-    /// The number of files that ended in a quoted cell.
-    unclosed: u64,
     open: Option<Table>,
     others: VecDeque<Source>,
 }
@@ -229,38 +236,31 @@ impl Batches {
         let schema = Arc::new(Schema::new(wanted.iter().map(field).collect::<Vec<_>>()));
         let dialect = first.dialect;
         let others = others.into_iter().collect();
-        Ok(Self { schema, header, dialect, block, rows, unclosed: 0, open: Some(first), others })
+        Ok(Self { schema, header, dialect, block, rows, open: Some(first), others })
     }
 
-    /// Reads all rows, and returns how many were dropped, and how many files ended in a quoted cell.
-    ///
-    /// # Errors
-    /// [`Error::Input`] if a file cannot be read or has another header. Any error of `tick`.
-    pub fn drain(mut self, mut tick: impl FnMut() -> Result<()>) -> Result<(Dropped, u64)> {
-        while self.read()?.is_some() {
-            tick()?;
+    /// Returns the next file, or `None` after the last one.
+    pub(super) fn next_table(&mut self) -> Result<Option<Table>> {
+        if let Some(table) = self.open.take() {
+            return Ok(Some(table));
         }
-        Ok((self.rows.dropped(), self.unclosed))
+        let source = self.others.pop_front();
+        source.map(|source| Table::begin(source, self.dialect, self.block)).transpose()
+    }
+
+    pub(super) fn require_same_header(&self, table: &Table) -> Result<()> {
+        if table.header() == self.header { Ok(()) } else { Err(UNLIKE) }
     }
 
     /// Returns the next batch, or `None` after the last file. The batch is empty if no data has
     /// arrived yet.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
-        if self.open.is_none() {
-            let Some(source) = self.others.pop_front() else { return Ok(None) };
-            self.open = Some(Table::begin(source, self.dialect, self.block)?);
-        }
-        if let Some(table) = &mut self.open
-            && table.read_header()?
-        {
-            if table.header() != self.header {
-                return Err(UNLIKE);
-            }
+        let Some(mut table) = self.next_table()? else { return Ok(None) };
+        if table.read_header()? {
+            self.require_same_header(&table)?;
             table.read(&mut self.rows)?;
         }
-        if let Some(table) = self.open.take_if(|table| table.is_over) {
-            self.unclosed += u64::from(table.is_unclosed);
-        }
+        self.open = Some(table).filter(|table| !table.is_over);
         let columns = self.rows.take()?;
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
         batch.map(Some).map_err(|_| Error::Input("the columns are not equally long"))

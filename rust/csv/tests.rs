@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 
 use super::table::LONG_HEADER;
-use super::{Batches, Dialect, Rows, Source, Splitter, Table, records};
+use super::{Batches, Dialect, Dropped, Found, Reason, Rows, Source, Splitter, Table, records};
 use crate::error::{Error, Result};
 use crate::labels::LONGEST;
 use crate::random::entropy;
@@ -172,6 +172,52 @@ fn a_cell_that_has_not_ended_takes_limited_memory() {
     assert!(rows.open() <= LONGEST + 1, "{} bytes", rows.open());
     splitter.push(b"\"\n2,a\n", &mut rows);
     assert_eq!(rows.take().unwrap()[0].as_string::<i32>().iter().collect::<Vec<_>>(), [Some("a")]);
+}
+
+fn drained(content: &[u8], block: usize) -> Found {
+    let file = TempFile::new("drained.csv", content);
+    let table = open(&file, block).unwrap();
+    Batches::new(table, [], &[0, 1], block).unwrap().drain(|| Ok(())).unwrap()
+}
+
+#[test]
+fn dropped_records_are_found_by_their_lines() {
+    let long = "x".repeat(LONGEST + 1);
+    for end in ["\n", "\r\n", "\r"] {
+        let lines = ["", "a,b", "1,2", "", "3", "\"4", "5\",6", "\"7", "8\"", &long, "\"9,"];
+        let content = lines.join(end).replace(&long, &format!("{long},1"));
+        let found = drained(content.as_bytes(), 16);
+        let places =
+            found.places.iter().map(|place| (place.reason, place.line)).collect::<Vec<_>>();
+        let short = Reason::Short;
+        let expected =
+            [(short, 5), (short, 8), (Reason::Long, 10), (Reason::Unclosed, 11), (short, 11)];
+        assert_eq!(places, expected, "{end:?}");
+        assert_eq!(found.dropped, Dropped { short: 3, long: 1, not_text: 0 });
+        assert_eq!(found.unclosed, 1);
+    }
+    let found = drained(b"a,b\n1,2\n1,\xff\n\xc3,\xa9\n", 4096);
+    assert_eq!(found.dropped, Dropped { short: 0, long: 0, not_text: 2 });
+    assert_eq!(found.places.iter().map(|place| place.line).collect::<Vec<_>>(), [3, 4]);
+}
+
+#[test]
+fn records_are_dropped_alike_whether_lines_are_noted_or_not() {
+    let letters = b"\"\",,\r\n\nab\xff\xc3\xa9";
+    for _ in 0..1000 {
+        let words: [u64; 8] = entropy::words().unwrap();
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+        let content: Vec<u8> = bytes.map(|byte| letters[byte as usize % letters.len()]).collect();
+        let content = [b"a,b\n".as_slice(), &content].concat();
+        let file = TempFile::new("alike.csv", &content);
+        let mut batches = Batches::new(open(&file, 7).unwrap(), [], &[0, 1], 7).unwrap();
+        let rows = batches.by_ref().map(|batch| batch.unwrap().num_rows()).sum::<usize>();
+        let found = drained(&content, 5);
+        assert_eq!(found.dropped, batches.rows.dropped());
+        let Dropped { short, long, not_text } = found.dropped;
+        let all = records([content.as_slice()], b',').len() - 1;
+        assert_eq!(rows as u64 + short + long + not_text, all as u64);
+    }
 }
 
 #[test]

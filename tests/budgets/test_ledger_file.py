@@ -309,3 +309,21 @@ def test_a_copy_made_during_charges_is_valid(path):
             return len(Ledger.open(copy).history)
 
         assert least <= in_child(charges) <= 200
+
+
+def test_a_missing_permission_is_not_taken_for_a_lock_of_another_process(path, dataset, monkeypatch):
+    if sys.platform == "win32":
+        pytest.skip("on Windows this error means that the file is locked")
+
+    def forbidden(*_):
+        raise PermissionError(errno.EACCES, "")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger_file.fcntl, "flock", forbidden)
+        with pytest.raises(LedgerError, match="permission denied"):
+            dataset.charge(Guarantee(0.1, 0))
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger_file.os, "access", lambda _, mode: not mode & os.R_OK)
+        with pytest.raises(LedgerError, match="permission denied"):
+            dataset.charge(Guarantee(0.1, 0))
+    assert dataset.spent == Guarantee(0, 0)

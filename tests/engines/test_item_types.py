@@ -165,3 +165,18 @@ def test_mixed_lists_are_refused():
     for cells in ([True, 1, "x"], [DAY, TIME], [TIME, ZONED], [DAY, "x"]):
         with pytest.raises(SchemaError):
             counted({"user": [1] * len(cells), "item": cells})
+
+
+@pytest.mark.parametrize("is_cast", [True, False])
+def test_decimals_beyond_64_bits_of_an_unsafe_cast_are_skipped_in_silence(is_cast):
+    pyarrow = pytest.importorskip("pyarrow")
+    cells = [decimal.Decimal(10**30)] * 3000 + [decimal.Decimal(-(10**30))] + [decimal.Decimal(5)] * 4000
+    wide, narrow = pyarrow.array(cells, pyarrow.decimal128(38, 0)), pyarrow.decimal128(18, 0)
+    forged = pyarrow.Array.from_buffers(narrow, len(wide), wide.buffers())
+    items = wide.cast(narrow, safe=False) if is_cast else forged
+    data = pyarrow.table({"user": range(len(cells)), "item": items, "page": ["home"] * len(cells)})
+    budget = dp.Budget(rho=2, delta=1e-5)
+    assert dp.count(data, user="user", item="item", rho=1, delta=1e-6, budget=budget).items == [5]
+    pairs = dp.count(data, user="user", item=["item", "page"], rho=1, delta=1e-6, budget=budget)
+    assert pairs.items == [(5, "home")]
+    assert counted(data.set_column(0, "user", wide), item="page") == {"home": 3}

@@ -1,5 +1,7 @@
-"""Random memory limits for data that must fit into memory."""
+"""Memory limits: random ones for data that must fit into memory, and batches of long labels."""
 
+import subprocess
+import sys
 import types
 
 import numpy as np
@@ -43,3 +45,30 @@ def test_users_items_are_read_within_a_random_limit(monkeypatch, read):
             dp.tables.UserItems.from_pairs([1], ["a"], memory=ROOM)
     assert len(set(limits)) == 20
     assert all(ROOM - ROOM // 8 < limit <= ROOM for limit in limits)
+
+
+JOINED = """
+import resource
+import numpy, pyarrow
+from discreet import engines
+
+rows = numpy.arange(300_000)
+texts = [str(number) * 4000 for number in range(4)]
+first, second = (
+    pyarrow.DictionaryArray.from_arrays(pyarrow.array(part % 4, "int32"), texts) for part in (rows, rows // 4)
+)
+table = pyarrow.table({"user": rows // 3, "a": first, "b": second})
+engines.histogram({"user": [1], "a": ["a"], "b": ["b"]}, "user", ["a", "b"])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+counts = engines.histogram(table, "user", ["a", "b"], memory="256MiB").counts
+assert counts.sum() == len(rows)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems give the resident size in other units")
+def test_joined_labels_of_8_kib_stay_within_the_limit():
+    pytest.importorskip("pyarrow")
+    # Rows that were joined 65,536 at a time took 1,071 MiB here.
+    ran = subprocess.run([sys.executable, "-c", JOINED], capture_output=True, check=True, text=True)
+    assert int(ran.stdout) / 1024 < 256

@@ -103,3 +103,27 @@ def test_releases_without_a_common_item_say_so():
     first, second = counted(items=["a", "b"]), counted(items=["c"])
     assert "no item in common" in first.compare(second).notes[-1]
     assert not any("no item in common" in note for note in first.compare(first).notes)
+
+
+def test_counts_of_periods_of_different_lengths_cannot_be_compared(tmp_path):
+    log = {"user": [*range(5000)], "page": ["home"] * 5000, "ts": ["2026-01-26"] * 5000}
+
+    def release(every):
+        return dp.count(log, user="user", item="page", time="ts", every=every, rho=1, delta=1e-6)
+
+    daily, weekly = release("1d"), release("1w")
+    assert daily.items == weekly.items == [("2026-01-26", "home")]
+    assert (daily.every, daily.header["every"], weekly.every) == ("1d", "1d", "1w")
+    with pytest.raises(ParameterError, match="per 1d and per 1w cannot be compared"):
+        daily.compare(weekly)
+    assert daily.compare(release("1d")).notes == ()
+    daily.write(tmp_path / "daily.csv", certificate=True)
+    again = dp.Release.read(tmp_path / "daily.csv")
+    assert again.every == "1d"
+    assert dp.verify(tmp_path / "daily.csv").guarantee == daily.guarantee
+    with pytest.raises(ParameterError, match="cannot be compared"):
+        again.compare(weekly)
+    unknown = dp.count(log | {"ts": ["x"] * 5000}, user="user", item=["ts", "page"], rho=1, delta=1e-6)
+    assert "every" not in unknown.header
+    with pytest.raises(ParameterError, match="items of type"):
+        daily.compare(unknown)

@@ -28,7 +28,11 @@ _held: dict[int, io.FileIO] = {}
 _LOCKED_BYTE = 2**31 - 2
 """The byte that is locked on Windows. It is past the end of the file: other processes cannot read locked bytes."""
 
-_BUSY = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
+_BUSY = {errno.EAGAIN, errno.EWOULDBLOCK}
+"""The errors of a lock that another process or thread holds. On Windows EACCES is one of them. Elsewhere it says that a
+permission is missing."""
+if sys.platform == "win32":
+    _BUSY |= {errno.EACCES, errno.EDEADLK}
 
 
 def _close_in_child() -> None:
@@ -209,6 +213,8 @@ def _lock(raw: io.FileIO, path: Path) -> bool:
         else:
             fcntl.flock(raw.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM) and error.errno not in _BUSY:
+            raise LedgerError(_forbidden(path)) from None
         if error.errno not in _BUSY:
             raise LedgerError(
                 f"the ledger {path} is on a file system without file locks; move it to a local disk"
@@ -253,11 +259,15 @@ def _require_file(path: Path) -> None:
     """Raise LedgerError unless the path is a writable regular file. Do not open it: opening a pipe would block."""
     try:
         mode = path.stat().st_mode
+    except PermissionError:
+        raise LedgerError(_forbidden(path)) from None
     except OSError:
         raise LedgerError(f"there is no ledger {path}; create one with `discreet budget init` or Ledger.open") from None
     if not stat.S_ISREG(mode):
         raise LedgerError(f"the ledger {path} is not a file; give the path of a file")
-    if not mode & 0o222 or not os.access(path, os.R_OK | os.W_OK):
+    if not os.access(path, os.R_OK):
+        raise LedgerError(_forbidden(path))
+    if not mode & 0o222 or not os.access(path, os.W_OK):
         raise LedgerError(f"the ledger {path} is read-only; make it writable")
 
 
@@ -267,11 +277,17 @@ def _failures(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if error.errno in (errno.EACCES, errno.EPERM):
+            raise LedgerError(_forbidden(path)) from None
+        if error.errno == errno.EROFS:
             raise LedgerError(f"the ledger {path} is read-only; make it writable") from None
         raise LedgerError(_unwritable(path)) from None
     except ValueError:
         raise LedgerError(f"the ledger {path} was closed by a fork or a signal handler meanwhile; try again") from None
+
+
+def _forbidden(path: Path) -> str:
+    return f"permission denied for the ledger {path}; allow this user to read and write it"
 
 
 def _unwritable(path: Path) -> str:

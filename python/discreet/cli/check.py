@@ -9,6 +9,7 @@ import click
 from discreet.cli import options, sources
 from discreet.cli.sources import FileOptions
 from discreet.engines.checking import check as checked
+from discreet.engines.selection import period_of
 from discreet.release.export import plain_text
 
 __all__ = ["check"]
@@ -20,17 +21,22 @@ _MARK = "NOT PRIVATE"
 @click.argument("file", required=False)
 @click.option("--user", multiple=True, metavar="COLUMN", help="Column of users. Give it again for several columns.")
 @click.option("--item", multiple=True, metavar="COLUMN", help="Column of items. Give it again for several columns.")
+@options.times
 @options.files
 @options.memory
 def check(
     file: str | None,
     user: tuple[str, ...],
     item: tuple[str, ...],
+    time: str | None,
+    every: str | None,
+    since: str | None,
+    until: str | None,
     memory: str | None,
     **read: Unpack[FileOptions],
 ) -> None:
-    """Show exact facts about FILE to the owner of the data: rows, rows that a count leaves out and why, types, users,
-    items, and the number of items of a user.
+    """Show exact facts about FILE to the owner of the data: rows, rows that a count leaves out and why, with the lines
+    of the first ones in CSV, types, users, items, and the number of items of a user.
 
     The output is NOT PRIVATE. It is as sensitive as the data, so do not publish it. No release calls this command. An
     l0 chosen by it depends on the data; to choose l0 with privacy use ContributionBound.
@@ -39,6 +45,7 @@ def check(
     discreet check visits.csv
     discreet check visits.csv --user user --item country --item page
     """
-    found = checked(sources.table(file, memory=memory, **read), user or None, item or None, memory=memory)
+    data, period = sources.table(file, memory=memory, **read), period_of(time, every, since, until)
+    found = checked(data, user or None, item or None, period=period, memory=memory)
     for line in found.lines():
         click.echo(f"{_MARK}  {plain_text(line)}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from discreet.engines.files import require_regular
 from discreet.errors import InputError, SchemaError
 from discreet.release import Release
 from discreet.wording import counted
@@ -41,6 +42,7 @@ def known_items(path: str, columns: tuple[str, ...]) -> list[str]:
     if len(columns) > 1:
         raise click.UsageError("--items lists items of one column. With several --item columns, use it in Python.")
     try:
+        require_regular(path)
         lines = Path(path).read_text("utf-8-sig").split("\n")
     except (OSError, ValueError):
         raise InputError(f"cannot read {path}: it must be a text file in UTF-8, with one item on each line") from None

@@ -25,6 +25,7 @@ __all__ = [
     "selected",
     "summed",
     "table",
+    "times",
     "top",
     "written",
 ]
@@ -76,7 +77,7 @@ NUMBER = _Number()
 BOUND = _Bound()
 """The type of --l0 of commands that can find it."""
 
-_times = joined(
+times = joined(
     click.option(
         "--time",
         metavar="COLUMN",
@@ -106,7 +107,7 @@ table = joined(
         metavar="COLUMN",
         help="Column of items. Give it again for several columns that are one item together.",
     ),
-    _times,
+    times,
 )
 files = joined(
     click.option("--database", metavar="FILE", help="Read a table of this DuckDB or SQLite database instead of FILE."),

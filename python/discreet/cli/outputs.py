@@ -32,7 +32,8 @@ def require_apart(output: str | None, *read: str | None) -> None:
     """Raise UsageError if the output would overwrite an input, a ledger or a stream.
 
     Files are compared by device and inode, which also finds links and other spellings of a path. The certificate next
-    to an output counts as an output, too. A file with its name must be a certificate.
+    to an output counts as an output, too. A file with its name must be a certificate. A new file in a folder of data
+    would be an input of the next command.
 
     Args:
         output: The file of `-o`; None for standard output.
@@ -43,6 +44,8 @@ def require_apart(output: str | None, *read: str | None) -> None:
         if any(os.path.samestat(written, status) for status in used):
             given = "-o would overwrite an input" if output else "Standard output is a file that the command reads"
             raise click.UsageError(f"{given}. Choose another file.")
+    if output is not None and any(_is_inside(output, name) for name in read if name and name != "-"):
+        raise click.UsageError("-o is in a folder that the command reads as data. Choose another folder.")
     if output is not None and not export.has_room_for_certificate(output):
         raise click.UsageError(
             f"-o would overwrite {export.certificate_path(output)}, which is not a certificate. Choose another file."
@@ -81,6 +84,18 @@ def require_new(output: str | None) -> None:
                 f"{path} exists. With --sql, --database or --engine spark, -o overwrites no file: it may be an input. "
                 "Give a new name, or remove the file first."
             )
+
+
+def _is_inside(output: str, read: str) -> bool:
+    """Return whether an output is in a folder that is read as data."""
+    try:
+        places = Path(output).resolve().parents
+        return any(
+            Path(path).is_dir() and Path(path).resolve() in places
+            for path in (read, *glob.iglob(read, recursive=True))  # noqa: PTH207 - may be absolute
+        )
+    except (OSError, ValueError):  # no valid path
+        return False
 
 
 def _written(output: str | None) -> Iterator[os.stat_result]:

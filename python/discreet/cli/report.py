@@ -28,10 +28,10 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     from rich.table import Table
     from rich.text import Text
 
-    title = release.measure if release.clipped else None
+    title = Text(plain_text(release.measure)) if release.clipped else None
     grid = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="italic")
     for name in release.item_names:
-        grid.add_column(plain_text(name), overflow="ellipsis", no_wrap=True, max_width=60)
+        grid.add_column(Text(plain_text(name)), overflow="ellipsis", no_wrap=True, max_width=60)
     cells: dict[str, list[str]] = {}
     if release.ranked:
         cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]

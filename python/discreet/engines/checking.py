@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from discreet import _core
-from discreet.engines import files
+from discreet.engines import files, remote
 from discreet.engines.arrow_files import arrow_files
 from discreet.engines.batches import BYTES, ArrowStream, Rows
 from discreet.engines.csv_rows import CsvFiles, CsvRows, Dialect
+from discreet.engines.engine import require_no_period
 from discreet.engines.files import quoted
-from discreet.engines.local import scan
+from discreet.engines.frames import frame, library
+from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
-from discreet.engines.selection import Names, columns_of, require_names
+from discreet.engines.selection import Names, Period, columns_of, require_names
 from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, raise_alone
 from discreet.private import Private
 from discreet.wording import counted
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from ibis.expr.types import Table
 
 __all__ = ["Check", "check"]
 
-_PERCENTILES = (0.5, 0.75, 0.9, 0.95, 0.99)
+_PERCENTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 1)
 _MOST = 200
 """The most columns that are examined if no columns are given."""
+_LONG = f"more than {_core.LONGEST:,} bytes"
+_CSV = {"short": "too few cells", "not text": "a cell is not UTF-8", "long": f"a cell has {_LONG}", "unclosed": ""}
+"""The reasons for which the reader of CSV drops a row, by their names in `_core`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +47,12 @@ class Check(Private):
     """DuckDB's types of the columns. All columns of CSV are text."""
     dropped: dict[str, int]
     """The numbers of rows that a count leaves out, by reason. A row with several reasons counts for each."""
-    unclosed: int
+    excluded: int = 0
+    """The number of rows that `since` and `until` exclude. They have no other reason."""
+    unclosed: int = 0
     """The number of CSV files that end in a quoted cell."""
+    lines_of: dict[str, list[str]] = field(default_factory=dict)
+    """The lines of the first dropped rows of CSV, by reason; "" is the reason of an unclosed quote."""
     counted: int | None = None
     """The number of rows that a count reads; None without columns of users and items."""
     users: int | None = None
@@ -59,9 +69,14 @@ class Check(Private):
         for name, kind in self.types.items():
             yield f"column {name}: {kind}"
         for reason, number in self.dropped.items():
-            yield f"{counted(number, 'row')} left out: {reason}"
+            yield f"{counted(number, 'row')} left out: {reason}{self._where(reason, number)}"
+        if self.excluded:
+            yield f"{counted(self.excluded, 'row')} excluded by --since and --until"
         if self.unclosed:
-            yield f"{counted(self.unclosed, 'file')} with an unclosed quote: the last cell holds the rest of the file"
+            yield (
+                f"{counted(self.unclosed, 'file')} with an unclosed quote: the last cell holds the rest of the file"
+                f"{self._where('', self.unclosed)}"
+            )
         if self.counted is not None:
             yield f"{counted(self.counted, 'row')} counted"
             yield counted(self.users or 0, "user")
@@ -69,30 +84,53 @@ class Check(Private):
             for name, number in self.items_per_user:
                 yield f"items per user, {name}: {number:,}"
 
+    def _where(self, reason: str, number: int) -> str:
+        places = self.lines_of.get(reason, [])
+        more = ", ..." if number > len(places) else ""
+        return f" ({', '.join(places)}{more})" if places else ""
+
 
 def check(
-    data: str | os.PathLike[str] | CsvFiles | ArrowStream,
+    data: str | os.PathLike[str] | CsvFiles | ArrowStream | Table,
     user: Names | None = None,
     item: Names | None = None,
     *,
+    period: Period | None = None,
     memory: int | str | None = None,
 ) -> Check:
     """Return exact facts about a table: rows, rows that a count leaves out and why, types, users and items.
 
+    Args:
+        data: A path or glob, CSV files, a relation, an Arrow table, or an Ibis table.
+        user: The name of the column of users, or of several columns.
+        item: The name of the column of items, or of several columns.
+        period: How a column of times divides or limits the rows.
+        memory: Bytes, or text such as "2GB".
+
     Raises:
-        ParameterError: Only one of user and item is given.
+        ParameterError: Only one of user and item is given, or a period without them.
         SchemaError: A column is missing.
         InputError: The data cannot be read.
         ResourceError: The facts need more memory.
     """
     if (user is None) != (item is None):
         raise ParameterError("give both user and item, or neither")
+    if user is None and period is not None:
+        raise ParameterError("time, every, since and until need user and item")
+    if library(data) == "ibis":
+        require_no_period(period)
     room = Memory.of(memory)
-    try:
+
+    def attempt(careful: bool) -> Check:
         with interruptible():
             if user is None or item is None:
-                return _of(data, None, None, room)
-            return _of(data, *require_names(user, item), room)
+                return _of_all(_Tables.open(data, None, room, careful=careful))
+            names = require_names(user, item, period)
+            tables = _Tables.open(data, columns_of(*names, period), room, careful=careful)
+            return _of_columns(tables, *names, period, room)
+
+    try:
+        return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)
     except (MemoryError, ImportError, DiscreetError):
         raise
     except Exception as error:
@@ -101,57 +139,88 @@ def check(
         raise_alone(InputError("cannot check the data; check the file and its format"))
 
 
-def _of(data: Any, user: Names | None, item: Names | None, room: Memory) -> Check:
-    wanted = None if user is None or item is None else columns_of(user, item)
-    dropped: dict[str, int] = {}
-    unclosed = 0
-    table, columns = _opened(data, wanted, room, careful=False)
-    if isinstance(table, CsvRows):
-        short, long, not_text, unclosed = table.dropped()
-        dropped |= {"too few cells": short, "a cell is not UTF-8": not_text, _LONG: long}
-    connection = connect(room)
-    try:
-        connection.register("given", Rows(table))
-        facts = _facts(connection, columns, user, item)
-    except Exception as error:
-        is_path = isinstance(data, str | os.PathLike)
-        if not is_path or files.find([data]).form != "parquet" or "Memory" in type(error).__name__:
-            raise
-        # Text of a Parquet file that is not UTF-8 ends a scan.
-        table, columns = _opened(data, wanted, room, careful=True)
-        connection.register("given", Rows(table))
-        facts = _facts(connection, columns, user, item)
-        asked = "SELECT sum(num_rows) FROM parquet_file_metadata($1)"
-        (total,) = connection.execute(asked, [files.find([data]).escaped]).fetchone() or (0,)
-        dropped["a cell is not UTF-8"] = int(total) - facts["rows"]
-    rows = facts.pop("rows") + sum(dropped.values())
-    dropped |= facts.pop("dropped")
-    return Check(rows=rows, dropped={reason: n for reason, n in dropped.items() if n}, unclosed=unclosed, **facts)
+class _Stream:
+    """A table that can be read several times."""
+
+    def __init__(self, open_rows: Callable[[], Any]) -> None:
+        self._open_rows = open_rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        rows = self._open_rows()
+        return rows.__arrow_c_stream__() if hasattr(rows, "__arrow_c_stream__") else rows
 
 
-_LONG = f"a cell has more than {_core.LONGEST:,} bytes"
+@dataclass(frozen=True, kw_only=True)
+class _Tables(Private):
+    """Tables with the same columns, and the rows that their reader drops."""
 
+    all: list[_Stream]
+    columns: list[str]
+    dropped: dict[str, int] = field(default_factory=dict)
+    unclosed: int = 0
+    lines_of: dict[str, list[str]] = field(default_factory=dict)
+    total: int | None = None
+    """The number of all rows, if the reader drops some without counting them."""
 
-def _opened(data: Any, wanted: list[str] | None, room: Memory, *, careful: bool) -> tuple[Any, list[str]]:
-    """Return the table with an Arrow stream, and the names of its columns."""
-    if isinstance(data, str | os.PathLike):
-        source = files.find([data])
-        if source.form == "Arrow":
-            tables = arrow_files(source)
-            columns = wanted or [*tables[0].schema.names]
-            batches = [batch for table in tables for batch in table.to_batches(columns=columns)]
-            empty = tables[0].head(0, columns=columns)
-            return type(empty).from_batches(batches, empty.schema), columns
-        if source.form == "CSV":
+    @classmethod
+    def open(cls, data: Any, wanted: list[str] | None, room: Memory, *, careful: bool = False) -> _Tables:
+        """Open the tables of `data`; `careful` as in `scan`."""
+        if isinstance(data, str | os.PathLike):
+            source = files.find([data])
+            if source.form == "Arrow":
+                datasets = arrow_files(source)
+                columns = wanted or [*datasets[0].schema.names][:_MOST]
+                return cls(all=[_Stream(_opening(one, columns)) for one in datasets], columns=columns)
+            if source.form == "parquet":
+                columns = wanted or connect().read_parquet(source.escaped[0]).columns[:_MOST]
+                found = scan([data], columns, room, careful=careful, keeps_long=True)
+                total = _total(source) if careful else None
+                return cls(all=[_Stream(lambda: Rows(found))], columns=columns, total=total)
             data = CsvFiles(path=data)
-        else:
-            columns = wanted or connect().read_parquet(source.escaped[0]).columns[:_MOST]
-            return scan([data], columns, room, careful=careful, keeps_long=True), columns
-    if isinstance(data, CsvFiles):
-        columns = wanted or _header(data)
-        return CsvRows.of_files(data, columns), columns
-    columns = wanted or [*data.columns][:_MOST]
-    return data.project(", ".join(map(quoted, columns))), columns
+        if isinstance(data, CsvFiles):
+            return cls._of_csv(data, wanted or _header(data))
+        columns = wanted or [*data.columns][:_MOST]
+        if library(data) == "ibis":
+            rows, mistyped = remote.ibis.readable(data, columns)
+            dropped = {"a cell is not of its column's type, or not UTF-8": mistyped}
+            return cls(all=[_Stream(_batches_of(rows))], columns=columns, dropped=dropped)
+        files.require_columns(data.columns, columns)
+        found = data.project(", ".join(map(quoted, columns)))
+        return cls(all=[_Stream(lambda: Rows(found))], columns=columns)
+
+    @classmethod
+    def _of_csv(cls, data: CsvFiles, columns: list[str]) -> _Tables:
+        rows = CsvRows.of_files(data, columns)
+        (short, long, not_text, unclosed), places = rows.dropped()
+        lines_of: dict[str, list[str]] = {}
+        for name, file, line in places:
+            shown = f"line {line:,}" if len(rows.paths) == 1 else f"{rows.paths[file]} line {line:,}"
+            lines_of.setdefault(_CSV[name], []).append(shown)
+        dropped = {_CSV["short"]: short, _CSV["not text"]: not_text, _CSV["long"]: long}
+        return cls(all=[_Stream(lambda: rows)], columns=columns, dropped=dropped, unclosed=unclosed, lines_of=lines_of)
+
+    def facts(self, types: dict[str, str], rows: int, dropped: Counter[str]) -> dict[str, Any]:
+        """Return what all checks say: `rows` of the tables have these types, and a count drops some of them."""
+        unread = dict(self.dropped)
+        if self.total is not None:
+            unread["a cell is not UTF-8"] = self.total - rows
+        all_dropped = {reason: number for reason, number in {**unread, **dropped}.items() if number}
+        facts = {"types": types, "unclosed": self.unclosed, "lines_of": self.lines_of}
+        return {**facts, "rows": rows + sum(unread.values()), "dropped": all_dropped}
+
+
+def _opening(dataset: Any, columns: list[str]) -> Callable[[], object]:
+    return lambda: frame(dataset, columns)
+
+
+def _batches_of(rows: Table) -> Callable[[], object]:
+    return lambda: frame(rows.to_pyarrow_batches(), rows.columns)
+
+
+def _total(source: files.Source) -> int:
+    asked = "SELECT sum(num_rows) FROM parquet_file_metadata($1)"
+    (total,) = connect().execute(asked, [source.escaped]).fetchone() or (0,)
+    return int(total)
 
 
 def _header(data: CsvFiles) -> list[str]:
@@ -162,42 +231,63 @@ def _header(data: CsvFiles) -> list[str]:
     return [cell.decode("utf-8", "replace") for cell in cells][:_MOST]
 
 
-def _facts(
-    connection: DuckDBPyConnection, columns: list[str], user: Names | None, item: Names | None
-) -> dict[str, Any]:
-    types = dict(zip(columns, map(str, connection.table("given").types), strict=True))
-    # Columns by number, so that all names work.
-    named = ", ".join(f"{quoted(name)} AS c{place}" for place, name in enumerate(columns))
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW cells AS SELECT {named} FROM given")
-    aliases = {name: f"c{place}" for place, name in enumerate(columns)}
-    nulls = [f"count(*) FILTER ({alias} IS NULL)" for alias in aliases.values()]
-    long = {name: f"{BYTES[kind]}({aliases[name]}) > {_core.LONGEST}" for name, kind in types.items() if kind in BYTES}
-    longs = [f"count(*) FILTER ({condition})" for condition in long.values()]
-    row = connection.execute(f"SELECT {', '.join(['count(*)', *nulls, *longs])} FROM cells").fetchone() or ()
-    rows, *numbers = map(int, row)
-    dropped = {f"{name} is NULL": number for name, number in zip(columns, numbers, strict=False)}
-    for name, number in zip(long, numbers[len(columns) :], strict=True):
-        dropped[f"{name} has more than {_core.LONGEST:,} bytes"] = number
-    facts: dict[str, Any] = {"rows": rows, "types": types, "dropped": dropped}
-    if user is None or item is None:
-        return facts
-    parts = [f"{aliases[name]} IS NOT NULL" for name in columns]
-    parts += [f"NOT coalesce({condition}, false)" for condition in long.values()]
+def _types(table: _Stream, columns: list[str]) -> dict[str, str]:
+    connection = connect()
+    connection.register("given", table)
+    kinds = dict(zip(connection.table("given").columns, map(str, connection.table("given").types), strict=True))
+    return {name: kinds.get(name, "") for name in columns}
 
-    def value(names: Names) -> str:
-        cells = [aliases[name] for name in ([names] if isinstance(names, str) else names)]
-        return f"row({', '.join(cells)})"
 
-    kept = f"SELECT {value(user)} AS u, {value(item)} AS i FROM cells WHERE {' AND '.join(parts)}"
-    # A relation of another connection can be read only once in a query.
-    connection.execute(f"CREATE TEMP TABLE pairs AS SELECT u, i, count(*) AS r FROM ({kept}) GROUP BY u, i")
-    levels = ", ".join(f"quantile_disc(n, {level})" for level in _PERCENTILES)
-    rows_and_items = "(SELECT sum(r) FROM pairs), (SELECT count(DISTINCT i) FROM pairs)"
-    of_users = "SELECT count(*) AS n FROM pairs GROUP BY u"
-    asked = f"SELECT {rows_and_items}, count(*), max(n), {levels} FROM ({of_users})"
-    found = connection.execute(asked).fetchone() or ()
-    rows, items, users, most, *percentiles = (int(number or 0) for number in found)
-    named_levels = [f"{level:.0%}" for level in _PERCENTILES]
-    facts |= {"counted": rows, "users": users, "items": items}
-    facts["items_per_user"] = (*zip(named_levels, percentiles, strict=True), ("most", most))
-    return facts
+def _of_columns(tables: _Tables, user: Names, item: Names, period: Period | None, room: Memory) -> Check:
+    """Return the facts of the rows that a count reads, from the functions that a count reads them with."""
+    users, items = ([given] if isinstance(given, str) else [*given] for given in (user, item))
+    rows, read, excluded = 0, 0, 0
+    dropped: Counter[str] = Counter()
+    for table in tables.all:
+        found = _core.tally(table, user, item, times=period)
+        rows, read, excluded = rows + found["rows"], read + found["counted"], excluded + found["outside"]
+        if period is not None:
+            dropped[f"{period.column} is NULL or is no time"] += found["untimed"]
+        for name, cells in zip([*users, *items], found["cells"], strict=False):
+            reasons = "is NULL", f"has {_LONG}", "is not UTF-8", "is no year from 1 to 9999, or does not fit 64 bits"
+            for reason, number in zip(reasons, cells, strict=True):
+                dropped[f"{name} {reason}"] += number
+        for columns, key in ((users, "long_user"), (items, "long_item")):
+            dropped[f"{' and '.join(columns)} have {_LONG} as one label"] += found[key]
+    memory = room.beside_scan
+    sources: list[object] = [*tables.all]
+    many, distinct, levels = _core.items_per_user(sources, user, item, _PERCENTILES, memory=memory, times=period)
+    named = [*(f"{level:.0%}" for level in _PERCENTILES[:-1]), "most"]
+    return Check(
+        **tables.facts(_types(tables.all[0], tables.columns), rows, dropped),
+        excluded=excluded,
+        counted=read,
+        users=many,
+        items=distinct,
+        items_per_user=tuple(zip(named, levels, strict=True)),
+    )
+
+
+def _of_all(tables: _Tables) -> Check:
+    """Return the facts of all columns, of any types."""
+    rows, dropped = 0, Counter[str]()
+    types = _types(tables.all[0], tables.columns)
+    for table in tables.all:
+        connection = connect()
+        connection.execute("SET threads = 1")  # SQLite can be read only in the thread that opened it
+        connection.register("given", table)
+        # Columns by number, so that all names work.
+        aliases = {name: f"c{place}" for place, name in enumerate(tables.columns)}
+        named = ", ".join(f"{quoted(name)} AS {alias}" for name, alias in aliases.items())
+        asked = {f"{name} is NULL": f"{alias} IS NULL" for name, alias in aliases.items()}
+        asked |= {
+            f"{name} has {_LONG}": f"{BYTES[kind]}({aliases[name]}) > {_core.LONGEST}"
+            for name, kind in types.items()
+            if kind in BYTES
+        }
+        numbers = ["count(*)", *(f"count(*) FILTER ({condition})" for condition in asked.values())]
+        query = f"SELECT {', '.join(numbers)} FROM (SELECT {named} FROM given)"
+        found, *others = map(int, connection.execute(query).fetchone() or ())
+        rows += found
+        dropped.update(dict(zip(asked, others, strict=True)))
+    return Check(**tables.facts(types, rows, dropped))

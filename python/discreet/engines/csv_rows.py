@@ -160,10 +160,11 @@ class CsvRows:
             self.paths, ord(self.delimiter), self.places, encoding=self.encoding, headless=self.headless
         )
 
-    def dropped(self) -> tuple[int, int, int, int]:
+    def dropped(self) -> tuple[tuple[int, int, int, int], list[tuple[str, int, int]]]:
         """Return how many rows have too few cells, a cell that is too long, and a cell that is not UTF-8. SENSITIVE.
 
-        The last number is that of files that end in a quoted cell.
+        The last number is that of files that end in a quoted cell. The list has the reason, the file's number and the
+        line of the first of these rows: "short", "long", "not text" or "unclosed".
         """
         return _core.csv_dropped(
             self.paths, ord(self.delimiter), self.places, encoding=self.encoding, headless=self.headless

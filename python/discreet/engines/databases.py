@@ -58,6 +58,7 @@ def open_database(
     """
     file = Path(path)
     try:
+        files.require_regular(file)
         with file.open("rb") as opened:
             head = opened.read(len(_SQLITE))
     except (OSError, ValueError):

@@ -21,6 +21,7 @@ __all__ = [
     "quoted",
     "require_columns",
     "require_distinct",
+    "require_regular",
     "shown",
     "top_level",
 ]
@@ -59,6 +60,25 @@ class Source:
         """The keys of folders such as country=DE that all paths have."""
         keys = [{part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part} for path in self.paths]
         return set.intersection(*keys) - {""}
+
+    def require_plain_folders(self) -> None:
+        """Raise SchemaError unless each name of a folder such as country=DE has one key and one value of text.
+
+        DuckDB takes no value from a name with two equals signs, and fails at bytes that are not UTF-8. The text has no
+        name, because values are data.
+        """
+        for path in self.paths:
+            named = [part for part in Path(path).parts[:-1] if "=" in part]
+            if any(part.count("=") > 1 for part in named):
+                raise SchemaError(
+                    f"a folder of {self.shown} has a name with two equals signs; write = in a value as %3D, as Spark, "
+                    "DuckDB and pyarrow do"
+                )
+            keys = [part.partition("=")[0] for part in named]
+            if len({*keys}) < len(keys):
+                raise SchemaError(f"{self.shown} has the same key in a folder and in a folder inside it; rename one")
+            if not all(map(_is_text, named)):
+                raise SchemaError(f"a folder of {self.shown} has a name whose bytes are not UTF-8; rename it")
 
     @property
     def escaped(self) -> list[str]:
@@ -105,7 +125,11 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
 
 def _matches(given: str) -> list[str]:
     if "://" in given:
-        raise InputError(f"cannot read {given}: it is not a file of this machine; download it first")
+        raise InputError(
+            f"cannot read {given}: it is not a file of this machine. Download it first. Or, in Python, give the "
+            "relation of a DuckDB connection that has loaded its extension httpfs: connection.read_parquet(...). "
+            "discreet loads and installs no extension"
+        )
     literal = os.path.exists(given) or "\0" in given  # noqa: PTH110 - a path is text here, and may hold a glob
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
@@ -153,11 +177,32 @@ def form_of(name: str) -> tuple[str, str]:
     return _FORMS[suffix], "\t" if suffix == ".tsv" else ","
 
 
+def require_regular(name: str | os.PathLike[str]) -> os.stat_result:
+    """Return the status of a file; raise InputError unless it is regular. Opening a pipe could wait forever.
+
+    Raises:
+        OSError: There is no such file.
+        ValueError: The name is no path.
+    """
+    status = Path(name).stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"cannot read {os.fspath(name)}: it is not a regular file; give the path of a file")
+    return status
+
+
+def _is_text(name: str) -> bool:
+    from urllib.parse import unquote_to_bytes
+
+    try:
+        unquote_to_bytes(os.fsencode(name)).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _require_readable(name: str) -> None:
     try:
-        status = Path(name).stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"cannot read {name}: it is not a regular file; give the path of a file")
+        status = require_regular(name)
         with Path(name).open("rb"):
             pass
     except (OSError, ValueError):

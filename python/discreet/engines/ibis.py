@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ibis.backends import BaseBackend
     from ibis.expr.types import StringValue, Table, Value
 
-__all__ = ["histogram", "weights"]
+__all__ = ["histogram", "readable", "weights"]
 
 _BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
 """Backends that compare text by its bytes, except for columns with a declared collation (see `_without_collation`)."""
@@ -201,8 +201,8 @@ def _without_collation(text: StringValue, backend: BaseBackend) -> StringValue:
     return text + "" if backend.name == "sqlite" else text
 
 
-def _well_typed(pairs: Table, kinds: dict[str, str]) -> Table:
-    """Keep the rows whose cells have the type of their column.
+def _well_typed(pairs: Table, kinds: dict[str, str], *, keeps_null: bool = False) -> Table:
+    """Keep the rows whose cells have the type of their column, or are NULL with `keeps_null`.
 
     SQLite stores any value in any column, and text that is not UTF-8.
     """
@@ -219,10 +219,30 @@ def _well_typed(pairs: Table, kinds: dict[str, str]) -> Table:
     valid = ibis.udf.scalar.python(is_utf8, signature=((datatypes.binary,), datatypes.boolean))
     storage = {"int64": "integer", "bool": "integer", "string": "text", "binary": "blob"}
     for name, kind in kinds.items():
-        pairs = pairs.filter(pairs[name].typeof() == storage[kind])
+        cell = pairs[name]
+        is_typed = cell.typeof() == storage[kind]
         if kind == "string":
-            pairs = pairs.filter(valid(pairs[name].cast("binary")))
+            is_typed &= valid(cell.cast("binary"))
+        pairs = pairs.filter(cell.isnull() | is_typed if keeps_null else is_typed)
     return pairs
+
+
+def readable(source: Table, columns: list[str]) -> tuple[Table, int]:
+    """Return these columns of the rows whose cells are NULL or of their column's type, and the number of other rows.
+
+    The number is SENSITIVE. It is zero unless the backend is SQLite.
+    """
+    import ibis
+
+    files.require_columns(source.columns, columns)
+    cells = source.select(*columns)
+    if ibis.get_backend(source).name != "sqlite":
+        return cells, 0
+    labels_of = [name for name in columns if source[name].type().is_primitive() or source[name].type().is_string()]
+    kinds = {name: _kind(source[name], name) for name in labels_of if not source[name].type().is_floating()}
+    with _translated_errors():
+        typed = _well_typed(cells, kinds, keeps_null=True)
+        return typed, int(cells.count().execute()) - int(typed.count().execute())
 
 
 def _wanted(values: Items, kind: str | Fields) -> list[Label]:

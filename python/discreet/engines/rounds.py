@@ -26,11 +26,21 @@ _MOST_OFFSET = 18
 """The largest offset from UTC, in hours. Offsets of ISO 8601 in use are at most 14 hours, and java.time allows 18."""
 
 
+_PARTS = ("year", "mark", "month", "second_mark", "day", "hour", "minute", "second", "fraction")
+_PARTS += ("sign", "off_hours", "off_minutes")
+_TIME = (
+    "^([0-9]{4})(-|/)([0-9]{1,2})(-|/)([0-9]{1,2})"
+    "(?:[Tt ]([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.]([0-9]*))?)?"
+    "[ \\t\\n\\r\\f]*(?:[Zz]|[Uu][Tt][Cc]|([+-])([0-9]{2})(?::?([0-5][0-9]))?)?)?$"
+)
+"""The text of a time, with a group for each of `_PARTS`."""
+
+
 class TimedEvents:
     """The events of a file, each in the round of its first row only.
 
-    Times may have a zone, as in 2026-01-31T12:00:00+01:00. A time without a zone is UTC, whatever the zone of this
-    machine. Text with an offset from UTC of more than 18 hours is not a time.
+    Times may have an offset from UTC, as in 2026-01-31T12:00:00+01:00. A time without one is UTC, whatever the zone of
+    this machine. Text with an offset of more than 18 hours, or with the name of a zone, is not a time.
 
     Args:
         data: The path of the file.
@@ -103,11 +113,19 @@ class TimedEvents:
 def _text_moment(cell: str) -> str:
     """Return the SQL of a moment in UTC for a cell of text, NULL if it is not a time.
 
-    DuckDB accepts any two digits for the hours and minutes of an offset. A cast to TIMESTAMP ignores the offset, so the
-    difference between both casts is the offset.
+    It reads the text that `rust/columns/times.rs` reads, so that streams and counts drop the same rows. DuckDB alone would
+    also read the names of zones, and any two digits as hours and minutes of an offset.
     """
-    # DuckDB does not parse a space before the offset, as in 2026-01-31 12:00:00 +0100.
-    text = f"regexp_replace({cell}, ' ([+-][0-9]{{2}}:?[0-9]{{2}})$', '\\1')"
-    moment, local = f"TRY_CAST({text} AS TIMESTAMPTZ)", f"TRY_CAST({text} AS TIMESTAMP)"
-    is_near = f"abs(epoch({local}) - epoch({moment})) <= {_MOST_OFFSET * 3600}"
-    return f"CASE WHEN {is_near} AND NOT regexp_matches({text}, '[+-][0-9]{{2}}:?[6-9][0-9]$') THEN {moment} END"
+    names = ", ".join(f"'{name}'" for name in _PARTS)
+    # DuckDB computes an expression once, however often it occurs.
+    found = f"regexp_extract(trim({cell}, ' \t\n\r\f'), '{_TIME}', [{names}])"
+    part = {name: f"struct_extract({found}, '{name}')" for name in _PARTS}
+    day = f"{part['year']} || '-' || {part['month']} || '-' || {part['day']}"
+    minute = f"if({part['hour']} = '', '00:00', {part['hour']} || ':' || {part['minute']})"
+    second = f"if({part['second']} = '', '00', {part['second']}) || '.' || {part['fraction']}[:6] || '0'"
+    local = f"TRY_CAST({day} || ' ' || {minute} || ':' || {second} AS TIMESTAMP)"
+    hours, minutes = (f"coalesce(TRY_CAST({part[name]} AS INTEGER), 0)" for name in ("off_hours", "off_minutes"))
+    offset = f"({hours} * 3600 + {minutes} * 60)"
+    is_time = f"{part['mark']} = {part['second_mark']} AND {offset} <= {_MOST_OFFSET * 3600}"
+    moment = f"{local} - to_seconds(if({part['sign']} = '-', -1, 1) * {offset})"
+    return f"CASE WHEN {part['year']} <> '' AND {is_time} THEN {moment} END"

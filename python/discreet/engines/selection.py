@@ -8,14 +8,15 @@ from typing import NamedTuple, TypeAlias
 
 from discreet.errors import ParameterError
 
-__all__ = ["Names", "Period", "Times", "columns_of", "one_name", "period_of", "require_names"]
+__all__ = ["EVERY", "Names", "Period", "Times", "columns_of", "one_name", "period_of", "require_names"]
 
 Names: TypeAlias = "str | Sequence[str]"
 """The name of a column, or of several columns that are one user or one item together."""
 
 Times: TypeAlias = "str | date | None"
 
-_EVERY = ("1h", "1d", "1w", "1mo")
+EVERY = ("1h", "1d", "1w", "1mo")
+"""The lengths of periods."""
 _RELEASED = ("rank", "count", "sigma")
 """The other columns of a release."""
 _START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,8 +71,8 @@ def period_of(time: str | None, every: str | None, since: Times, until: Times) -
         raise ParameterError("time must be the name of a column")
     if (every, since, until) == (None, None, None):
         raise ParameterError("time needs every, since or until")
-    if every is not None and every not in _EVERY:
-        raise ParameterError(f"every must be one of {', '.join(_EVERY)}")
+    if every is not None and every not in EVERY:
+        raise ParameterError(f"every must be one of {', '.join(EVERY)}")
     found = Period(time, every, _moment("since", since), _moment("until", until))
     if found.since is not None and found.until is not None and found.since >= found.until:
         raise ParameterError("until must be later than since")

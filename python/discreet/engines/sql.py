@@ -143,7 +143,12 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
             reason = "its names or types do not fit the columns of its tables"
         raise_alone(SchemaError(f"the query is not valid: {reason}"))
     except duckdb.Error:
-        raise_alone(InputError("the query could not be run; check that its files exist and can be read"))
+        text = "the query could not be run; check that its files exist and can be read"
+        remote = (
+            ". For an address such as s3:// or https://, download the file first, or in Python give the relation of "
+            "a DuckDB connection that has loaded httpfs; discreet loads no extension"
+        )
+        raise_alone(InputError(text + remote if "://" in sql else text))
 
 
 def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:

@@ -108,6 +108,12 @@ def _answered(
 ) -> Result:
     """Return the answer of a query about the rows `g` (columns u, i and v) and the items `w` (place, label)."""
 
+    if {base.__module__.partition(".")[0] for base in type(data).__mro__} & {"pyspark", "ibis"}:
+        raise ParameterError(
+            "sums, and the items of a user among listed ones, need the rows on this machine: give the table as "
+            "toArrow() of Spark or to_pyarrow_batches() of Ibis returns it"
+        )
+
     def attempt(careful: bool) -> Result:
         connection = connect()
         with interruptible():

@@ -32,7 +32,7 @@ def table(
         notes: Paragraphs above the table.
         more: The number of rows that the table lacks; nothing is said unless it is above zero.
     """
-    head = "".join(f"<th>{escaped(name)}</th>" for name in names)
+    head = "".join(f"<th><bdi>{escaped(name)}</bdi></th>" for name in names)
     # A label in a script that runs from right to left must not reorder the cells next to it.
     body = "".join("<tr>" + "".join(f"<td><bdi>{escaped(cell)}</bdi></td>" for cell in row) + "</tr>" for row in rows)
     above = (paragraph(title, bold=True) if title else "") + "".join(map(paragraph, notes))

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.engines import parquet
+from discreet.engines.selection import EVERY
 from discreet.errors import InputError, ParameterError
 from discreet.privacy.guarantee import Guarantee
 from discreet.release import export
@@ -221,6 +222,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         "stopped_early": _flag(header, "stopped_early"),
         "calls": _number(header["calls"]),
         "round": None if header.get("round") is None else _number(header["round"]),
+        "every": None if header.get("every") is None else _one_of(header, "every", EVERY),
         "noise": _one_of(header, "noise", LAWS),
         "above": None if header.get("above") is None else _number(header["above"]),
         "users": _users(header.get("users")),

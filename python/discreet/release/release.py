@@ -87,6 +87,7 @@ class Release(Rows):
         above: The threshold, if only items with noisy counts above it were released; None otherwise.
         ranks: The rank of each row of a part of a ranked list; None if the ranks are 1, 2, 3 and so on.
         version: The version of discreet that made the rows.
+        every: The length of the periods in the first column of items: 1h, 1d, 1w or 1mo; None without periods.
         claimed: Whether the release was read from a file. The guarantee and `seeded` are then what the file claims.
 
     Example:
@@ -125,6 +126,7 @@ class Release(Rows):
     ranks: NDArray[np.int64] | None = None
     version: str = _core.__version__
     claimed: bool = False
+    every: str | None = None
 
     def __post_init__(self) -> None:
         given: object = self.items
@@ -174,7 +176,7 @@ class Release(Rows):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        names = [name for name, _, _ in self._columns]
+        names = [export.shortened(name) for name, _, _ in self._columns]
         title, more = f"{self._size}, {self.promise}", len(self) - _SHOWN
         return markup.table(names, self._shown(_SHOWN), title=title, notes=self.notes, more=more)
 
@@ -230,7 +232,8 @@ class Release(Rows):
             A `Comparison`: differences with their sigma, and which of them are larger than the noise.
 
         Raises:
-            ParameterError: A release has no counts, or the items differ in type, or the counts in unit or bound.
+            ParameterError: A release has no counts, or the items differ in type or columns, or the counts in unit, in
+                bound or in the length of their periods.
 
         Example:
             >>> import discreet as dp
@@ -246,7 +249,13 @@ class Release(Rows):
             raise ParameterError(f"counts of {self.guarantee.unit}s and of {other.guarantee.unit}s cannot be compared")
         if len(self) and len(other) and self.item_type != other.item_type:
             raise ParameterError(f"items of type {self.item_type} and {other.item_type} cannot be compared")
+        if None not in (self.every, other.every) and self.every != other.every:
+            raise ParameterError(
+                f"counts per {self.every} and per {other.every} cannot be compared; release with one every"
+            )
         notes: tuple[str, ...] = (self.measure,) if self.clipped else ()
+        if self.every != other.every:
+            notes += ("only one release says the length of its periods: are both of the same length?",)
         if self.seeded or other.seeded:
             notes += ("the randomness of a release was seeded, so its rows give no privacy",)
         if self.claimed or other.claimed:
@@ -379,6 +388,7 @@ class Release(Rows):
             **({} if self.l0 is None else {"l0": self.l0}),
             **({} if self.kept_share is None else {"kept_share": [*self.kept_share]}),
             **({} if self.round is None else {"round": self.round}),
+            **({} if self.every is None else {"every": self.every}),
             "measure": self.measure,
             "version": self.version,
             "columns": [name for name, _, _ in self._columns],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Row", "Rows", "series"]
 
 _LONGEST = 60
-"""The most characters of a label in an error text."""
+"""The most characters of a label in an error text, in a repr and in a notebook."""
 
 
 @total_ordering
@@ -33,20 +33,24 @@ class Row:
 
     It unpacks, compares and hashes like a tuple of two. It is no tuple, because pandas takes the columns of a frame
     from tuples cell by cell, without sigma. From an object that is a sequence with `_fields` and a mapping, pandas
-    takes named columns: so `pandas.DataFrame(release)` has the columns item, count and sigma.
+    takes named columns: so `pandas.DataFrame(release)` has the columns item, count and sigma, or the columns of an item
+    of several columns.
     """
 
-    __slots__ = ("count", "item", "sigma")
+    __slots__ = ("_names", "count", "item", "sigma")
 
-    _fields = ("item", "count", "sigma")
-
-    def __init__(self, item: Any, count: int, sigma: float) -> None:
+    def __init__(self, item: Any, count: int, sigma: float, names: tuple[str, ...] = ("item",)) -> None:
         self.item = item
         self.count = count
         self.sigma = sigma
+        self._names = names
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return (*self._names, "count", "sigma")
 
     def keys(self) -> tuple[str, ...]:
-        """Return the names of the three values."""
+        """Return the names of the values: the columns of the item, count and sigma."""
         return self._fields
 
     def __iter__(self) -> Iterator[Any]:
@@ -56,7 +60,13 @@ class Row:
         return 2
 
     def __getitem__(self, key: str | SupportsIndex | slice) -> Any:
-        return getattr(self, key) if key in self._fields else (self.item, self.count)[key]  # type: ignore[index]
+        if not isinstance(key, str):
+            return (self.item, self.count)[key]
+        if key in self._names:
+            return self.item if len(self._names) == 1 else self.item[self._names.index(key)]
+        if key not in ("item", "count", "sigma"):
+            raise KeyError(key)
+        return getattr(self, key)
 
     def __eq__(self, other: object) -> bool:
         return (self.item, self.count) == (tuple(other) if isinstance(other, Row) else other)
@@ -122,7 +132,9 @@ class Rows(_Lazy):
         """Iterate over pairs of item and noisy count (`Row`), or over items if there are no counts."""
         if self.counts is None or self.sigmas is None:
             return iter(self.items)
-        return map(Row, self.items, self.counts.tolist(), self.sigmas.tolist())
+        names = self.item_names
+        rows = zip(self.items, self.counts.tolist(), self.sigmas.tolist(), strict=True)
+        return (Row(item, count, sigma, names) for item, count, sigma in rows)
 
     def __len__(self) -> int:
         given = self._given
@@ -234,7 +246,7 @@ class Rows(_Lazy):
         first = np.arange(min(len(self), most))
         columns = [
             [
-                f"{value:.1f}" if kind == "float64" else export.plain_text(value)
+                f"{value:.1f}" if kind == "float64" else export.shortened(value, _LONGEST)
                 for value in (values.take(first) if isinstance(values, _core.Labels) else values[:most])
             ]
             for _, values, kind in self._columns

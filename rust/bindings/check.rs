@@ -1,0 +1,88 @@
+//! Exact facts about the rows of a table, for the owner of the data. They are private.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::count::threads_or_all;
+use super::sources::{Sources, watched};
+use super::stream::PairStream;
+use super::wanted::{Times, Wanted};
+use crate::columns::tally::Tally;
+use crate::error::Result;
+use crate::union::gather::{CountOptions, gather};
+
+/// Count the rows of an Arrow stream that a count reads, and those that it leaves out, by reason. The list `cells` has
+/// the unusable cells of each column of users and then of items: NULL, too long, not UTF-8, and out of range.
+#[pyfunction]
+#[pyo3(signature = (source, user, item, *, times=None))]
+fn tally<'py>(
+    py: Python<'py>,
+    source: &Bound<'py, PyAny>,
+    user: &Bound<'py, PyAny>,
+    item: &Bound<'py, PyAny>,
+    times: Option<Times>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut stream = PairStream::open(source, &Wanted::new(user, item, times)?)?;
+    let found = watched(py, None, |tick| {
+        let mut found = Tally::default();
+        while stream.tally(&mut found)? {
+            tick()?;
+        }
+        Ok(found)
+    })?;
+    let facts = PyDict::new(py);
+    for (name, number) in [
+        ("rows", found.rows),
+        ("counted", found.counted),
+        ("untimed", found.untimed),
+        ("outside", found.outside),
+        ("long_user", found.long_user),
+        ("long_item", found.long_item),
+    ] {
+        facts.set_item(name, number)?;
+    }
+    let cells = found
+        .cells
+        .iter()
+        .map(|cells| (cells.missing, cells.long, cells.not_text, cells.out_of_range));
+    facts.set_item("cells", cells.collect::<Vec<_>>())?;
+    Ok(facts)
+}
+
+/// Return the numbers of distinct users and items in the rows that a count reads, and quantiles of the number of
+/// distinct items of a user: for each level, the number of the user at this place in the order of numbers.
+#[pyfunction]
+#[pyo3(signature = (source, user, item, levels, *, memory=None, times=None))]
+fn items_per_user(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    user: &Bound<'_, PyAny>,
+    item: &Bound<'_, PyAny>,
+    levels: Vec<f64>,
+    memory: Option<usize>,
+    times: Option<Times>,
+) -> PyResult<(u64, u64, Vec<u64>)> {
+    let mut sources = Sources::open(source, &Wanted::new(user, item, times)?)?;
+    let types = sources.types();
+    let options = CountOptions { l0: None, memory, threads: threads_or_all(None) };
+    let (labels, lists) = watched(py, None, |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
+        gather(sources.batches(), types, options, tick)
+    })?;
+    // A user, or an item, of which all rows are left out may have a number.
+    let sizes = lists.starts.windows(2).map(|ends| (ends[1] - ends[0]) as u64);
+    let mut sizes: Vec<u64> = sizes.filter(|&size| size > 0).collect();
+    sizes.sort_unstable();
+    let mut is_counted = vec![false; labels.len()];
+    lists.items.iter().for_each(|&item| is_counted[item as usize] = true);
+    let items = is_counted.iter().filter(|&&is_counted| is_counted).count() as u64;
+    let quantile = |level: f64| {
+        let place = (level * sizes.len() as f64).ceil() as usize;
+        sizes.get(place.saturating_sub(1)).copied().unwrap_or(0)
+    };
+    Ok((sizes.len() as u64, items, levels.into_iter().map(quantile).collect()))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(tally, module)?)?;
+    module.add_function(wrap_pyfunction!(items_per_user, module)?)
+}

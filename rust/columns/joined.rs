@@ -1,0 +1,92 @@
+//! Rows of several columns as labels of bytes (see [`crate::labels::composite`]).
+
+use arrow_array::{Array, LargeBinaryArray};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
+use arrow_data::ArrayData;
+
+use crate::columns::parts::Part;
+use crate::columns::selection::Period;
+use crate::columns::times::moment;
+use crate::error::Result;
+use crate::labels::LONGEST;
+use crate::labels::composite::{Kind, push_cell};
+
+/// Rows as labels of bytes. A row is NULL if one of its cells is NULL, if its time is outside the period, or if the label
+/// has more than [`LONGEST`] bytes.
+pub(super) struct JoinedLabels {
+    bytes: Vec<u8>,
+    ends: Vec<i64>,
+    valid: Vec<bool>,
+    cell: Vec<u8>,
+}
+
+impl Default for JoinedLabels {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), ends: vec![0], valid: Vec::new(), cell: Vec::new() }
+    }
+}
+
+impl JoinedLabels {
+    pub fn push(
+        &mut self,
+        parts: &[Part],
+        time: Option<&(Part, Period)>,
+        row: usize,
+        is_text_checked: bool,
+    ) -> Result<()> {
+        let Self { bytes, ends, valid, cell } = self;
+        let start = bytes.len();
+        let is_whole = push_period(time, row, bytes, cell)?
+            && push_parts(parts, row, bytes, cell, is_text_checked)?
+            && bytes.len() - start <= LONGEST;
+        if !is_whole {
+            bytes.truncate(start);
+        }
+        valid.push(is_whole);
+        ends.push(bytes.len() as i64);
+        Ok(())
+    }
+
+    /// Returns the number of bytes of all labels.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn into_data(self) -> ArrayData {
+        let (offsets, nulls) = (OffsetBuffer::new(self.ends.into()), NullBuffer::from(self.valid));
+        LargeBinaryArray::new(offsets, Buffer::from_vec(self.bytes), Some(nulls)).into_data()
+    }
+}
+
+fn push_parts(
+    parts: &[Part],
+    row: usize,
+    label: &mut Vec<u8>,
+    cell: &mut Vec<u8>,
+    is_text_checked: bool,
+) -> Result<bool> {
+    for part in parts {
+        cell.clear();
+        if !part.push(row, cell)? || cell.len() > LONGEST {
+            return Ok(false);
+        }
+        if part.kind == Kind::Text && is_text_checked && std::str::from_utf8(cell).is_err() {
+            return Ok(false);
+        }
+        push_cell(label, part.kind.tag(), cell);
+    }
+    Ok(true)
+}
+
+/// Adds the period of a row, if periods are part of an item. Returns false if the row has no time or does not count.
+fn push_period(
+    time: Option<&(Part, Period)>,
+    row: usize,
+    label: &mut Vec<u8>,
+    cell: &mut Vec<u8>,
+) -> Result<bool> {
+    let Some((part, period)) = time else { return Ok(true) };
+    let found = part.moment(row)?.and_then(|(seconds, nanos)| moment(seconds, nanos));
+    let Some(moment) = found.filter(|&moment| period.has(moment)) else { return Ok(false) };
+    Ok(period.push_start(moment, label, cell).unwrap_or(true))
+}

@@ -1,0 +1,62 @@
+"""Inputs of commands that are no regular files, or are not on this machine, and outputs among inputs."""
+
+import os
+
+import pytest
+from command import discreet
+from counting import csv
+
+from discreet.engines.sql import query
+from discreet.errors import InputError
+
+COUNT = ["--user", "user", "--item", "page", "--rho", "1", "--delta", "1e-6"]
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("this system has no named pipes")
+    os.mkfifo(tmp_path / "pipe.csv")
+    return str(tmp_path / "pipe.csv")
+
+
+@pytest.mark.parametrize(
+    "options", [["--database", "{}", "--table", "t"], ["{}"], ["{log}", "--items", "{}"], ["--database", "/dev/zero"]]
+)
+def test_a_named_pipe_or_device_is_refused_before_it_is_opened(tmp_path, pipe, options):
+    log = csv(tmp_path, "user,page\n1,a\n")
+    given = [option.format(pipe, log=log) for option in options]
+    given += ["--table", "t"] if given[-1] == "/dev/zero" else []
+    code, _, err = discreet("count", *given, *COUNT)
+    assert code == 1
+    assert "it is not a regular file" in err
+
+
+def test_a_named_pipe_is_refused_as_a_ledger(tmp_path, pipe):
+    log = csv(tmp_path, "user,page\n1,a\n")
+    code, _, err = discreet("count", log, *COUNT, "--ledger", pipe, "--dataset", "logs")
+    assert code == 1
+    assert "is not a file" in err
+
+
+@pytest.mark.parametrize("place", ["data/out.csv", "data/below/out.csv", "link/out.csv"])
+def test_an_output_in_a_folder_of_data_is_refused(tmp_path, place):
+    folder = tmp_path / "data"
+    (folder / "below").mkdir(parents=True)
+    csv(folder, "user,page\n1,a\n")
+    (tmp_path / "link").symlink_to(folder / "below")
+    code, _, err = discreet("count", folder, *COUNT, "-o", tmp_path / place)
+    assert code == 2
+    assert "in a folder that the command reads as data" in err
+    assert not (tmp_path / place).exists()
+    assert discreet("count", folder, *COUNT, "-o", tmp_path / "out.csv")[0] == 0
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/log.parquet", "https://example.invalid/log.parquet"])
+def test_a_remote_address_is_refused_with_its_remedy(address):
+    code, _, err = discreet("count", address, *COUNT)
+    assert code == 1
+    assert "Download it first" in err
+    assert "httpfs" in err
+    with pytest.raises(InputError, match="download the file first"):
+        query(f"SELECT * FROM read_parquet('{address}')")
