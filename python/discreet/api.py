@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from discreet.engines.selection import Names, Times
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.planning.choose import Notes, choose
+from discreet.progress import ProgressOption
 from discreet.release.release import changed
 from discreet.releasing import Asked, given, known, publish, read_twice, require_budget, require_known, required
 from discreet.tables.histogram import Histogram
@@ -49,7 +50,7 @@ def count(
     others: bool = False,
     budget: PrivacyFilter | None = None,
     memory: int | str | None = None,
-    progress: Callable[[], None] | None = None,
+    progress: ProgressOption = None,
 ) -> Release:
     """Release how many users have each item, for items whose labels are not known in advance.
 
@@ -87,7 +88,8 @@ def count(
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
         memory: Bytes, or text such as "2GB", that counting may use; half of the machine's memory by default. Rows that
             do not fit spill to encrypted temporary files.
-        progress: A function that is called now and then, without numbers: the number of rows is not public.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
+            numbers: the number of rows is not public.
 
     Returns:
         A Release of items, noisy counts and the standard deviation (sigma) of the noise of each count.
@@ -165,7 +167,7 @@ def top_k(
     l0: int | None = None,
     budget: PrivacyFilter | None = None,
     memory: int | str | None = None,
-    progress: Callable[[], None] | None = None,
+    progress: ProgressOption = None,
 ) -> Release:
     """Release the `k` items that most users have, ranked and without counts.
 
@@ -189,7 +191,7 @@ def top_k(
         l0: The most items of a user that "discover+peel" uses to find items.
         budget: A `Budget` or a `Ledger`'s dataset.
         memory: Bytes, or text such as "2GB", that counting may use.
-        progress: A function that is called now and then, without numbers.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
 
     Returns:
         A Release of items; its rows are ranks 1, 2, 3 and so on.
@@ -239,7 +241,7 @@ def select(
     method: str = "auto",
     budget: PrivacyFilter | None = None,
     memory: int | str | None = None,
-    progress: Callable[[], None] | None = None,
+    progress: ProgressOption = None,
 ) -> Release:
     """Release the items that enough users have, without counts.
 
@@ -266,7 +268,7 @@ def select(
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
         memory: Bytes, or text such as "2GB". A set union holds the items of all users in memory.
-        progress: A function that is called now and then, without numbers.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
 
     Returns:
         A Release of items, sorted by item.

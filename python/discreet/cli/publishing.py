@@ -103,11 +103,8 @@ def publish(
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
     listed = None if items is None else known_items(items, parameters["item"])
     budget = dataset_to_charge(ledger, dataset)
-    with (
-        _source(file, sql, engine, master, parameters["memory"], read) as data,
-        report.progress(quiet) as progress,
-    ):
-        call = partial(_VERBS[verb], data, budget=budget, progress=progress, **parameters)
+    with _source(file, sql, engine, master, parameters["memory"], read) as data:
+        call = partial(_VERBS[verb], data, budget=budget, progress=not quiet, **parameters)
         release = call() if listed is None else released(lambda known: call(items=known), listed)
     try:
         report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=overwrite)

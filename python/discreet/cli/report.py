@@ -1,10 +1,8 @@
-"""The output of the command line: tables of released rows, the guarantee, and progress."""
+"""The output of the command line: tables of released rows, and the guarantee."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +15,7 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from discreet.release.release import Release
 
-__all__ = ["grid", "guarantee_lines", "progress", "publish", "table"]
+__all__ = ["grid", "guarantee_lines", "publish", "table"]
 
 _TABLE_ROWS = 40
 
@@ -143,18 +141,3 @@ def _forecast(release: Release) -> str:
     if release.made_by.startswith("ConfirmedCounts("):
         return "`discreet plan count` with the same parameters forecasts how many items are released. "
     return "`discreet plan` with the same command and parameters says how many users an item needs. "
-
-
-@contextmanager
-def progress(quiet: bool) -> Iterator[Callable[[], None] | None]:
-    """Show the elapsed time on standard error if it is a terminal; the number of rows is private and not shown."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        bar.add_task("reading and counting")
-        yield bar.refresh
