@@ -13,7 +13,7 @@ import click
 
 from discreet import api
 from discreet import demo as demonstration
-from discreet.cli import report
+from discreet.cli import beside, report
 from discreet.errors import ParameterError
 from discreet.release import export
 
@@ -25,7 +25,10 @@ __all__ = ["demo"]
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Probability that the guarantee fails.")
 @click.option("--write", metavar="FILE", help="Also write the synthetic rows to FILE, a .csv or .parquet file.")
 def demo(rho: float, delta: float, write: str | None) -> None:
-    """Make a synthetic log, count it with differential privacy and print the result next to the true counts."""
+    """Make a synthetic log, count it with differential privacy and print the result next to the true counts.
+
+    The last columns are of a second release, in which at most five items of each user count.
+    """
     if write is not None and export.form_of(write) not in ("csv", "parquet"):
         raise ParameterError("--write needs a file with the suffix .csv or .parquet")
     log = demonstration.synthetic_log()
@@ -35,8 +38,9 @@ def demo(rho: float, delta: float, write: str | None) -> None:
     if write is not None:
         export.write(write, [("user", log.users, "int64"), ("item", table["item"], "string")], {})
     release = api.count(table, user="user", item="item", rho=rho, delta=delta)
-    click.echo(report.table(release, shown=12, truth=log.true_counts()), nl=False)
-    for line in report.guarantee_lines(release):
+    bounded, truth = beside.clipped(table, rho=rho, delta=delta), log.true_counts()
+    click.echo(beside.table(release, bounded, truth), nl=False)
+    for line in [*report.guarantee_lines(release), *beside.lines(release, bounded, truth)]:
         click.echo(line, err=True)
     example = write or "FILE"
     count = f"{_command()} count {example} --user user --item item --rho {rho:g} --delta {delta:g}"

@@ -20,8 +20,14 @@ __all__ = ["grid", "guarantee_lines", "publish", "table"]
 _TABLE_ROWS = 40
 
 
-def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) -> str:
-    """Return the first rows as a text table that fits the terminal; `truth` adds a column of true counts."""
+def table(release: Release, *, shown: int, columns: dict[str, list[str]] | None = None) -> str:
+    """Return the first rows as a text table that fits the terminal.
+
+    Args:
+        release: The release.
+        shown: The most rows of the table.
+        columns: The cells of the columns after the items, by name; ranks, or counts and sigmas by default.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -30,14 +36,7 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     grid = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="italic")
     for name in release.item_names:
         grid.add_column(plain_text(name), overflow="ellipsis", no_wrap=True, max_width=60)
-    cells: dict[str, list[str]] = {}
-    if release.ranked:
-        cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
-    if release.counts is not None and release.sigmas is not None:
-        cells["count"] = [f"{count:,}" for count in release.counts[:shown].tolist()]
-        cells["± 2 sigma"] = [f"{2 * sigma:,.0f}" for sigma in release.sigmas[:shown].tolist()]
-    if truth:
-        cells["true count"] = [f"{truth[item]:,}" for item in release.items[:shown]]
+    cells = _cells(release, shown) if columns is None else columns
     for name in cells:
         grid.add_column(name, justify="right", no_wrap=True)
     for number, item in enumerate(release.items[:shown]):
@@ -49,6 +48,17 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     rest = len(release) - shown
     more = f"... and {rest:,} more\n" if rest > 0 else ""
     return captured.get() + more
+
+
+def _cells(release: Release, shown: int) -> dict[str, list[str]]:
+    """Return the ranks, or the counts and sigmas, of the first rows as text."""
+    cells: dict[str, list[str]] = {}
+    if release.ranked:
+        cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
+    if release.counts is not None and release.sigmas is not None:
+        cells["count"] = [f"{count:,}" for count in release.counts[:shown].tolist()]
+        cells["± 2 sigma"] = [f"{2 * sigma:,.0f}" for sigma in release.sigmas[:shown].tolist()]
+    return cells
 
 
 def grid(names: list[str], rows: list[list[str]]) -> str:
