@@ -14,6 +14,7 @@ import click
 from discreet import api
 from discreet import demo as demonstration
 from discreet.cli import beside, report
+from discreet.cli.names_of_files import FILE
 from discreet.errors import ParameterError
 from discreet.release import export
 
@@ -23,7 +24,9 @@ __all__ = ["demo"]
 @click.command(short_help="Count a synthetic log; no data needed.")
 @click.option("--rho", type=float, default=1.0, show_default=True, help="Privacy cost rho, in zCDP.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Probability that the guarantee fails.")
-@click.option("--write", metavar="FILE", help="Also write the synthetic rows to FILE, a .csv or .parquet file.")
+@click.option(
+    "--write", metavar="FILE", type=FILE, help="Also write the synthetic rows to FILE, a .csv or .parquet file."
+)
 def demo(rho: float, delta: float, write: str | None) -> None:
     """Make a synthetic log, count it with differential privacy and print the result next to the true counts.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import click
 
+from discreet.cli.names_of_files import FILE
 from discreet.mechanisms.union.methods import METHODS
 from discreet.release.formats import FORMATS
 
@@ -37,7 +38,7 @@ def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]],
 
 
 table = joined(
-    click.argument("file", required=False),
+    click.argument("file", required=False, type=FILE),
     click.option(
         "--user",
         required=True,
@@ -66,7 +67,9 @@ table = joined(
     click.option("--until", metavar="TIME", help="Count only rows before TIME."),
 )
 files = joined(
-    click.option("--database", metavar="FILE", help="Read a table of this DuckDB or SQLite database instead of FILE."),
+    click.option(
+        "--database", metavar="FILE", type=FILE, help="Read a table of this DuckDB or SQLite database instead of FILE."
+    ),
     click.option("--table", metavar="NAME", help="Table or view of --database, such as visits or logs.visits."),
     click.option("--delimiter", metavar="CHAR", help="Character between CSV cells.  [default: comma; tab for .tsv]"),
     click.option(
@@ -86,6 +89,7 @@ known = joined(
     click.option(
         "--items",
         metavar="FILE",
+        type=FILE,
         help="Count the items in this file, one on each line and without a header, and apply no threshold. The file "
         "must be public, because all of its lines are published.",
     ),
@@ -163,6 +167,7 @@ written = joined(
         "-o",
         "--output",
         metavar="FILE",
+        type=FILE,
         help="Write to FILE and overwrite it. The command refuses if FILE is one of its inputs. The suffix sets the "
         "format: .csv, .json, .jsonl, .parquet, or .html for a report.",
     ),
@@ -195,7 +200,9 @@ published = joined(
     files,
     memory,
     written,
-    click.option("--ledger", metavar="FILE", help="Charge a dataset of this ledger before any noise is drawn."),
+    click.option(
+        "--ledger", metavar="FILE", type=FILE, help="Charge a dataset of this ledger before any noise is drawn."
+    ),
     click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),
     click.option(
         "--certificate",
