@@ -1,9 +1,14 @@
-"""A collector that runs the Python examples of the README and docs as tests, each page in an empty folder."""
+"""A collector that runs the examples of the README and docs as tests, each page in an empty folder.
+
+The how-to pages also run their shell commands, in the order of the page.
+"""
 
 import os
+import subprocess
+import sys
 
 from sybil import Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 
 
 def enter(namespace):
@@ -21,10 +26,21 @@ def leave(namespace):
     namespace["_folder"].cleanup()
 
 
-pytest_collect_file = Sybil(
+def run_shell(example):
+    """Run shell commands with `discreet` as the command of this checkout; the first error ends them."""
+    code = f'set -e\ndiscreet() {{ "{sys.executable}" -m discreet "$@"; }}\n{example.parsed}'
+    path = os.pathsep.join(os.path.abspath(folder or ".") for folder in sys.path)
+    done = subprocess.run(["bash", "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, f"{example.parsed}\n{done.stdout}\n{done.stderr}"
+
+
+SHELL = [PythonCodeBlockParser(), CodeBlockParser(language="sh", evaluator=run_shell), SkipParser()]
+pages = Sybil(
     parsers=[PythonCodeBlockParser(), SkipParser()],
     patterns=["README.md", "docs/*.md", "docs/papers/*.md", "docs/understand/*.md"],
     excludes=["docs/index.md", "docs/quick-start.md"],  # notebooks (tests/test_notebooks.py)
     setup=enter,
     teardown=leave,
-).pytest()
+)
+how_to = Sybil(parsers=SHELL, patterns=["docs/how-to/*.md"], setup=enter, teardown=leave)
+pytest_collect_file = (pages if os.name == "nt" else pages + how_to).pytest()  # Windows has no bash

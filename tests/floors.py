@@ -29,7 +29,7 @@ FLOORS = [
     {"engines"},
     {"theorems"},
     {"reference", "_core"},
-    {"privacy", "private"},
+    {"privacy", "private", "progress"},
     {"cached", "errors", "logs", "names", "wording"},
     {"startup"},
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -13,6 +13,7 @@ from discreet.engines.selection import Names, Times
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.planning.choose import Notes, choose
+from discreet.progress import ProgressOption
 from discreet.release.release import changed
 from discreet.releasing import (
     Asked,
@@ -65,7 +66,7 @@ def count(
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
     memory: int | str | None = None,
-    progress: Callable[[], None] | None = None,
+    progress: ProgressOption = None,
 ) -> Release:
     """Release how many users have each item, for items whose labels are not known in advance.
 
@@ -110,7 +111,8 @@ def count(
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         memory: Bytes, or text such as "2GB", that counting may use; half of the machine's memory by default. Rows that
             do not fit spill to encrypted temporary files.
-        progress: A function that is called now and then, without numbers: the number of rows is not public.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
+            numbers: the number of rows is not public.
 
     Returns:
         A Release of items, noisy counts and the standard deviation (sigma) of the noise of each count.
@@ -197,7 +199,7 @@ def top_k(
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
     memory: int | str | None = None,
-    progress: Callable[[], None] | None = None,
+    progress: ProgressOption = None,
 ) -> Release:
     """Release the `k` items that most users have, ranked and without counts.
 
@@ -222,7 +224,7 @@ def top_k(
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         memory: Bytes, or text such as "2GB", that counting may use.
-        progress: A function that is called now and then, without numbers.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
 
     Returns:
         A Release of items; its rows are ranks 1, 2, 3 and so on.
@@ -274,7 +276,7 @@ def select(
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
     memory: int | str | None = None,
-    progress: Callable[[], None] | None = None,
+    progress: ProgressOption = None,
 ) -> Release:
     """Release the items that enough users have, without counts.
 
@@ -302,7 +304,7 @@ def select(
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         memory: Bytes, or text such as "2GB". A set union holds the items of all users in memory.
-        progress: A function that is called now and then, without numbers.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
 
     Returns:
         A Release of items, sorted by item.

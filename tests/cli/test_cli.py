@@ -78,8 +78,14 @@ def test_help_lists_all_options_within_100_columns():
 def test_the_demo_shows_rows_a_guarantee_and_the_next_step(tmp_path):
     code, out, err = discreet("demo", "--write", tmp_path / "log.csv")
     assert code == 0
-    assert "true count" in out
+    assert out.splitlines()[0].split("  ")[-1].strip() == "± 2 sigma"
+    assert all(name in out for name in ("95% interval", "true count", "l0=5 count"))
     assert "zCDP per user" in err
+    inside, released = map(int, re.search(r"true count of (\d+) of (\d+) items", err).groups())
+    assert 0.85 < inside / released <= 1
+    # The bound cuts the counts of most items by more than their noise.
+    clipped, near = re.search(r"with --l0 5, has ([\d,]+) items .* for ([\d,]+) of them", err).groups()
+    assert int(near.replace(",", "")) < int(clipped.replace(",", "")) / 2
     assert f"discreet count {tmp_path / 'log.csv'}" in err
     assert discreet("count", tmp_path / "log.csv", *COUNT, *BUDGET)[0] == 0
 

@@ -35,6 +35,7 @@ def test_only_changes_larger_than_the_noise_are_claimed():
 def test_the_text_and_the_page_show_items_of_one_release_without_a_claim():
     for text in (repr(pair()), pair()._repr_html_()):
         assert "2 of 3 items of both releases changed by more than the noise (confidence 0.95 for each item)" in text
+        assert "each item); 1 item only before; 1 item only after" in text
         assert "only before" in text
         assert "only after" in text
     lines = repr(pair()).splitlines()

@@ -87,6 +87,20 @@ def test_plans_and_budgets_draw_themselves(pyplot, tmp_path):
         pyplot.close("all")
 
 
+def test_a_ledger_draws_what_was_spent_over_time(pyplot, tmp_path):
+    ledger = dp.Ledger.open(tmp_path / "l")
+    assert is_png(ledger.plot()._repr_png_())
+    pyplot.close("all")
+    paid_budget(ledger.dataset("views", rho=1, delta=1e-6))
+    ledger.dataset("delta ends first", rho=100, delta=1e-6).charge(dp.Guarantee(rho=1, delta=5e-7), made_by="x")
+    ledger.dataset("unused", rho=1, delta=0)
+    axes = ledger.plot(linewidth=2)
+    lines = {line.get_label(): list(line.get_ydata()) for line in axes.lines[:3]}
+    expected = {"views": [25, 37.5], "delta ends first": [50], "unused": []}
+    assert lines == {name: pytest.approx(values) for name, values in expected.items()}
+    assert is_png(axes._repr_png_())
+
+
 def test_a_stream_draws_what_it_released(pyplot):
     stream = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=2000).start()
     assert not stream.plot().lines

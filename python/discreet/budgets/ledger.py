@@ -6,16 +6,19 @@ import json
 import os
 from collections import Counter
 from dataclasses import replace
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
 from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
-from discreet.budgets.record import Event, History, spendings
+from discreet.budgets.record import Event, History, spendings, spent_over_time
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.validation import require_flag, require_number
-from discreet.release import export, markup
+from discreet.release import export, markup, plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Dataset", "Ledger"]
 
@@ -147,6 +150,28 @@ class Ledger:
             LedgerError: The file is missing, locked, damaged or an older copy.
         """
         self._chain.check()
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Plot how much of its budget each dataset has spent over time (needs matplotlib).
+
+        A line is the larger of two parts: of the total rho, and of the total delta.
+
+        Args:
+            ax: The axes to draw into; pyplot's current axes by default.
+            options: Options of `Axes.step`, such as a line width.
+
+        Returns:
+            Matplotlib Axes, which a notebook shows.
+
+        Raises:
+            LedgerError: The file is missing, locked, damaged or an older copy.
+        """
+        accounts, history = self._chain.read().accounts, self.history
+        series = {}
+        for name, account in accounts.items():
+            total = account.guarantee(account.total)
+            series[name] = spent_over_time([row for row in history if row.dataset == name], total)
+        return plot.steps(series, title=export.plain_text(repr(self)), ax=ax, options=options)
 
     def __repr__(self) -> str:
         return f"Ledger({str(self._chain.path)!r})"

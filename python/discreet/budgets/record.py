@@ -16,7 +16,9 @@ from discreet.release import export, markup
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Event", "History", "Spending", "charging", "spendings"]
+    from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["Event", "History", "Spending", "charging", "spendings", "spent_over_time"]
 
 _SHOWN = 50
 """The most charges that the text of a history shows: the last ones."""
@@ -129,6 +131,20 @@ def spendings(events: Iterable[tuple[int, Event]]) -> History:
         elif event.of is not None:
             released[event.of] = event
     return History(_spending(number, event, released.get(number)) for number, event in charged.items())
+
+
+def spent_over_time(rows: Iterable[Spending], total: Guarantee) -> list[tuple[datetime, float]]:
+    """Return the time of each charge, and the part of the total that is spent then, in percent.
+
+    The part is that of rho or of delta, whichever is larger: the budget ends when either is spent.
+    """
+    points, rho, delta = [], 0.0, 0.0
+    for row in rows:
+        rho, delta = rho + row.rho, delta + row.delta
+        parts = [spent / whole for spent, whole in ((rho, total.rho), (delta, total.delta)) if whole]
+        # One release that is (epsilon, delta)-DP by its own proof may have more rho than the total.
+        points.append((datetime.fromisoformat(row.time), 100 * min(1.0, max(parts, default=0.0))))
+    return points
 
 
 def _spending(number: int, event: Event, end: Event | None) -> Spending:

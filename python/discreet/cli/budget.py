@@ -12,13 +12,14 @@ from discreet.budgets.ledger import Ledger
 from discreet.budgets.record import Spending
 from discreet.cli import outputs, report
 from discreet.cli.datasets import dataset_of
+from discreet.cli.names_of_files import FILE
 from discreet.privacy.guarantee import unusual
 from discreet.release import export
 
 __all__ = ["budget", "verify"]
 
 _TYPES = {"number": "int64", "rho": "float64", "delta": "float64"}
-_ledger = click.argument("ledger", metavar="LEDGER")
+_ledger = click.argument("ledger", metavar="LEDGER", type=FILE)
 _chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset.")
 
 
@@ -120,7 +121,9 @@ def history(ledger: str, dataset: str | None) -> None:
 @budget.command("export")
 @_ledger
 @_chosen
-@click.option("-o", "--output", metavar="FILE", help="Write to FILE and overwrite it. The suffix sets the format.")
+@click.option(
+    "-o", "--output", metavar="FILE", type=FILE, help="Write to FILE and overwrite it. The suffix sets the format."
+)
 @click.option(
     "-f", "--format", "form", type=click.Choice(["csv", "json", "jsonl"]), default="csv", show_default=True,
     help="Format on standard output.",
@@ -147,8 +150,10 @@ def _rows(ledger: str, dataset: str | None) -> list[Spending]:
 
 
 @click.command(short_help="Check released rows against their certificate.")
-@click.argument("file")
-@click.option("--ledger", metavar="FILE", help="Also require that this ledger recorded the release of these rows.")
+@click.argument("file", type=FILE)
+@click.option(
+    "--ledger", metavar="FILE", type=FILE, help="Also require that this ledger recorded the release of these rows."
+)
 def verify(file: str, ledger: str | None) -> None:
     """Check the rows of FILE against FILE.certificate.json, which --certificate wrote.
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from discreet import api
 from discreet import demo as demonstration
-from discreet.cli import report
+from discreet.cli import beside, report
+from discreet.cli.names_of_files import FILE
 from discreet.errors import ParameterError
 from discreet.release import export
 
@@ -26,11 +27,14 @@ __all__ = ["demo"]
 @click.option("--rho", type=float, default=1.0, show_default=True, help="Privacy cost rho, in zCDP.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Probability that the guarantee fails.")
 @click.option("--shape", type=click.Choice(list(demonstration.SHAPES)), help="Make a table in the shape of a real one.")
-@click.option("--write", metavar="FILE", help="Also write the synthetic rows to FILE, a .csv or .parquet file.")
+@click.option(
+    "--write", metavar="FILE", type=FILE, help="Also write the synthetic rows to FILE, a .csv or .parquet file."
+)
 def demo(rho: float, delta: float, shape: str | None, write: str | None) -> None:
     """Make a synthetic log, count it with differential privacy and print the result next to the true counts.
 
-    With --shape the log has the numbers of users, items and items per user of a table in Rogers (2024).
+    The last columns are of a second release, in which at most five items of each user count. With --shape the log has
+    the numbers of users, items and items per user of a table in Rogers (2024).
     """
     if write is not None and export.form_of(write) not in ("csv", "parquet"):
         raise ParameterError("--write needs a file with the suffix .csv or .parquet")
@@ -39,8 +43,9 @@ def demo(rho: float, delta: float, shape: str | None, write: str | None) -> None
         export.write(write, columns, {})
     table = {name: values for name, values, _ in columns}
     release = api.count(table, user="user", item="item", rho=rho, delta=delta)
-    click.echo(report.table(release, shown=12, truth=truth), nl=False)
-    for line in report.guarantee_lines(release):
+    bounded = beside.clipped(table, rho=rho, delta=delta)
+    click.echo(beside.table(release, bounded, truth), nl=False)
+    for line in [*report.guarantee_lines(release), *beside.lines(release, bounded, truth)]:
         click.echo(line, err=True)
     example = write or "FILE"
     count = f"{_command()} count {example} --user user --item item --rho {rho:g} --delta {delta:g}"

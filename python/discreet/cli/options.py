@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 
 import click
 
+from discreet.cli.names_of_files import FILE
 from discreet.mechanisms.union.methods import METHODS
 from discreet.release.formats import FORMATS
 
@@ -92,7 +93,7 @@ times = joined(
     click.option("--until", metavar="TIME", help="Count only rows before TIME."),
 )
 table = joined(
-    click.argument("file", required=False),
+    click.argument("file", required=False, type=FILE),
     click.option(
         "--user",
         required=True,
@@ -110,7 +111,9 @@ table = joined(
     times,
 )
 files = joined(
-    click.option("--database", metavar="FILE", help="Read a table of this DuckDB or SQLite database instead of FILE."),
+    click.option(
+        "--database", metavar="FILE", type=FILE, help="Read a table of this DuckDB or SQLite database instead of FILE."
+    ),
     click.option("--table", metavar="NAME", help="Table or view of --database, such as visits or logs.visits."),
     click.option("--delimiter", metavar="CHAR", help="Character between CSV cells.  [default: comma; tab for .tsv]"),
     click.option(
@@ -161,6 +164,7 @@ known = joined(
     click.option(
         "--items",
         metavar="FILE",
+        type=FILE,
         help="Count the items in this file, one on each line and without a header, and apply no threshold. The file "
         "must be public, because all of its lines are published.",
     ),
@@ -270,6 +274,7 @@ written = joined(
         "-o",
         "--output",
         metavar="FILE",
+        type=FILE,
         help="Write to FILE and overwrite it. The command refuses if FILE is one of its inputs. The suffix sets the "
         "format: .csv, .json, .jsonl, .parquet, or .html for a report.",
     ),
@@ -282,7 +287,9 @@ written = joined(
     ),
 )
 charged = joined(
-    click.option("--ledger", metavar="FILE", help="Charge a dataset of this ledger before any noise is drawn."),
+    click.option(
+        "--ledger", metavar="FILE", type=FILE, help="Charge a dataset of this ledger before any noise is drawn."
+    ),
     click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),
     click.option(
         "--certificate",

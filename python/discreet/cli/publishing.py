@@ -121,11 +121,8 @@ def publish(
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
     listed = None if items is None else known_items(items, _columns(parameters["item"]))
     budget = dataset_to_charge(ledger, dataset)
-    with (
-        _source(file, sql, engine, master, parameters.get("memory"), read) as data,
-        report.progress(quiet) as progress,
-    ):
-        more = {} if verb == "sum" else {"progress": progress}
+    with _source(file, sql, engine, master, parameters.get("memory"), read) as data:
+        more = {} if verb == "sum" else {"progress": not quiet}
         call = partial(_VERBS[verb], data, budget=budget, **more, **parameters)
         release = call() if listed is None else released(lambda known: call(items=known), listed)
     try:

@@ -1,10 +1,8 @@
-"""The output of the command line: tables of released rows, the guarantee, and progress."""
+"""The output of the command line: tables of released rows, and the guarantee."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -17,13 +15,19 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from discreet.release.release import Release
 
-__all__ = ["grid", "guarantee_lines", "progress", "publish", "table"]
+__all__ = ["grid", "guarantee_lines", "publish", "table"]
 
 _TABLE_ROWS = 40
 
 
-def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) -> str:
-    """Return the first rows as a text table that fits the terminal; `truth` adds a column of true counts."""
+def table(release: Release, *, shown: int, columns: dict[str, list[str]] | None = None) -> str:
+    """Return the first rows as a text table that fits the terminal.
+
+    Args:
+        release: The release.
+        shown: The most rows of the table.
+        columns: The cells of the columns after the items, by name; ranks, or counts and sigmas by default.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -32,14 +36,7 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     grid = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="italic")
     for name in release.item_names:
         grid.add_column(Text(plain_text(name)), overflow="ellipsis", no_wrap=True, max_width=60)
-    cells: dict[str, list[str]] = {}
-    if release.ranked:
-        cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
-    if release.counts is not None and release.sigmas is not None:
-        cells["count"] = [f"{count:,}" for count in release.counts[:shown].tolist()]
-        cells["± 2 sigma"] = [f"{2 * sigma:,.0f}" for sigma in release.sigmas[:shown].tolist()]
-    if truth:
-        cells["true count"] = [f"{truth[item]:,}" for item in release.items[:shown]]
+    cells = _cells(release, shown) if columns is None else columns
     for name in cells:
         grid.add_column(name, justify="right", no_wrap=True)
     for number, item in enumerate(release.items[:shown]):
@@ -51,6 +48,17 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     rest = len(release) - shown
     more = f"... and {rest:,} more\n" if rest > 0 else ""
     return captured.get() + more
+
+
+def _cells(release: Release, shown: int) -> dict[str, list[str]]:
+    """Return the ranks, or the counts and sigmas, of the first rows as text."""
+    cells: dict[str, list[str]] = {}
+    if release.ranked:
+        cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
+    if release.counts is not None and release.sigmas is not None:
+        cells["count"] = [f"{count:,}" for count in release.counts[:shown].tolist()]
+        cells["± 2 sigma"] = [f"{2 * sigma:,.0f}" for sigma in release.sigmas[:shown].tolist()]
+    return cells
 
 
 def grid(names: list[str], rows: list[list[str]]) -> str:
@@ -143,18 +151,3 @@ def _forecast(release: Release) -> str:
     if release.made_by.startswith("ConfirmedCounts("):
         return "`discreet plan count` with the same parameters forecasts how many items are released. "
     return "`discreet plan` with the same command and parameters says how many users an item needs. "
-
-
-@contextmanager
-def progress(quiet: bool) -> Iterator[Callable[[], None] | None]:
-    """Show the elapsed time on standard error if it is a terminal; the number of rows is private and not shown."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        bar.add_task("reading and counting")
-        yield bar.refresh

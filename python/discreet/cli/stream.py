@@ -15,6 +15,7 @@ import click
 from discreet.budgets.advice import require
 from discreet.cli import options, outputs, report
 from discreet.cli.datasets import dataset_to_charge
+from discreet.cli.names_of_files import FILE
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
@@ -53,7 +54,7 @@ def stream() -> None:
 
 
 @stream.command()
-@click.argument("file")
+@click.argument("file", type=FILE)
 @click.option("--rho", type=float, help="Privacy cost rho of all rounds together, in delta-approximate zCDP.")
 @click.option("--epsilon", type=float, help="Instead of --rho: (epsilon, delta)-DP of all rounds together.")
 @click.option("--delta", type=float, required=True, help="Probability that the guarantee fails.")
@@ -84,7 +85,10 @@ def stream() -> None:
     help="Most times that a user has one item, over all rounds. Required with --unit user.",
 )
 @click.option(
-    "--ledger", metavar="FILE", help="Charge a dataset of this ledger for all rounds at once. Its --unit must match."
+    "--ledger",
+    metavar="FILE",
+    type=FILE,
+    help="Charge a dataset of this ledger for all rounds at once. Its --unit must match.",
 )
 @click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`).")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
@@ -125,8 +129,8 @@ _rows = options.joined(
 
 
 @stream.command(short_help="Add the events of DATA and release the counts.")
-@click.argument("file")
-@click.argument("data")
+@click.argument("file", type=FILE)
+@click.argument("data", type=FILE)
 @click.option(
     "--user",
     "events",
@@ -223,7 +227,7 @@ def step(
 
 
 @stream.command()
-@click.argument("file")
+@click.argument("file", type=FILE)
 @_rows
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Print the release of the last round again, at no privacy cost."""
@@ -237,7 +241,7 @@ def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
 
 
 @stream.command()
-@click.argument("file")
+@click.argument("file", type=FILE)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def close(file: str, yes: bool) -> None:
     """End the stream in FILE and destroy its key and counts."""

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.engines import local, remote
-from discreet.engines.engine import Counted, Engine, Items, Progress
+from discreet.engines.engine import Counted, Engine, Items
 from discreet.engines.frames import is_read_once
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, period_of, require_names
 from discreet.engines.weighing import Lists, LocalLists, RemoteLists
 from discreet.errors import ParameterError
 from discreet.logs import debug
+from discreet.progress import ProgressOption, require_progress, shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,23 +76,25 @@ def histogram(
     only: Items | None = None,
     users: bool = False,
     memory: int | str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> Counted:
     """Return the number of distinct users of each item, counted by the engine that holds the rows; see `Engine`."""
     user, item = require_names(user, item, period)
-    counted = (_engine_of(source) or local).histogram(
-        source,
-        user,
-        item,
-        period=period,
-        l0=l0,
-        limit=limit,
-        cap=cap,
-        only=only,
-        users=users,
-        memory=memory,
-        progress=progress,
-    )
+    engine = _engine_of(source) or local
+    with shown(progress) as tick:
+        counted = engine.histogram(
+            source,
+            user,
+            item,
+            period=period,
+            l0=l0,
+            limit=limit,
+            cap=cap,
+            only=only,
+            users=users,
+            memory=memory,
+            progress=tick,
+        )
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
 
 
@@ -145,7 +148,7 @@ def lists(
     period: Period | None = None,
     l0: int | None = None,
     memory: int | str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> Lists:
     """Return the items of every user of `source`, at most `l0` of each if `l0` is given.
 
@@ -158,6 +161,8 @@ def lists(
     user, item = require_names(user, item, period)
     engine = _engine_of(source)
     if engine is None:
-        return LocalLists.read(source, user, item, period=period, l0=l0, memory=memory, progress=progress)
+        with shown(progress) as tick:
+            return LocalLists.read(source, user, item, period=period, l0=l0, memory=memory, progress=tick)
+    require_progress(progress)
     Memory.of(memory)
     return RemoteLists(engine, source, user, item, period, progress)

@@ -28,13 +28,17 @@ __all__ = [
 
 _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
 _FORMS |= {".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
+_JSON = (
+    "write it as Parquet, or read it in a SQL query by read_json with format = 'newline_delimited' and ignore_errors = "
+    "true. No release reads it itself, because DuckDB ends at a line of more than 32 MB, which may be a user's"
+)
 _REFUSED = {
     ".zst": "discreet does not decompress zstd; pipe it: zstd -dc FILE | discreet count - ...",
     ".bz2": "discreet does not decompress bzip2; pipe it: bzip2 -dc FILE | discreet count - ...",
     ".xz": "discreet does not decompress xz; pipe it: xz -dc FILE | discreet count - ...",
-    ".json": "write it as Parquet: the reader of JSON ends at a line that is too long, which may be a user's",
-    ".jsonl": "write it as Parquet: the reader of JSON ends at a line that is too long, which may be a user's",
-    ".ndjson": "write it as Parquet: the reader of JSON ends at a line that is too long, which may be a user's",
+    ".json": _JSON,
+    ".jsonl": _JSON,
+    ".ndjson": _JSON,
     ".xlsx": "save the sheet as CSV",
     ".db": "for a database give --database FILE --table T",
     ".duckdb": "for a database give --database FILE --table T",

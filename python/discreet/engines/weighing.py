@@ -13,6 +13,7 @@ from discreet.engines.memory import random_limit
 from discreet.engines.selection import Names, Period
 from discreet.errors import ParameterError
 from discreet.private import Private
+from discreet.progress import ProgressOption, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +111,7 @@ class RemoteLists(Private):
         user: Names,
         item: Names,
         period: Period | None,
-        progress: Progress | None,
+        progress: ProgressOption,
     ) -> None:
         self._engine, self._source, self._columns, self._progress = engine, source, (user, item), progress
         self._period = period
@@ -128,14 +129,10 @@ class RemoteLists(Private):
 
     def weigh(self, weighting: Weighting, named: Sequence[Label]) -> Counts:
         """Return the weights of all items except the released ones."""
-        return self._engine.weights(
-            self._source,
-            *self._columns,
-            period=self._period,
-            weighting=weighting,
-            without=named,
-            progress=self._progress,
-        )
+        with shown(self._progress) as tick:
+            return self._engine.weights(
+                self._source, *self._columns, period=self._period, weighting=weighting, without=named, progress=tick
+            )
 
 
 class _RemoteWeighing(Private):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 
 from discreet import _core
 from discreet.engines.selection import Names
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.privacy.guarantee import Sensitivity
+from discreet.progress import ProgressOption
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import Table
@@ -38,7 +38,7 @@ class TableMechanism(Mechanism[object, Release]):
         item: Names | None = None,
         value: str | None = None,
         memory: int | str | None = None,
-        progress: Callable[[], None] | None = None,
+        progress: ProgressOption = None,
         rng: _core.Rng | Opening | None = None,
     ) -> Release:
         """Release what the mechanism finds in a table.
@@ -49,7 +49,7 @@ class TableMechanism(Mechanism[object, Release]):
             item: The name of the column of items, or of several columns that are one item.
             value: The name of the column to sum, for `ClippedSums` and `DiscoverAndSum` only.
             memory: Bytes, or text such as "2GB", that reading may use.
-            progress: Called now and then, without a number.
+            progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
             rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
                 key from the operating system.
 

@@ -88,9 +88,11 @@ class Comparison:
     def _title(self) -> str:
         both = sum(changed is not None for changed in self.changed)
         larger = sum(changed is True for changed in self.changed)
+        ends = {"before": self.after.count(None), "after": self.before.count(None)}
+        alone = "".join(f"; {counted(number, 'item')} only {end}" for end, number in ends.items() if number)
         return (
             f"{larger:,} of {counted(both, 'item')} of both releases changed by more than the noise "
-            f"(confidence {self.confidence:g} for each item)"
+            f"(confidence {self.confidence:g} for each item){alone}"
         )
 
     def _cells(self) -> list[list[str]]:

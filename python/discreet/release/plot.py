@@ -13,11 +13,13 @@ from discreet.errors import needs
 from discreet.release.export import shortened
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from numpy.typing import NDArray
 
-__all__ = ["bars", "curve", "running", "shares"]
+__all__ = ["bars", "curve", "running", "shares", "steps"]
 
 _BLUE = "#4c72b0"
 
@@ -110,6 +112,35 @@ def shares(
     axes.set_yticks(positions, [_label(name) for name in names])
     axes.invert_yaxis()
     axes.set_xlabel(label, fontsize="small")
+    axes.set_title(title, fontsize="small", wrap=True)
+    return axes
+
+
+def steps(
+    series: Mapping[str, Sequence[tuple[datetime, float]]],
+    *,
+    title: str,
+    ax: Axes | None,
+    options: Mapping[str, Any],
+) -> Axes:
+    """Plot how much of each budget is spent over time, one stepped line for each budget.
+
+    Args:
+        series: For each budget its times and the percentage that is spent then.
+        title: The title of the plot.
+        ax: The axes to draw into; pyplot's current axes by default.
+        options: Options of `Axes.step`.
+    """
+    axes = _axes(ax, 8, 4)
+    for name, points in series.items():
+        times, values = zip(*points, strict=True) if points else ((), ())
+        axes.step(times, values, **{"where": "post", "marker": "o", "markersize": 3, "label": _label(name), **options})
+    if any(series.values()):
+        axes.legend()
+    axes.axhline(100, color=_BLACK, linewidth=0.8, linestyle="--")
+    axes.set_ylim(0, 105)
+    axes.tick_params(axis="x", labelrotation=30)
+    axes.set_ylabel("spent, percent of the total")
     axes.set_title(title, fontsize="small", wrap=True)
     return axes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 
 import numpy as np
@@ -16,6 +16,7 @@ from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
+from discreet.progress import ProgressOption
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -69,7 +70,7 @@ class Histogram(Private):
         cap: int | None = None,
         count_users: bool = False,
         memory: int | str | None = None,
-        progress: Callable[[], None] | None = None,
+        progress: ProgressOption = None,
     ) -> Histogram:
         """Count the distinct users of each item in a table of (user, item) rows, exactly.
 
@@ -91,7 +92,8 @@ class Histogram(Private):
             memory: Bytes, or text such as "2GB", that counting may use in addition to the data and the histogram; half
                 of the machine's memory by default. Rows that do not fit spill to encrypted temporary files without a
                 name.
-            progress: A function that is called now and then, without a number: the number of rows is not public.
+            progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
+                numbers: the number of rows is not public.
 
         Returns:
             A Histogram.

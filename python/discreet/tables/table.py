@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NoReturn, TypedDict
 
 from discreet.engines.selection import Names, Period, require_names
 from discreet.errors import ParameterError
 from discreet.private import Private
+from discreet.progress import ProgressOption, require_progress
 
 __all__ = ["PairColumns", "Table", "TableColumns"]
 
@@ -19,7 +19,7 @@ class PairColumns(TypedDict):
     item: Names
     period: Period | None
     memory: int | str | None
-    progress: Callable[[], None] | None
+    progress: ProgressOption
 
 
 class TableColumns(TypedDict, total=False):
@@ -29,7 +29,7 @@ class TableColumns(TypedDict, total=False):
     item: Names | None
     value: str | None
     memory: int | str | None
-    progress: Callable[[], None] | None
+    progress: ProgressOption
 
 
 class Table(Private):
@@ -45,10 +45,10 @@ class Table(Private):
         period: How a column of times divides or limits the rows; see `period_of`.
         value: The name of the column to sum, only for `ClippedSums` and `DiscoverAndSum`.
         memory: Bytes, or text such as "2GB", that reading may use.
-        progress: A function that is called now and then, without a number.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
 
     Raises:
-        ParameterError: The name of a column is not a string, or two names are the same.
+        ParameterError: The name of a column is not a string, two names are the same, or progress is no function.
 
     Example:
         >>> import discreet as dp
@@ -63,7 +63,7 @@ class Table(Private):
     period: Period | None
     value: str | None
     memory: int | str | None
-    progress: Callable[[], None] | None
+    progress: ProgressOption
 
     def __init__(
         self,
@@ -74,10 +74,11 @@ class Table(Private):
         period: Period | None = None,
         value: str | None = None,
         memory: int | str | None = None,
-        progress: Callable[[], None] | None = None,
+        progress: ProgressOption = None,
     ) -> None:
         if not (value is None or isinstance(value, str)):
             raise ParameterError("value must be the name of a column")
+        require_progress(progress)
         user, item = require_names(user, item, period)
         given: dict[str, object] = {"data": data, "user": user, "item": item, "period": period, "value": value}
         given |= {"memory": memory, "progress": progress}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from discreet import _core, engines
@@ -12,6 +12,7 @@ from discreet.engines.selection import Names, Period
 from discreet.engines.weighing import Lists, LocalLists
 from discreet.privacy.guarantee import Sensitivity
 from discreet.private import Private
+from discreet.progress import ProgressOption
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -43,7 +44,7 @@ class UserItems(Private):
         period: Period | None = None,
         l0: int | None = None,
         memory: int | str | None = None,
-        progress: Callable[[], None] | None = None,
+        progress: ProgressOption = None,
     ) -> UserItems:
         """Read the items of every user from a table of (user, item) rows.
 
@@ -60,7 +61,8 @@ class UserItems(Private):
                 which bounds the items anyway. Leave l0 out for `IteratedSetUnion`, which chooses items in every round.
             memory: Bytes, or text such as "2GB", for reading and for the items; half of the machine's memory by
                 default.
-            progress: A function that is called now and then, without a number: the number of rows is not public.
+            progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
+                numbers: the number of rows is not public.
 
         Returns:
             A UserItems.

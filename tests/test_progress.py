@@ -1,0 +1,129 @@
+"""The bar of `progress=True`: on terminals and in notebooks, and never with a number of rows."""
+
+import io
+import os
+import re
+import sys
+import time
+import types
+from contextlib import redirect_stderr
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet import progress
+from discreet.errors import ParameterError
+
+VERBS = {"count": {}, "top_k": {"k": 1}, "select": {"l0": 1}}
+ROWS = {"user": np.arange(4321), "item": np.zeros(4321, int)}
+ASKED = {"user": "user", "item": "item", "rho": 1, "delta": 1e-6}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Slow:
+    """A table whose rows arrive more slowly than progress is reported."""
+
+    def __arrow_c_stream__(self, requested=None):
+        pyarrow = pytest.importorskip("pyarrow")
+        batch = pyarrow.record_batch(ROWS)
+
+        def batches():
+            for _ in range(4):
+                time.sleep(0.15)
+                yield batch
+
+        return pyarrow.RecordBatchReader.from_batches(batch.schema, batches()).__arrow_c_stream__(requested)
+
+
+def on_terminal(work):
+    """Return what some work writes to a terminal."""
+    with redirect_stderr(Terminal()) as terminal, patch.dict(os.environ, {"TERM": "xterm"}):
+        work()
+    return terminal.getvalue()
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A kernel of IPython, whose displays are kept."""
+    displayed = []
+    handle = types.SimpleNamespace(update=displayed.append)
+    shell = types.SimpleNamespace(kernel=object())
+    fake = types.ModuleType("IPython")
+    fake.get_ipython = lambda: shell
+    shown = types.ModuleType("IPython.display")
+    shown.HTML = str
+    shown.display = lambda value, display_id: displayed.append(value) or handle
+    monkeypatch.setitem(sys.modules, "IPython", fake)
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
+    return displayed
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_true_shows_a_bar_on_a_terminal_and_clears_it(verb):
+    text = on_terminal(lambda: getattr(dp, verb)(ROWS, **ASKED, **VERBS[verb], progress=True))
+    assert "reading and counting" in text
+    assert "0:00:0" in text
+    assert text.endswith("\x1b[2K")  # the line is erased
+    assert not re.search(r"\d{2,}%|4,?321", text)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_true_shows_a_bar_in_a_notebook_and_empties_it(notebook, verb):
+    getattr(dp, verb)(Slow(), **ASKED, **VERBS[verb], progress=True)
+    bar = notebook[0]
+    assert len(notebook) >= 4  # updated while rows arrive
+    assert notebook[1:-1] == [bar] * (len(notebook) - 2)
+    assert "reading and counting" in bar._repr_mimebundle_([], [])["text/html"]
+    assert notebook[-1] == ""
+
+
+def test_an_error_ends_the_bar(notebook):
+    with pytest.raises(dp.errors.SchemaError):
+        dp.count(ROWS, **{**ASKED, "item": "page"}, progress=True)
+    assert notebook[-1] == ""
+
+
+@pytest.mark.parametrize("off", [None, False])
+def test_nothing_is_shown_unless_it_is_asked_for(notebook, off):
+    assert on_terminal(lambda: dp.count(ROWS, **ASKED, progress=off)) == ""
+    assert notebook == []
+
+
+def test_nothing_is_shown_elsewhere(capfd):
+    dp.count(ROWS, **ASKED, progress=True)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_python_without_standard_error_shows_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert dp.count(ROWS, **ASKED, progress=True).items == [0]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_another_value_is_refused_before_a_charge(verb):
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(ParameterError, match="progress must be True for a bar"):
+        getattr(dp, verb)(ROWS, **ASKED, **VERBS[verb], progress=1, budget=budget)
+    assert budget.spent.rho == 0
+
+
+def test_mechanisms_of_tables_take_a_bar_too():
+    table = dp.tables.Table(ROWS, user="user", item="item", progress=True)
+    assert "reading and counting" in on_terminal(lambda: dp.Plume(rho=1, delta=1e-6, m=1, m_prime=1).release(table))
+    with pytest.raises(ParameterError, match="progress must be"):
+        dp.tables.Table(ROWS, user="user", item="item", progress="yes")
+
+
+def test_ipython_on_a_terminal_is_no_notebook(monkeypatch):
+    fake = types.ModuleType("IPython")
+    fake.get_ipython = lambda: None
+    monkeypatch.setitem(sys.modules, "IPython", fake)
+    assert not progress._in_notebook()
+    fake.get_ipython = lambda: types.SimpleNamespace()
+    assert not progress._in_notebook()
