@@ -105,7 +105,7 @@ def numbers_of_items(
     *,
     period: Period | None = None,
     memory: int | str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> NDArray[np.int64]:
     """Return the number of distinct items of each user who has any, in any order of the users.
 
@@ -117,19 +117,20 @@ def numbers_of_items(
     """
     user, item = require_names(user, item, period)
     # Not `histogram`, which checks the names of a release: no user is released.
-    found = (_engine_of(source) or local).histogram(
-        source,
-        item,
-        user,
-        period=period,
-        l0=None,
-        limit=None,
-        cap=None,
-        only=None,
-        users=False,
-        memory=memory,
-        progress=progress,
-    )
+    with shown(progress) as tick:
+        found = (_engine_of(source) or local).histogram(
+            source,
+            item,
+            user,
+            period=period,
+            l0=None,
+            limit=None,
+            cap=None,
+            only=None,
+            users=False,
+            memory=memory,
+            progress=tick,
+        )
     if period is None or period.every is None:
         return found.counts
     # A label is now a period and a user. Items of different periods are different items, so a user's numbers add up.

@@ -137,7 +137,7 @@ def steps(
         axes.step(times, values, **{"where": "post", "marker": "o", "markersize": 3, "label": _label(name), **options})
     if any(series.values()):
         axes.legend()
-    axes.axhline(100, color=_BLACK, linewidth=0.8, linestyle="--")
+    axes.axhline(100, color=axes.yaxis.label.get_color(), linewidth=0.8, linestyle="--")
     axes.set_ylim(0, 105)
     axes.tick_params(axis="x", labelrotation=30)
     axes.set_ylabel("spent, percent of the total")
