@@ -1,7 +1,8 @@
-"""A synthetic log with a Zipf tail, for trying the library without real data."""
+"""Generated data for trying the library: a log with a Zipf tail, and tables in the shape of real ones."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,12 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PAGES", "ROWS", "USERS", "SyntheticLog", "synthetic_log"]
+__all__ = ["PAGES", "ROWS", "SHAPES", "USERS", "SyntheticLog", "TableShape", "synthetic_log"]
 
 USERS, ROWS, PAGES = 20_000, 400_000, 50_000
 _SYLLABLES = ["ba", "da", "ka", "la", "ma", "na", "ra", "sa", "ta", "va"]
+_DEVIATES_95 = 1.6449
+"""The 95th percentile of the standard normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +54,62 @@ def synthetic_log() -> SyntheticLog:
     who = np.searchsorted(activity, random.random(ROWS) * activity[-1])
     what = np.searchsorted(popularity, random.random(ROWS) * popularity[-1])
     return SyntheticLog(who.astype(np.int64), shuffled[what].astype(np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableShape:
+    """The shape of a table of users and items: lognormal numbers of items per user, and a Zipf law of popularity.
+
+    Args:
+        users: The number of users.
+        items: The number of items that a user may have.
+        exponent: The popularity of the i-th item is proportional to i ** -exponent.
+        median: The median number of items per user, before duplicates are removed.
+        most: The 95th percentile of the number of items per user, before duplicates are removed.
+        cutoff: The popularity also falls by a factor of e every `cutoff` items; infinite by default.
+
+    Example:
+        >>> from discreet.demo import TableShape
+        >>> table = TableShape(users=100, items=50, exponent=1.0, median=3, most=9).table(seed=1)
+        >>> sorted(table), len(table["user"]) == len(table["item"])
+        (['item', 'user'], True)
+    """
+
+    users: int
+    items: int
+    exponent: float
+    median: float
+    most: float
+    cutoff: float = math.inf
+
+    def table(self, seed: int) -> dict[str, NDArray[np.int64]]:
+        """Return distinct pairs, as the columns `user` and `item`.
+
+        Args:
+            seed: The seed of numpy's generator. The same seed gives the same table.
+
+        Returns:
+            Two arrays of equal length. Users and items are numbers from 0; item 0 is the most popular one.
+        """
+        random = np.random.default_rng(seed)
+        spread = math.log(self.most / self.median) / _DEVIATES_95
+        each = np.exp(random.normal(math.log(self.median), spread, self.users)).round().astype(np.int64)
+        user = np.repeat(np.arange(self.users), each.clip(1, self.items))
+        places = np.arange(1.0, self.items + 1)
+        popularity = np.cumsum(places**-self.exponent * np.exp(-places / self.cutoff))
+        item = np.searchsorted(popularity, random.random(len(user)) * popularity[-1])
+        pairs = np.unique(user * self.items + item)
+        return {"user": pairs // self.items, "item": pairs % self.items}
+
+
+SHAPES = {
+    "finance": TableShape(users=1_400_469, items=6_193, exponent=0.2, median=1, most=1, cutoff=1500),
+    "reddit": TableShape(users=17_372, items=51_513, exponent=1.0, median=34, most=209),
+    "wikipedia": TableShape(users=30_310, items=176_319, exponent=1.0, median=84, most=239),
+    "movielens": TableShape(users=32_508, items=59_047, exponent=0.6, median=71, most=554),
+}
+"""The shapes of the tables in Rogers (2024): finance in its size, the others in the sizes of similar public tables.
+
+In finance each user has one item. reddit and wikipedia have words of messages and of articles. movielens has a fifth of
+the users of MovieLens 25M.
+"""

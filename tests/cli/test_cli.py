@@ -84,6 +84,29 @@ def test_the_demo_shows_rows_a_guarantee_and_the_next_step(tmp_path):
     assert discreet("count", tmp_path / "log.csv", *COUNT, *BUDGET)[0] == 0
 
 
+@pytest.mark.parametrize("shape", ["finance", "reddit"])
+def test_the_demo_counts_a_table_in_the_shape_of_a_real_one(shape):
+    code, out, err = discreet("demo", "--shape", shape)
+    assert code == 0
+    assert f"in the shape {shape}" in err
+    rows = [[float(cell.replace(",", "")) for cell in line.split()] for line in out.splitlines()[1:] if line[0] != "."]
+    assert len(rows) == 12
+    # The margin is two sigma. A count is off by more than six sigma with a probability of 2e-9.
+    assert all(abs(count - true) <= 3 * margin for _, count, margin, true in rows)
+
+
+def test_the_demo_names_its_shapes():
+    code, _, err = discreet("demo", "--shape", "nothing")
+    assert code == 2
+    assert all(shape in err for shape in ("finance", "reddit", "wikipedia", "movielens"))
+
+
+def test_a_shape_can_be_written_and_counted(tmp_path):
+    code, _, _ = discreet("demo", "--shape", "reddit", "--write", tmp_path / "log.parquet")
+    assert code == 0
+    assert discreet("count", tmp_path / "log.parquet", *COUNT, *BUDGET)[0] == 0
+
+
 def test_the_doctor_reports_a_working_installation():
     code, out, _ = process("doctor")
     assert code == 0

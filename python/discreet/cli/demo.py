@@ -8,8 +8,10 @@ import shutil
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
 
 from discreet import api
 from discreet import demo as demonstration
@@ -23,24 +25,41 @@ __all__ = ["demo"]
 @click.command(short_help="Count a synthetic log; no data needed.")
 @click.option("--rho", type=float, default=1.0, show_default=True, help="Privacy cost rho, in zCDP.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Probability that the guarantee fails.")
+@click.option("--shape", type=click.Choice(list(demonstration.SHAPES)), help="Make a table in the shape of a real one.")
 @click.option("--write", metavar="FILE", help="Also write the synthetic rows to FILE, a .csv or .parquet file.")
-def demo(rho: float, delta: float, write: str | None) -> None:
-    """Make a synthetic log, count it with differential privacy and print the result next to the true counts."""
+def demo(rho: float, delta: float, shape: str | None, write: str | None) -> None:
+    """Make a synthetic log, count it with differential privacy and print the result next to the true counts.
+
+    With --shape the log has the numbers of users, items and items per user of a table in Rogers (2024).
+    """
     if write is not None and export.form_of(write) not in ("csv", "parquet"):
         raise ParameterError("--write needs a file with the suffix .csv or .parquet")
-    log = demonstration.synthetic_log()
-    table = log.table
-    visits, users, pages = (len(values) for values in (log.users, set(log.users.tolist()), set(log.items.tolist())))
-    click.echo(f"A synthetic log: {visits:,} visits by {users:,} users to {pages:,} pages.", err=True)
+    columns, truth = _made(shape)
     if write is not None:
-        export.write(write, [("user", log.users, "int64"), ("item", table["item"], "string")], {})
+        export.write(write, columns, {})
+    table = {name: values for name, values, _ in columns}
     release = api.count(table, user="user", item="item", rho=rho, delta=delta)
-    click.echo(report.table(release, shown=12, truth=log.true_counts()), nl=False)
+    click.echo(report.table(release, shown=12, truth=truth), nl=False)
     for line in report.guarantee_lines(release):
         click.echo(line, err=True)
     example = write or "FILE"
     count = f"{_command()} count {example} --user user --item item --rho {rho:g} --delta {delta:g}"
     click.echo(f"Now count your own: {count}", err=True)
+
+
+def _made(shape: str | None) -> tuple[list[tuple[str, Any, str]], dict[Any, int]]:
+    """Return the columns user and item of a generated table, and the number of users of each item."""
+    if shape is None:
+        log = demonstration.synthetic_log()
+        visits, users, pages = (len(values) for values in (log.users, set(log.users.tolist()), set(log.items.tolist())))
+        click.echo(f"A synthetic log: {visits:,} visits by {users:,} users to {pages:,} pages.", err=True)
+        return [("user", log.users, "int64"), ("item", log.table["item"], "string")], log.true_counts()
+    table = demonstration.SHAPES[shape].table(1)
+    truth = {item: count for item, count in enumerate(np.bincount(table["item"]).tolist()) if count}
+    rows, users = len(table["user"]), demonstration.SHAPES[shape].users
+    size = f"{rows:,} rows of {users:,} users and {len(truth):,} items"
+    click.echo(f"A synthetic table in the shape {shape}: {size}. Item 0 is the most popular one.", err=True)
+    return [(name, table[name], "int64") for name in ("user", "item")], truth
 
 
 def _command() -> str:
