@@ -1,0 +1,41 @@
+"""Expected largest error of k answers over sqrt(k log(1/delta))/epsilon (Ghazi, Kumar, Manurangsi 2020, Theorem 1)."""
+
+import math
+
+import numpy as np
+
+import figures
+from discreet.queries.choose import METHODS
+from discreet.testing import seeded_rng
+
+EPSILON, DELTA = 1.0, 1e-6
+SHOWN = ("gaussian", "laplace", "iterative_sparse_vector", "sparse_vector_correction", "gumbel_correction", "bounded")
+HEADER = ["queries", *SHOWN]
+
+
+def measure(small):
+    found = {}
+    for k in (10, 100, 1000) if small else (10, 100, 1_000, 10_000):
+        row = found[str(k)] = {}
+        for name in SHOWN:
+            mechanism = METHODS[name].from_epsilon(k=k, epsilon=EPSILON, delta=DELTA)
+            zeros, runs = np.zeros(k, np.int64), 40 if small else 400
+            errors = [abs(mechanism.release(zeros, rng=seeded_rng(seed)).values).max() for seed in range(runs)]
+            unit = math.sqrt(k * math.log(1 / DELTA)) / EPSILON
+            row[name] = [mechanism.expected_error / unit, float(np.mean(errors)) / unit]
+    return found
+
+
+def rows(found):
+    for k, row in found.items():
+        yield [f"{int(k):,}", *(f"{expected:.2f}, {mean:.2f}" for expected, mean in row.values())]
+
+
+def draw(figure, found):
+    lines = {name: [row[name][1] for row in found.values()] for name in SHOWN}
+    figures.curves(figure, [*map(int, found)], lines, xlabel="queries", ylabel="error over sqrt(k log(1/delta))")
+    figure.axes[0].set_xscale("log")
+
+
+if __name__ == "__main__":
+    figures.main(HEADER, measure, rows, draw)

@@ -1,0 +1,270 @@
+"""The pages about papers: their scripts run, their figures match the record, and their names exist."""
+
+import importlib
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet as dp
+import discreet.queries.experimental
+from discreet.errors import ParameterError
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = sorted(path.stem for path in (ROOT / "benches" / "papers").glob("*[0-9]_*.py"))
+PAGES = sorted((ROOT / "docs" / "papers").glob("*20*.md"))
+RECORD = json.loads((ROOT / "benches" / "record" / "papers.json").read_text("utf-8"))
+SIZES = ["small", pytest.param("full", marks=pytest.mark.statistical)]
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Return a function that imports a script of benches/papers."""
+    monkeypatch.delenv("DISCREET_DATA", raising=False)
+    monkeypatch.syspath_prepend(ROOT / "benches" / "papers")
+    return importlib.import_module
+
+
+def measured(script, name, size):
+    return json.loads(json.dumps(script(name).measure(size == "small")))
+
+
+def test_every_script_is_short_and_recorded():
+    assert len(SCRIPTS) >= 15
+    for name in SCRIPTS:
+        lines = (ROOT / "benches" / "papers" / f"{name}.py").read_text("utf-8").splitlines()
+        assert len([line for line in lines if line.strip()]) <= 40, name
+    assert {name.removesuffix(" of files") for name in RECORD} == {*SCRIPTS}
+
+
+@pytest.mark.parametrize("name", sorted(RECORD))
+def test_the_table_of_a_page_is_the_recorded_one(script, name):
+    module, figures = script(name.removesuffix(" of files")), script("figures")
+    text = figures.page_of(name.removesuffix(" of files")).read_text("utf-8")
+    table = text.partition(f"% {name}\n\n")[2].partition("\n\n")[0].splitlines()
+    assert table[0] == figures.line(module.HEADER)
+    assert table[2:] == [figures.line(row) for row in module.rows(RECORD[name])]
+    assert len(table) > 4
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_picture_is_drawn_from_the_record(script, name):
+    path = ROOT / "docs" / "papers" / f"{name}.svg"
+    page = script("figures").page_of(name).read_text("utf-8")
+    assert f"benches/papers/{name}.py" in " ".join(page.split())
+    assert path.exists() == hasattr(script(name), "draw") == (f"({name}.svg)" in page)
+    if path.exists():
+        text = path.read_text("utf-8")
+        assert script("figures").digest(RECORD[name]) in text
+        assert len(text) < 60_000
+        assert not re.search(r"#fff|#000\b|#000000|white|black", text)  # readable on a light and on a dark page
+
+
+def test_a_picture_is_the_same_when_drawn_again(script, tmp_path):
+    pytest.importorskip("matplotlib")
+    figures, drawn = script("figures"), []
+    for number in range(2):
+        path = tmp_path / f"{number}.svg"
+        figures.picture(script("durfee2019_pay").draw, RECORD["durfee2019_pay"], path)
+        drawn.append(path.read_text("utf-8"))
+    assert drawn[0] == drawn[1]
+
+
+def named(page):
+    """Return the public names in the second column of the table of theorems."""
+    table = page.read_text("utf-8").partition("| public name |")[2].partition("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        yield from re.findall(r"`(dp\.[\w.]+)(?:\((\w+)=\))?`", line.split(" | ")[1])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_name_of_a_page_is_public(page):
+    found = [*named(page)]
+    assert len(found) >= 8
+    listed = (ROOT / "docs" / "reference.md").read_text("utf-8")
+    for name, parameter in found:
+        value, path = dp, name.split(".")[1:]
+        for part in path:
+            value = getattr(value, part)
+            assert not part.startswith("_")
+        assert not parameter or parameter in inspect.signature(value).parameters, (name, parameter)
+        classes = [".".join(path[:end]) for end in range(1, len(path) + 1)]
+        assert any(re.search(rf":: (discreet\.)?{re.escape(own)}$", listed, re.MULTILINE) for own in classes), name
+
+
+RANDOM = {"durfee2019_pay", "ghazi2020_errors", "ghazi2020_stages", "rogers2024_items", "rogers2024_errors"}
+EXACT = [name for name in SCRIPTS if name not in RANDOM]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", EXACT)
+def test_a_figure_without_randomness_is_the_recorded_one(script, name, size):
+    found = measured(script, name, size)
+    assert len(found) >= 2
+    for key, value in found.items():
+        recorded = RECORD[name][key]
+        for own, other in zip(leaves(value), leaves(recorded), strict=True):
+            assert own == (None if other is None else pytest.approx(other, rel=1e-6))
+
+
+def leaves(value):
+    if isinstance(value, dict | list):
+        return [leaf for part in (value.values() if isinstance(value, dict) else value) for leaf in leaves(part)]
+    return [value]
+
+
+@pytest.fixture(scope="module")
+def contests():
+    """Return a function that measures the items and errors of all shapes once for each size."""
+    done = {}
+
+    def of(script, size):
+        if size not in done:
+            done[size] = measured(script, "rogers2024_items", size)
+        return done[size]
+
+    return of
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_items_of_private_count_release_and_plume_compare_as_the_page_says(script, contests, size):
+    for shape, rhos in contests(script, size).items():
+        for rho, row in rhos.items():
+            items = {name: cells[0] for name, cells in row.items()}
+            ours = items["private count release"]
+            if shape == "finance":
+                assert items["plume p95"] == items["plume p95, literal"] > 4 * ours  # one item: both readings agree
+            else:
+                assert 4 * items["plume p95, literal"] < items["plume p95"] or items["plume p95"] < 30
+            if shape == "reddit":
+                assert ours > items["plume p99"]
+            if size == "full":
+                recorded = RECORD["rogers2024_items"][shape][rho]
+                assert all(abs(n - recorded[name][0]) <= 3 + 0.1 * n for name, n in items.items())
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_errors_of_private_count_release_and_plume_compare_as_the_page_says(script, contests, size):
+    found = contests(script, size)
+    for rhos in found.values():
+        assert all(row["private count release"][1] <= (0.12 if size == "full" else 0.25) for row in rhos.values())
+    for shape in ("reddit", "movielens"):
+        row = found[shape]["1"]
+        assert row["plume p95"][1] > max(2 * row["plume p99"][1], 0.05)
+    assert all(row["plume p95"][1] <= (0.03 if size == "full" else 0.08) for row in found["wikipedia"].values())
+
+
+def test_errors_of_files_are_those_of_the_shapes():
+    found = {name: rhos["1"] for name, rhos in RECORD["rogers2024_errors of files"].items()}
+    for name in ("ubuntu irc words", "askreddit 1pct words", "online retail events"):
+        assert found[name]["plume p95"][1] > 0.1 > 0.03 > found[name]["plume p99"][1]
+    assert found["ubuntu irc words"]["plume p95"][1] > 0.5
+    assert found["wiki intros words"]["plume p95"][1] < 0.03
+    assert all(row["private count release"][1] < 0.12 for row in found.values())
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_short_lists_cost_less(script, size):
+    found = measured(script, "durfee2019_pay", size)
+    for users, (outcomes, fixed, paid) in found.items():
+        recorded = RECORD["durfee2019_pay"][users]
+        assert paid == pytest.approx(recorded[2], rel=0.25)
+        assert outcomes == pytest.approx(recorded[0], rel=0.25)
+        assert paid >= fixed == 10
+    assert found["500"][2] > 2.5 * found["2000"][2]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_errors_of_many_queries_are_the_recorded_ones(script, size):
+    found = measured(script, "ghazi2020_errors", size)
+    for k, row in found.items():
+        for name, (expected, mean) in row.items():
+            assert expected == pytest.approx(RECORD["ghazi2020_errors"][k][name][0], rel=1e-6)
+            assert mean == pytest.approx(expected, rel=0.15 if size == "small" else 0.03)
+        assert row["iterative_sparse_vector"][0] > row["gaussian"][0]
+    assert found["1000"]["bounded"][0] < found["1000"]["gumbel_correction"][0] < found["1000"]["gaussian"][0]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_second_stage_does_not_gain(script, size):
+    for k, (plain, one, two, chosen, stages) in measured(script, "ghazi2020_stages", size).items():
+        assert one <= two
+        assert stages == 1
+        assert chosen <= one * 1.000001
+        assert (plain < one) == (int(k) <= 10_000)
+
+
+SAID = {
+    "durfee-rogers2019": (
+        "cost # at delta 1e-6 ... pure DP gives #",
+        lambda r: r["durfee2019_composition"]["200"][::-3],
+    ),
+    "ghazi2020": (
+        "it grows from # to # between 10 and 10,000 queries",
+        lambda r: [r["ghazi2020_errors"][k]["gaussian"][0] for k in ("10", "10000")],
+    ),
+    "desfontaines2020": (
+        "at epsilon 0.01 Laplace noise needs # times",
+        lambda r: [
+            r["desfontaines2020_midpoints"]["0.01, 1e-05"][1] / r["desfontaines2020_midpoints"]["0.01, 1e-05"][0]
+        ],
+    ),
+    "rogers2023": (
+        "pass # times as often",
+        lambda r: [r["rogers2023_corrections"]["Theorem 7: a novel item's chance over the allowed one"][0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("page", sorted(SAID))
+def test_sentences_of_a_page_match_the_record(page):
+    sentence, recorded = SAID[page]
+    pattern = re.escape(sentence).replace("\\#", r"([\d.]*\d)").replace(re.escape("..."), ".*?").replace(r"\ ", " ")
+    text = " ".join((ROOT / "docs" / "papers" / f"{page}.md").read_text("utf-8").split())
+    found = re.search(pattern, text)
+    assert found, sentence
+    for shown, value in zip(found.groups(), recorded(RECORD), strict=True):
+        assert abs(float(shown) - value) <= 0.51 * 10.0 ** -len(shown.partition(".")[2]), (shown, value)
+
+
+@pytest.mark.parametrize("mechanism", [dp.OptimalSelection, dp.TruncatedGeometric])
+def test_ends_of_the_range_are_refused_with_the_reason_that_the_page_gives(mechanism):
+    with pytest.raises(ParameterError, match="no item can ever be released, because an item without users never is"):
+        mechanism(epsilon=1, delta=0)
+    with pytest.raises(ParameterError, match="n delta at most"):
+        mechanism(epsilon=0, delta=1e-6)
+
+
+def test_both_selections_stop_counting_where_the_page_says():
+    geometric = dp.TruncatedGeometric(epsilon=1, delta=1e-5, with_counts=False)
+    optimal = dp.OptimalSelection(epsilon=1, delta=1e-5)
+    assert optimal.cap == geometric.cap == 23
+    assert geometric.bound == 11
+    assert dp.TruncatedGeometric(epsilon=1, delta=1e-5).cap is None
+    assert optimal.release_chance(22) < 1 == optimal.release_chance(23) == geometric.release_chance(23)
+
+
+def test_scripts_read_files_in_place_of_generated_tables(script, tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    figures = script("figures")
+    monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
+    for name in figures.FILES.values():
+        columns = "* FROM (VALUES (3, 'a'), (1, 'b')) t(count, item)"
+        if name != figures.FILES["finance"]:
+            columns = "* FROM (VALUES ('x', 'a'), ('x', 'a'), ('y', 'a'), ('y', 'b'), (NULL, 'a')) t(\"user\", item)"
+        duckdb.sql(f"COPY (SELECT {columns}) TO '{tmp_path / name}.parquet' (FORMAT parquet)")
+    found = dict(figures.tables(small=False))
+    assert len(found) == len(figures.FILES)
+    for name, table in found.items():
+        pairs = sorted(zip(table["user"].tolist(), table["item"].tolist(), strict=True))
+        assert len(pairs) == len({*pairs}) == (4 if "finance" in name else 3)
+
+
+def test_a_script_prints_its_table():
+    command = [sys.executable, str(ROOT / "benches" / "papers" / "durfee2019_thresholds.py"), "--small"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1].startswith("| 1, 1e-06, 1 | 14.82 | 3.954 |")
