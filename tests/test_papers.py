@@ -278,6 +278,18 @@ def test_bounds_in_the_text_of_errors_hold():
     assert ends("plume p95", FILES, ["wiki intros words"])[1] < 2
 
 
+def test_bounds_in_the_text_of_midpoints_hold():
+    found = RECORD["desfontaines2020_midpoints"]
+    assert all(
+        abs(found[f"{epsilon}, 1e-05"][1] / found[f"{epsilon}, 1e-05"][0] - 1) <= 0.03 for epsilon in ("2.1", "3")
+    )
+    gaps = [(laplace - best) * 0.1 for case, (best, laplace) in found.items() if case.startswith("0.1,")]
+    assert len(gaps) == 5
+    assert all(2.325 < gap < 2.355 for gap in gaps)
+    users = RECORD["desfontaines2020_users"]
+    assert [min(row, key=row.get) for row in users.values()] == ["optimal"] * 2 + ["Gaussian"] * (len(users) - 2)
+
+
 @pytest.mark.parametrize("mechanism", [dp.OptimalSelection, dp.TruncatedGeometric])
 def test_ends_of_the_range_are_refused_with_the_reason_that_the_page_gives(mechanism):
     with pytest.raises(ParameterError, match="no item can ever be released, because an item without users never is"):
