@@ -3,11 +3,13 @@
 import importlib
 import inspect
 import json
+import math
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import discreet as dp
@@ -198,37 +200,94 @@ def test_a_second_stage_does_not_gain(script, size):
         assert (plain < one) == (int(k) <= 10_000)
 
 
-SAID = {
-    "durfee-rogers2019": (
-        "cost # at delta 1e-6 ... pure DP gives #",
-        lambda r: r["durfee2019_composition"]["200"][::-3],
+def ends(name, entry, tables):
+    """Return the least and the largest share of wrong counts of a contestant, in percent, over all rhos."""
+    shares = [100 * row[name][1] for table in tables for row in RECORD[entry][table].values()]
+    return [min(shares), max(shares)]
+
+
+def ratios(entry, table):
+    """Return the least and the largest ratio of the items of Plume and of Private Count Release."""
+    found = [row["plume p95"][0] / row["private count release"][0] for row in RECORD[entry][table].values()]
+    return [min(found), max(found)]
+
+
+ERRORS, FILES = "rogers2024_errors", "rogers2024_errors of files"
+SAID = [
+    (
+        "durfee-rogers2019",
+        "cost # at delta 1e-6 ... pure DP gives #, and the approximation #.",
+        lambda: [*RECORD["durfee2019_composition"]["200"][::-3], 0.1 * math.sqrt(200 * math.log(1e6))],
     ),
-    "ghazi2020": (
+    (
+        "ghazi2020",
         "it grows from # to # between 10 and 10,000 queries",
-        lambda r: [r["ghazi2020_errors"][k]["gaussian"][0] for k in ("10", "10000")],
+        lambda: [RECORD["ghazi2020_errors"][k]["gaussian"][0] for k in ("10", "10000")],
     ),
-    "desfontaines2020": (
-        "at epsilon 0.01 Laplace noise needs # times",
-        lambda r: [
-            r["desfontaines2020_midpoints"]["0.01, 1e-05"][1] / r["desfontaines2020_midpoints"]["0.01, 1e-05"][0]
+    (
+        "desfontaines2020",
+        "At epsilon 0.01 Laplace noise needs # times",
+        lambda: [np.divide(*RECORD["desfontaines2020_midpoints"]["0.01, 1e-05"][::-1])],
+    ),
+    (
+        "desfontaines2020",
+        "at n = 12 is #, with integer noise it is # at n = 13",
+        lambda: [RECORD["desfontaines2020_chances"]["12"][2], RECORD["desfontaines2020_chances"]["13"][3]],
+    ),
+    (
+        "rogers2023",
+        "pass # times as often",
+        lambda: [RECORD["rogers2023_corrections"]["Theorem 7: a novel item's chance over the allowed one"][0]],
+    ),
+    (
+        "rogers2024",
+        "Plume releases # to # times as many items",
+        lambda: ratios("rogers2024_items", "finance"),
+    ),
+    (
+        "rogers2024",
+        "At p95, # to # % and # to # % of the counts",
+        lambda: [*ends("plume p95", ERRORS, ["reddit"]), *ends("plume p95", ERRORS, ["movielens"])],
+    ),
+    (
+        "rogers2024",
+        "at p95, # to # % on words of chat messages, # to # % on comments and retail orders",
+        lambda: [
+            *ends("plume p95", FILES, ["ubuntu irc words"]),
+            *ends("plume p95", FILES, ["askreddit 1pct words", "online retail events"]),
         ],
     ),
-    "rogers2023": (
-        "pass # times as often",
-        lambda r: [r["rogers2023_corrections"]["Theorem 7: a novel item's chance over the allowed one"][0]],
-    ),
-}
+]
 
 
-@pytest.mark.parametrize("page", sorted(SAID))
-def test_sentences_of_a_page_match_the_record(page):
-    sentence, recorded = SAID[page]
+@pytest.mark.parametrize(("page", "sentence", "recorded"), SAID)
+def test_sentences_of_a_page_match_the_record(page, sentence, recorded):
     pattern = re.escape(sentence).replace("\\#", r"([\d.]*\d)").replace(re.escape("..."), ".*?").replace(r"\ ", " ")
     text = " ".join((ROOT / "docs" / "papers" / f"{page}.md").read_text("utf-8").split())
     found = re.search(pattern, text)
     assert found, sentence
-    for shown, value in zip(found.groups(), recorded(RECORD), strict=True):
+    for shown, value in zip(found.groups(), recorded(), strict=True):
         assert abs(float(shown) - value) <= 0.51 * 10.0 ** -len(shown.partition(".")[2]), (shown, value)
+
+
+def test_bounds_in_the_text_of_errors_hold():
+    assert ends("private count release", ERRORS, RECORD[ERRORS])[0] > 3
+    assert ends("private count release", FILES, RECORD[FILES])[1] < 10
+    assert ends("plume p99", ERRORS, ["reddit", "movielens"])[1] < 5
+    assert ends("plume p95", ERRORS, ["wikipedia"])[1] < 2
+    assert ends("plume p95", FILES, ["wiki intros words"])[1] < 2
+
+
+def test_bounds_in_the_text_of_midpoints_hold():
+    found = RECORD["desfontaines2020_midpoints"]
+    assert all(
+        abs(found[f"{epsilon}, 1e-05"][1] / found[f"{epsilon}, 1e-05"][0] - 1) <= 0.03 for epsilon in ("2.1", "3")
+    )
+    gaps = [(laplace - best) * 0.1 for case, (best, laplace) in found.items() if case.startswith("0.1,")]
+    assert len(gaps) == 5
+    assert all(2.325 < gap < 2.355 for gap in gaps)
+    users = RECORD["desfontaines2020_users"]
+    assert [min(row, key=row.get) for row in users.values()] == ["optimal"] * 2 + ["Gaussian"] * (len(users) - 2)
 
 
 @pytest.mark.parametrize("mechanism", [dp.OptimalSelection, dp.TruncatedGeometric])

@@ -102,7 +102,8 @@ def write(name, found, lines, draw):
         raise SystemExit(f"{page.name} has no comment '% {entry}', followed by an empty line")
     rest = after.partition("\n\n")[2] if after.startswith("|") else after
     rule = "|" + "---|" * len(lines[0].split(" | "))
-    page.write_text(before + mark + "\n".join([lines[0], rule, *lines[1:]]) + "\n\n" + rest, "utf-8")
+    table = "\n".join([lines[0], rule, *lines[1:]])
+    page.write_text(f"{before}{mark}{table}\n\n{rest}".rstrip("\n") + "\n", "utf-8")
     found = json.loads(json.dumps(found))
     record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
     record[entry] = found
@@ -118,6 +119,8 @@ def curves(figure, places, lines, *, xlabel, ylabel, scale="linear"):
         axes.plot(places, values, label=name)
     axes.set(xlabel=xlabel, ylabel=ylabel, xscale=scale, yscale=scale)
     axes.minorticks_off()
+    if scale == "log":
+        axes.set_xticks(places, [f"{place:,g}" for place in places])
     axes.legend()
 
 

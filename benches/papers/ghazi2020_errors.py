@@ -34,7 +34,8 @@ def rows(found):
 def draw(figure, found):
     lines = {name: [row[name][1] for row in found.values()] for name in SHOWN}
     figures.curves(figure, [*map(int, found)], lines, xlabel="queries", ylabel="error over sqrt(k log(1/delta))")
-    figure.axes[0].set_xscale("log")
+    figure.axes[0].set(xscale="log", xticks=[*map(int, found)], xticklabels=[f"{int(k):,}" for k in found])
+    figure.axes[0].minorticks_off()
 
 
 if __name__ == "__main__":
