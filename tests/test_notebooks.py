@@ -86,7 +86,7 @@ End.
 def test_a_page_becomes_cells_by_its_comments():
     notebook = cells.read(PAGE)
     code = [(cell.source, cell.metadata.tags) for cell in notebook.cells if cell.cell_type == "code"]
-    assert code == [("a = 1", []), ("c = 3", ["hide-input"]), ("%%sh\nset -e; exec 2>&1\nyes", ["remove-input"])]
+    assert code == [("a = 1", []), ("c = 3", ["hide-input"]), (cells._SHELL.format(['bash', '-ec', 'yes\n']), ["remove-input"])]
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     assert all(part in text for part in ("# Title", "b = 2", "d = 4", "no\n", "yes", "End."))
     assert "a = 1" not in text
