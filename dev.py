@@ -98,8 +98,9 @@ def lint(rest: list[str]) -> int:
 def docs(rest: list[str]) -> int:
     build("docs", "frames", "ibis", "notebooks")
     made = ROOT / "docs" / "_build" / "html"
-    options = ["-q", "-W", "--keep-going", "-j", "auto"]
-    return subprocess.call([PYTHON, "-m", "sphinx", *options, *rest, ROOT / "docs", made])
+    return subprocess.call(
+        [PYTHON, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "auto", *rest, ROOT / "docs", made]
+    )
 
 
 def fuzz(rest: list[str]) -> int:

@@ -26,6 +26,8 @@ _BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
+_SHELL = "print(__import__('subprocess').check_output({}, stderr=-2, text=True), end='')"
+
 
 def read(text: str) -> NotebookNode:
     """Return a page as a notebook. A page in MyST's own format of notebooks is read as such."""
@@ -48,7 +50,7 @@ def read(text: str) -> NotebookNode:
         if between := text[place : block.end() if shell else block.start()].strip():
             add(new_markdown_cell(between), place)
         tags = ["remove-input"] if shell else ["hide-input"] if "<!-- hide: next -->" in comments else []
-        code = f"%%sh\nset -e; exec 2>&1\n{source}" if shell else source
+        code = _SHELL.format(["bash", "-ec", source]) if shell else source
         add(new_code_cell(code.rstrip(), metadata={"tags": tags}), block.start())
         place = block.end()
     if rest := text[place:].strip():

@@ -47,6 +47,7 @@ os.environ.update(cells.environment(HERE / "_build" / "ipython"))
 
 # Docstrings are plain text, in which single backticks mark code.
 default_role = "literal"
+smartquotes = False  # two hyphens begin an option
 autodoc_mock_imports = ["sklearn"]  # an optional library, whose inherited methods are not documented here
 autodoc_default_options = {"members": True, "inherited-members": True, "undoc-members": False}
 autodoc_typehints = "signature"
@@ -89,12 +90,23 @@ def run_commands(_app, name, source):
 
 def process_docstring(app, what, _name, _found, _options, lines):
     """Escape bars and stars, which are part of formulas, and convert the Google-style sections."""
-    lines[:] = [line.replace("|", "\\|").replace("*", "\\*") for line in lines]
+    example = False  # an example and its output, up to an empty line
+    for number, line in enumerate(lines):
+        example = line.strip() != "" and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            lines[number] = line.replace("|", "\\|").replace("*", "\\*")
     # Skip properties: Napoleon would read the words before a colon as the type of a property.
     if what in ("function", "method", "class"):
         lines[:] = GoogleDocstring(lines, SECTIONS, app, what).lines()
 
 
 def process_help(_app, _context, lines):
-    """Escape stars, which are part of globs."""
-    lines[:] = [line.replace("*", "\\*") for line in lines]
+    """Escape stars, which are part of globs, and show preformatted lines as they are."""
+    shown, literal = [], False
+    for line in lines:
+        if line.startswith("| "):  # click's mark of preformatted lines
+            shown += [*([] if literal else ["::", ""]), "    " + line[2:]]
+        else:
+            shown.append(re.sub(r"(?<!\*)\*(?!\*)", r"\\*", line))
+        literal = line.startswith("| ")
+    lines[:] = shown

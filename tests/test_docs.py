@@ -54,10 +54,8 @@ LINK = re.compile(r"\]\(([^)#\s]+\.\w+)(#[^)\s]*)?\)|^:link: (\S+)$", re.MULTILI
 def test_relative_links_of_a_page_resolve(page):
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     targets = [first or second for first, _, second in LINK.findall(text)]
-    targets = [target for target in targets if "://" not in target]
-    missing = [
-        target for target in targets if not any((page.parent / f"{target}{end}").exists() for end in ("", ".md"))
-    ]
+    files = [page.parent / target for target in targets if "://" not in target]
+    missing = [file for file in files if not file.exists() and not Path(f"{file}.md").exists()]
     assert missing == []
 
 
