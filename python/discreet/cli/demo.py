@@ -24,16 +24,19 @@ __all__ = ["demo"]
 @click.option("--rho", type=float, default=1.0, show_default=True, help="Privacy cost rho, in zCDP.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Probability that the guarantee fails.")
 @click.option("--write", metavar="FILE", help="Also write the synthetic rows to FILE, a .csv or .parquet file.")
-def demo(rho: float, delta: float, write: str | None) -> None:
+@click.option("--overwrite", is_flag=True, help="With --write, replace an existing FILE.")
+def demo(rho: float, delta: float, write: str | None, overwrite: bool) -> None:
     """Make a synthetic log, count it with differential privacy and print the result next to the true counts."""
     if write is not None and export.form_of(write) not in ("csv", "parquet"):
         raise ParameterError("--write needs a file with the suffix .csv or .parquet")
+    if write is not None and not overwrite and os.path.lexists(write):
+        raise click.UsageError(f"{write} exists. Give another name, or --overwrite to replace it.")
     log = demonstration.synthetic_log()
     table = log.table
     visits, users, pages = (len(values) for values in (log.users, set(log.users.tolist()), set(log.items.tolist())))
     click.echo(f"A synthetic log: {visits:,} visits by {users:,} users to {pages:,} pages.", err=True)
     if write is not None:
-        export.write(write, [("user", log.users, "int64"), ("item", table["item"], "string")], {})
+        export.write(write, [("user", log.users, "int64"), ("item", table["item"], "string")], {}, overwrite=overwrite)
     release = api.count(table, user="user", item="item", rho=rho, delta=delta)
     click.echo(report.table(release, shown=12, truth=log.true_counts()), nl=False)
     for line in report.guarantee_lines(release):

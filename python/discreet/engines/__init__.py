@@ -7,7 +7,7 @@ items. It draws no noise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from discreet.engines.frames import is_read_once
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, period_of, require_names
 from discreet.engines.weighing import Lists, LocalLists, RemoteLists
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, raise_alone
 from discreet.logs import debug
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "rows_here",
 ]
 
+_Result = TypeVar("_Result")
 _ENGINES: dict[str, Callable[[], Engine]] = {"pyspark": lambda: remote.spark, "ibis": lambda: remote.ibis}
 """Engines by the library of a table. Tables of other libraries are read on this machine."""
 
@@ -63,6 +64,31 @@ def require_rows_again(source: object) -> None:
         )
 
 
+def _passing(progress: Progress | None, work: Callable[[Progress | None], _Result]) -> _Result:
+    """Return `work(progress)`, and raise what `progress` raises as it is.
+
+    Engines replace other exceptions by an InputError, because these may quote cells. The caller's own function has
+    no cells.
+    """
+    if progress is None:
+        return work(None)
+    raised: list[BaseException] = []
+
+    def called() -> None:
+        try:
+            progress()
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    try:
+        return work(called)
+    except BaseException:
+        if raised:
+            raise_alone(raised[0])
+        raise
+
+
 def histogram(
     source: object,
     user: Names,
@@ -79,18 +105,21 @@ def histogram(
 ) -> Counted:
     """Return the number of distinct users of each item, counted by the engine that holds the rows; see `Engine`."""
     user, item = require_names(user, item, period)
-    counted = (_engine_of(source) or local).histogram(
-        source,
-        user,
-        item,
-        period=period,
-        l0=l0,
-        limit=limit,
-        cap=cap,
-        only=only,
-        users=users,
-        memory=memory,
-        progress=progress,
+    counted = _passing(
+        progress,
+        lambda call: (_engine_of(source) or local).histogram(
+            source,
+            user,
+            item,
+            period=period,
+            l0=l0,
+            limit=limit,
+            cap=cap,
+            only=only,
+            users=users,
+            memory=memory,
+            progress=call,
+        ),
     )
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
 
@@ -114,18 +143,21 @@ def numbers_of_items(
     """
     user, item = require_names(user, item, period)
     # Not `histogram`, which checks the names of a release: no user is released.
-    found = (_engine_of(source) or local).histogram(
-        source,
-        item,
-        user,
-        period=period,
-        l0=None,
-        limit=None,
-        cap=None,
-        only=None,
-        users=False,
-        memory=memory,
-        progress=progress,
+    found = _passing(
+        progress,
+        lambda call: (_engine_of(source) or local).histogram(
+            source,
+            item,
+            user,
+            period=period,
+            l0=None,
+            limit=None,
+            cap=None,
+            only=None,
+            users=False,
+            memory=memory,
+            progress=call,
+        ),
     )
     if period is None or period.every is None:
         return found.counts
@@ -158,6 +190,9 @@ def lists(
     user, item = require_names(user, item, period)
     engine = _engine_of(source)
     if engine is None:
-        return LocalLists.read(source, user, item, period=period, l0=l0, memory=memory, progress=progress)
+        return _passing(
+            progress,
+            lambda call: LocalLists.read(source, user, item, period=period, l0=l0, memory=memory, progress=call),
+        )
     Memory.of(memory)
     return RemoteLists(engine, source, user, item, period, progress)
