@@ -9,7 +9,8 @@ import click
 
 from discreet import audit as auditing
 from discreet.audit.exact import auditable
-from discreet.cli.options import bounded, counting, joined, promise, selected, top
+from discreet.cli import listed
+from discreet.cli.options import bounded, counting, joined, known, promise, selected, top
 from discreet.planning import plan as planning
 from discreet.planning.choose import Parameters, Verb, choose, stated
 
@@ -88,14 +89,20 @@ def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: 
     """Add the plan and the audit of a command; `limits` says which parameters can be audited."""
     name = verb.replace("_", "-")
 
-    def planned(as_json: bool, **given: Unpack[Parameters]) -> None:
-        _plan(verb, as_json, given)
+    def planned(as_json: bool, items: str | None = None, others: bool = False, **given: Unpack[Parameters]) -> None:
+        if items is not None:
+            click.echo(listed.planned(items, others=others, as_json=as_json, parameters=given))
+        elif others:
+            raise click.UsageError("--others needs --items FILE.")
+        else:
+            _plan(verb, as_json, given)
 
     def audited(pairs: int, runs: int, as_json: bool, **given: Unpack[Parameters]) -> None:
         _audit(verb, pairs, runs, as_json, given)
 
     text = f"`discreet {name}` with these parameters."
-    plan.command(name, help=f"Plan {text}")(promise(parameters(_as_json(planned))))
+    more = known if verb == "count" else joined()
+    plan.command(name, help=f"Plan {text}")(promise(parameters(more(_as_json(planned)))))
     audit.command(name, help=f"Audit {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
 
 
