@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, raise_alone
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -32,11 +32,13 @@ def shown(progress: ProgressOption) -> Iterator[Tick | None]:
     The bar has no end and no number but the elapsed time, because the number of rows is private.
     """
     require_progress(progress)
-    if not isinstance(progress, bool):
-        yield progress
-    elif progress and _in_notebook():
+    if progress is None or progress is False:
+        yield None
+    elif callable(progress):
+        yield from _passing(progress)
+    elif _in_notebook():
         yield from _shown_in_notebook()
-    elif progress and sys.stderr is not None and sys.stderr.isatty():
+    elif sys.stderr is not None and sys.stderr.isatty():
         from rich.console import Console
 
         with _bar(Console(stderr=True)) as bar:
@@ -44,6 +46,29 @@ def shown(progress: ProgressOption) -> Iterator[Tick | None]:
             yield bar.refresh
     else:
         yield None
+
+
+def _passing(progress: Tick) -> Iterator[Tick]:
+    """Yield a function that calls `progress`, and raise what `progress` raises as it is.
+
+    Engines replace other exceptions by an InputError, because these may quote cells. The caller's function has no
+    cells.
+    """
+    raised: list[BaseException] = []
+
+    def called() -> None:
+        try:
+            progress()
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    try:
+        yield called
+    except BaseException:
+        if raised:
+            raise_alone(raised[0])
+        raise
 
 
 def _bar(console: object = None) -> Bar:

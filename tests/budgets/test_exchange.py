@@ -101,7 +101,7 @@ def test_an_exchange_ends_with_its_outcomes_or_lists():
     with pytest.raises(BudgetExceeded, match="6 outcomes and one list"):
         exchange.top_k(histogram(), k=6)
     exchange.top_k(histogram(), k=4)
-    with pytest.raises(BudgetExceeded, match="1 outcomes and 1 lists"):
+    with pytest.raises(BudgetExceeded, match="1 outcome and 1 list are left"):
         exchange.top_k(histogram(), k=2)
     exchange.top_k(histogram(), k=1)
     with pytest.raises(BudgetExceeded):

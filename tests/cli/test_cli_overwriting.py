@@ -246,3 +246,13 @@ def test_rows_are_written_without_support_for_hard_links(capsys, data, monkeypat
     sql = ["--sql", "FROM read_csv('log.csv', parallel = false)"]
     assert inside(capsys, "count", *sql, *COUNT, *BUDGET, "-o", "new.csv", "--certificate")[0] == 0
     assert discreet("verify", "new.csv")[0] == 0
+
+
+def test_the_demo_does_not_overwrite_a_file_unasked(tmp_path):
+    mine = tmp_path / "mine.csv"
+    mine.write_text("mine")
+    code, _, err = discreet("demo", "--write", mine)
+    assert (code, "--overwrite" in err) == (2, True)
+    assert mine.read_text() == "mine"
+    assert discreet("demo", "--write", mine, "--overwrite")[0] == 0
+    assert mine.read_text().startswith("user,item")

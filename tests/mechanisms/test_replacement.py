@@ -11,6 +11,7 @@ from discreet import (
     GaussianTopK,
     Guarantee,
     GumbelTopK,
+    Histogram,
     LaplaceThreshold,
     LaplaceTopK,
     OptimalSelection,
@@ -18,7 +19,7 @@ from discreet import (
     TruncatedGeometric,
 )
 from discreet.audit import audit, examine
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms import PermuteAndFlip, Replacement
 from discreet.privacy import Sensitivity
 
@@ -115,3 +116,15 @@ def test_other_mechanisms_are_refused():
         Replacement(mechanism=LaplaceThreshold(scale=1.0, delta=1e-3, l0=3))
     with pytest.raises(ParameterError, match="exact"):
         Replacement(mechanism=GaussianThreshold.from_epsilon(epsilon=1.0, delta=1e-6, l0=2))
+
+
+def test_the_cap_is_that_of_the_mechanism_inside():
+    made = Replacement.from_epsilon(OptimalSelection, epsilon=1.0, delta=1e-6, l0=2)
+    assert made.cap == made.mechanism.cap > 0
+    table = {"user": [*range(3000)], "item": ["a"] * 3000}
+    capped = Histogram.from_table(table, user="user", item="item", l0=2, cap=made.cap)
+    assert made.release(capped).items == ["a"]
+    too_low = Histogram.from_table(table, user="user", item="item", l0=2, cap=made.cap - 1)
+    with pytest.raises(SensitivityError, match="cap"):
+        made.release(too_low)
+    assert Replacement.from_rho(GaussianThreshold, rho=1.0, delta=1e-6, l0=2).cap is None

@@ -229,3 +229,13 @@ def test_zero_delta_and_zero_epsilon_are_refused_with_the_reason(kind):
             make(epsilon=0.0, delta=1e-6)
     with pytest.raises(ParameterError, match="no item can ever be released"):
         kind.from_rho(rho=1.0, delta=0.0)
+
+
+@pytest.mark.parametrize("given", [{"rho": 0.5}, {"epsilon": 1.0}])
+def test_a_mechanism_without_counts_is_made_for_a_guarantee(given):
+    maker = TruncatedGeometric.from_rho if "rho" in given else TruncatedGeometric.from_epsilon
+    plain, counted = (maker(**given, delta=1e-6, l0=2, with_counts=flag) for flag in (False, True))
+    assert (plain.with_counts, counted.with_counts) == (False, True)
+    assert plain.guarantee == counted.guarantee == maker(**given, delta=1e-6, l0=2).guarantee
+    with pytest.raises(ParameterError, match="with_counts must be True or False"):
+        maker(**given, delta=1e-6, with_counts=1)

@@ -15,6 +15,7 @@ from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.privacy.validation import require_number, require_whole
 from discreet.tables.histogram import Histogram
 from discreet.theorems import dong2020, rogers2023, rogers2024
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     from discreet import _core
@@ -202,8 +203,8 @@ class Exchange(Single):
     def _take(self, outcomes: int) -> None:
         def taken(used: tuple[int, int]) -> tuple[int, int]:
             if used[0] + outcomes > self._outcomes or used[1] >= self._queries:
-                left = f"{self._outcomes - used[0]} outcomes and {self._queries - used[1]} lists"
-                raise BudgetExceeded(f"{outcomes} outcomes and one list", left)
+                left = f"{counted(self._outcomes - used[0], 'outcome')} and {counted(self._queries - used[1], 'list')}"
+                raise BudgetExceeded(f"{counted(outcomes, 'outcome')} and one list", left)
             return used[0] + outcomes, used[1] + 1
 
         self._used.append(taken)
@@ -213,7 +214,8 @@ class Exchange(Single):
             self._used.append(lambda used: (used[0] - outcomes, used[1] - queries))
 
     def __repr__(self) -> str:
-        return f"Exchange of {self.guarantee}: {self.outcomes_left} outcomes and {self.queries_left} lists left"
+        left = f"{counted(self.outcomes_left, 'outcome')} and {counted(self.queries_left, 'list')}"
+        return f"Exchange of {self.guarantee}: {left} left"
 
 
 def _advice(lacks_rho: bool, lacks_delta: bool) -> str:

@@ -62,6 +62,7 @@ class Spending:
     """One charge in a budget's history. PUBLIC: it depends on the data only through releases."""
 
     number: int
+    """The place of the charge among the charges of the budget, or of all datasets of the ledger: 1, 2, 3 and so on."""
     time: str
     dataset: str
     mechanism: str
@@ -130,7 +131,9 @@ def spendings(events: Iterable[tuple[int, Event]]) -> History:
             charged[number] = event
         elif event.of is not None:
             released[event.of] = event
-    return History(_spending(number, event, released.get(number)) for number, event in charged.items())
+    return History(
+        _spending(place, event, released.get(number)) for place, (number, event) in enumerate(charged.items(), 1)
+    )
 
 
 def spent_over_time(rows: Iterable[Spending], total: Guarantee) -> list[tuple[datetime, float]]:

@@ -105,7 +105,10 @@ def _with_remedy(error: click.ClickException) -> click.ClickException:
     if isinstance(error, click.NoSuchOption) and error.option_name in ("--seed", "--random-state"):
         remedy = "There is no seed: a release that can be repeated gives no privacy."
     elif _reads_no_data(error):
-        remedy = "This reads no data. Leave out the file, and give count, top-k or select with its parameters."
+        context = getattr(error, "ctx", None)
+        streams = context is not None and "stream" in context.command_path.split()
+        more = "" if streams else ", and give count, top-k or select with its parameters"
+        remedy = f"This reads no data. Leave out the file{more}."
     elif isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
         remedy = "Give several files as one quoted glob, such as 'logs/*.csv'."
     elif isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "delta":
@@ -122,7 +125,9 @@ def _reads_no_data(error: click.ClickException) -> bool:
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return False
     begins = ("No such command", "Got unexpected extra argument")
-    return error.ctx.command_path.split()[1:2] in (["plan"], ["audit"]) and error.message.startswith(begins)
+    words = error.ctx.command_path.split()[1:]
+    planning = words[:1] in (["plan"], ["audit"]) or words == ["stream", "plan"]
+    return planning and error.message.startswith(begins)
 
 
 class _Commands(click.Group):

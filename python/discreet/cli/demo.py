@@ -30,7 +30,8 @@ __all__ = ["demo"]
 @click.option(
     "--write", metavar="FILE", type=FILE, help="Also write the synthetic rows to FILE, a .csv or .parquet file."
 )
-def demo(rho: float, delta: float, shape: str | None, write: str | None) -> None:
+@click.option("--overwrite", is_flag=True, help="With --write, replace an existing FILE.")
+def demo(rho: float, delta: float, shape: str | None, write: str | None, overwrite: bool) -> None:
     """Make a synthetic log, count it with differential privacy and print the result next to the true counts.
 
     The last columns are of a second release, in which at most five items of each user count. With --shape the log has
@@ -38,9 +39,11 @@ def demo(rho: float, delta: float, shape: str | None, write: str | None) -> None
     """
     if write is not None and export.form_of(write) not in ("csv", "parquet"):
         raise ParameterError("--write needs a file with the suffix .csv or .parquet")
+    if write is not None and not overwrite and os.path.lexists(write):
+        raise click.UsageError(f"{write} exists. Give another name, or --overwrite to replace it.")
     columns, truth = _made(shape)
     if write is not None:
-        export.write(write, columns, {})
+        export.write(write, columns, {}, overwrite=overwrite)
     table = {name: values for name, values, _ in columns}
     release = api.count(table, user="user", item="item", rho=rho, delta=delta)
     bounded = beside.clipped(table, rho=rho, delta=delta)

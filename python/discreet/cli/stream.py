@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,10 @@ from discreet.cli.names_of_files import FILE
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
+from discreet.planning import plan as planning
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import unusual
+from discreet.streams.base import StreamMechanism
 from discreet.streams.clock import Clock
 from discreet.streams.events import ITEM_TYPES, ItemType
 from discreet.streams.file import require_new
@@ -47,43 +49,76 @@ def stream() -> None:
     """Release running counts of items after every round. A file keeps the state between calls.
 
     \b
+    discreet stream plan --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
     discreet stream init visits.stream --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
     discreet stream step visits.stream today.csv --user visit --item page
     discreet stream show visits.stream
     """
 
 
+_chosen = options.joined(
+    click.option("--rho", type=float, help="Privacy cost rho of all rounds together, in delta-approximate zCDP."),
+    click.option("--epsilon", type=float, help="Instead of --rho: (epsilon, delta)-DP of all rounds together."),
+    click.option("--delta", type=float, required=True, help="Probability that the guarantee fails."),
+    click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each event."),
+    click.option(
+        "--horizon", type=int, metavar="ROUNDS", help="Number of rounds. Without it, the stream takes any number."
+    ),
+    click.option(
+        "--item-bytes",
+        type=int,
+        default=4400,
+        show_default=True,
+        help="Memory limit for one item, in bytes, without its label.",
+    ),
+    click.option(
+        "--unit",
+        type=click.Choice(["event", "user"]),
+        default="event",
+        show_default=True,
+        help="Protect each event, or a user with at most --l0 items, each at most --linf times, over all rounds. You "
+        "must make sure that no user exceeds these limits; discreet does not check it.",
+    ),
+    click.option(
+        "--linf",
+        type=int,
+        metavar="N",
+        help="Most times that a user has one item, over all rounds. Required with --unit user.",
+    ),
+)
+
+
+def _recommended(linf: int | None, parameters: Promise) -> Callable[..., StreamMechanism]:
+    """Return a function that returns the mechanism of these options, with other values for some of them."""
+    if parameters["unit"] == "user" and linf is None:
+        raise click.UsageError("--unit user needs --linf N: the most times that a user has one item, over all rounds.")
+    return partial(Stream.recommended, **parameters, linf=1 if linf is None else linf)
+
+
+@stream.command()
+@_chosen
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(linf: int | None, as_json: bool, **parameters: Unpack[Promise]) -> None:
+    """Predict a stream without data: mechanism, noise, guarantee and the users that an item needs.
+
+    The options are those of `discreet stream init`. The numbers are for the round with the most noise.
+
+    \b
+    discreet stream plan --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
+    """
+    mechanism = _recommended(linf, parameters)()
+    promised = stated(mechanism, parameters["epsilon"], parameters["delta"])
+    made = dataclasses.replace(planning.plan(mechanism), guarantee=promised, reasons=unusual(promised))
+    click.echo(made.to_json() if as_json else made)
+
+
 @stream.command()
 @click.argument("file", type=FILE)
-@click.option("--rho", type=float, help="Privacy cost rho of all rounds together, in delta-approximate zCDP.")
-@click.option("--epsilon", type=float, help="Instead of --rho: (epsilon, delta)-DP of all rounds together.")
-@click.option("--delta", type=float, required=True, help="Probability that the guarantee fails.")
-@click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each event.")
-@click.option(
-    "--horizon", type=int, metavar="ROUNDS", help="Number of rounds. Without it, the stream takes any number."
-)
-@click.option(
-    "--item-bytes",
-    type=int,
-    default=4400,
-    show_default=True,
-    help="Memory limit for one item, in bytes, without its label.",
-)
+@_chosen
 @click.option(
     "--items", type=click.Choice([*ITEM_TYPES]), default="text", show_default=True,
     help="Type of the items. The items of CSV files are text.",
 )  # fmt: skip
-@click.option(
-    "--unit", type=click.Choice(["event", "user"]), default="event", show_default=True,
-    help="Protect each event, or a user with at most --l0 items, each at most --linf times, over all rounds. You must "
-    "make sure that no user exceeds these limits; discreet does not check it.",
-)  # fmt: skip
-@click.option(
-    "--linf",
-    type=int,
-    metavar="N",
-    help="Most times that a user has one item, over all rounds. Required with --unit user.",
-)
 @click.option(
     "--ledger",
     metavar="FILE",
@@ -102,9 +137,7 @@ def init(
     **parameters: Unpack[Promise],
 ) -> None:
     """Start a stream in FILE, which must not exist."""
-    if parameters["unit"] == "user" and linf is None:
-        raise click.UsageError("--unit user needs --linf N: the most times that a user has one item, over all rounds.")
-    made = partial(Stream.recommended, **parameters, linf=1 if linf is None else linf)
+    made = _recommended(linf, parameters)
     mechanism = made()
     budget = dataset_to_charge(ledger, dataset)
     require_new(file, mechanism)

@@ -9,7 +9,8 @@ import click
 
 from discreet import audit as auditing
 from discreet.audit.exact import auditable
-from discreet.cli.options import bounded, counting, joined, promise, selected, top
+from discreet.cli import listed
+from discreet.cli.options import bounded, counting, joined, known, promise, selected, top
 from discreet.planning import explorer
 from discreet.planning import plan as planning
 from discreet.planning.choose import Parameters, Verb, choose, stated
@@ -166,16 +167,27 @@ def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: 
         item: tuple[str, ...],
         users: int | None,
         html: str | None = None,
+        items: str | None = None,
+        others: bool = False,
         **given: Unpack[Parameters],
     ) -> None:
-        _plan(verb, as_json, html, {**_like(like, user, item), "users": users}, given)
+        if items is None:
+            if others:
+                raise click.UsageError("--others needs --items FILE.")
+            _plan(verb, as_json, html, {**_like(like, user, item), "users": users}, given)
+        elif (like, user, item, users, html) != (None, (), (), None, None):
+            raise click.UsageError(
+                "--items excludes --like, --users and --html: all items of the file are released, without a forecast."
+            )
+        else:
+            click.echo(listed.planned(items, others=others, as_json=as_json, parameters=given))
 
     def audited(pairs: int, runs: int, as_json: bool, **given: Unpack[Parameters]) -> None:
         _audit(verb, pairs, runs, as_json, given)
 
     text = f"`discreet {name}` with these parameters."
-    shown = joined(_likeness, _html, _as_json) if verb == "count" else joined(_likeness, _as_json)
-    plan.command(name, help=f"Plan {text}")(promise(parameters(shown(planned))))
+    forecast = joined(_likeness, _html, known) if verb == "count" else _likeness
+    plan.command(name, help=f"Plan {text}")(promise(parameters(forecast(_as_json(planned)))))
     audit.command(name, help=f"Audit {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
 
 

@@ -128,6 +128,11 @@ class Replacement(HistogramMechanism):
         return self.mechanism.takes_least
 
     @property
+    def cap(self) -> int | None:
+        """Return the largest count that the inner mechanism needs, or None if it needs all counts."""
+        return self.mechanism.cap
+
+    @property
     def guarantee(self) -> Guarantee:
         """Return the guarantee of the inner mechanism, for neighbours in which one user is replaced."""
         return replace(self.mechanism.guarantee, neighbours="replaced")
