@@ -103,6 +103,7 @@ def test_a_share_that_noise_hides_has_sigma_one_half():
     assert KeptShare.of(kept=-40, dropped=20, deviation=1000.0) == KeptShare(0.0, 0.5)
     assert KeptShare.of(kept=40, dropped=-20, deviation=1000.0) == KeptShare(1.0, 0.5)
     assert KeptShare.of(kept=0, dropped=0, deviation=1.0).sigma == 0.5
+    assert KeptShare.of(kept=2000, dropped=1900, deviation=1000.0).sigma == 0.5
     value, sigma = KeptShare.of(kept=900, dropped=100, deviation=10.0)
     # The error of a ratio, by hand: (dropped dk - kept dd) / total^2.
     assert (value, sigma) == (0.9, pytest.approx(math.hypot(100 * 10, 900 * 10) / 1000**2))
@@ -296,6 +297,26 @@ def test_wrong_parameters_are_refused_before_the_charge(parameters, text):
     assert budget.remaining.rho == 1
 
 
+def test_a_plan_needs_a_number():
+    with pytest.raises(ParameterError, match="l0 as a number"):
+        dp.plan("count", rho=1, delta=1e-6, l0="auto")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"rho": 1e-9}, "give another rho"),
+        ({"rho": 9999, "bound_share": 0.9}, "lower bound_share"),
+        ({"rho": 1e-10}, "rho"),
+        ({"delta": 0}, "delta"),
+        ({"most": 1}, "most"),
+    ],
+)
+def test_a_mechanism_that_could_fail_after_the_charge_is_refused(parameters, text):
+    with pytest.raises(ParameterError, match=text):
+        CountsWithFoundBound(**{"rho": 1, "delta": 1e-6, **parameters})
+
+
 def test_rows_that_can_be_read_once_are_refused_before_the_charge():
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"user": [1, 2], "item": ["a", "b"]})
@@ -341,6 +362,8 @@ def test_periods_are_part_of_the_items_of_a_user():
     every, since = dp.tables.period_of("ts", "1d", None, None), dp.tables.period_of("ts", None, "2026-01-02", None)
     assert sorted(numbers_of_items(data, "user", "item", period=every).tolist()) == [1, 4, 4, 4]
     assert sorted(numbers_of_items(data, "user", "item", period=since).tolist()) == [2, 2, 2]
+    named = {**data, "user": [None if user is None else f"u{user}" for user in data["user"]]}
+    assert sorted(numbers_of_items(named, "user", "item", period=every).tolist()) == [1, 4, 4, 4]
     data["also"] = data["item"]
     assert sorted(numbers_of_items(data, ["user", "also"], "item", period=every).tolist()) == [1] + [2] * 6
     many = {

@@ -135,6 +135,11 @@ def numbers_of_items(
         return found.counts
     # A label is now a period and a user. Items of different periods are different items, so a user's numbers add up.
     _, *columns = found.labels.columns()
+    if len(columns) == 1 and (users := columns[0].integers()) is not None:
+        distinct, places = np.unique(users, return_inverse=True)
+        total = np.zeros(len(distinct), np.int64)
+        np.add.at(total, places, found.counts)
+        return total
     numbers: dict[object, int] = {}
     for label, count in zip(zip(*(one.to_list() for one in columns), strict=True), found.counts.tolist(), strict=True):
         numbers[label] = numbers.get(label, 0) + count

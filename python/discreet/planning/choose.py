@@ -111,6 +111,8 @@ def _for_count(
     k_bar: int = 2**14,
 ) -> tuple[HistogramMechanism, Notes]:
     require_promise(rho, epsilon, delta)
+    if isinstance(l0, str):
+        raise ParameterError('a plan of count needs l0 as a number: l0="auto" finds the number in the data')
     if l0 is not None:
         if (relative_error, k_bar) != (0.1, 2**14):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")

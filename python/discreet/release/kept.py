@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 __all__ = ["KeptShare"]
 
+_LEAST = 4.0
+"""The least total, in standard deviations of a sum, for which the first order describes the share."""
+
 
 class KeptShare(NamedTuple):
     """A private estimate of the share of (user, item) pairs that were counted under a bound `l0`.
@@ -29,7 +32,7 @@ class KeptShare(NamedTuple):
         """Return the share of two noisy sums.
 
         The standard deviation is that of kept/(kept + dropped) to first order: sqrt((1 - v)^2 + v^2) times the
-        deviation of a sum, divided by the total.
+        deviation of a sum, divided by the total. A total below four deviations is mostly noise; sigma is then 0.5.
 
         Args:
             kept: The noisy number of pairs that were kept.
@@ -41,4 +44,6 @@ class KeptShare(NamedTuple):
         """
         total = max(1, kept + dropped)
         value = min(max(kept / total, 0.0), 1.0)
+        if total < _LEAST * deviation:
+            return cls(value, 0.5)
         return cls(value, min(0.5, math.hypot(value, 1 - value) * deviation / total))

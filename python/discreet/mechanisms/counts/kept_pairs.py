@@ -88,7 +88,11 @@ class KeptPairs(HistogramMechanism):
             self._set(rho=require_rho(self.rho))
         else:
             self._set(epsilon=require_number("epsilon", self.epsilon, 0, 100))
-        require_number("the scale of the noise of kept pairs", self.scale, 1e-3, 1e9)
+        if not 1e-3 < self.scale <= 1e9:
+            raise ParameterError(
+                "the noise of kept pairs would have a scale outside 0.001 to 1e9; give another rho or epsilon, or a "
+                "smaller l0 and most"
+            )
 
     @staticmethod
     def most_for(l0: int) -> int:

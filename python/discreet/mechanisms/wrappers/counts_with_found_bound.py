@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from discreet import _core, engines
+from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
@@ -23,6 +24,9 @@ from discreet.tables.histogram import Histogram
 from discreet.tables.table import Table
 
 __all__ = ["CountsWithFoundBound"]
+
+_MOST_RHO = 1_000
+"""The largest rho that `ContributionBound` takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +76,8 @@ class CountsWithFoundBound(TableMechanism):
             most=require_whole("most", self.most, 2, 2**20),
             bound_share=require_number("bound_share", self.bound_share, 0, 0.9),
         )
+        if self.bound_share * self.rho > _MOST_RHO:
+            raise ParameterError(f"bound_share of rho must be at most {_MOST_RHO:,}; lower bound_share or rho")
         _ = self.bound
         # Nothing may be refused after the charge. The scales of noise grow with l0, so all lie between these.
         for l0 in (1, self.most):
