@@ -210,7 +210,7 @@ def histogram_for(source: Source, l0: int | None) -> Histogram | None:
 
 def _figures(run: Release, ranks: NDArray[np.int64], source: Source, job: Job) -> dict[str, Any]:
     """Return the numbers of one run."""
-    true = source.counts[ranks]
+    true = np.maximum(source.counts[ranks], 1)  # the rarest items of a shape have less than half a user
     figures: dict[str, Any] = {"items": len(ranks), "smallest": int(true.min()) if len(ranks) else None}
     if job.verb == "top_k":
         figures["in_top_k"] = int((ranks < (job.k or 0)).sum())

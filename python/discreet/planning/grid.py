@@ -84,7 +84,9 @@ def thresholded(size: Size, rho: float, delta: float, l0: int, relative_error: f
     _, counts = clipped_counts(size, l0, coarse=True)
     sizes = group_sizes(ranks, size.items)
     mechanism = _threshold(rho, delta, l0)
-    sigma, least = mechanism.sigma, mechanism.threshold.value + 0.5
+    # The choice of each user's items adds the variance of a binomial count to that of the noise.
+    chosen = counts * np.maximum(1 - counts / true, 0)
+    sigma, least = np.sqrt(mechanism.sigma**2 + chosen), mechanism.threshold.value + 0.5
     named = _above((least - counts) / sigma)
     low, high = np.maximum((1 - relative_error) * true, least), (1 + relative_error) * true
     close = np.maximum(_above((low - counts) / sigma) - _above((high - counts) / sigma), 0)

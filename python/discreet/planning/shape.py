@@ -1,4 +1,4 @@
-"""`Shape`: a public description of data in four numbers, for plans."""
+"""`Shape`: a public description of data in a few numbers, for plans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet import engines
 from discreet.errors import ParameterError
-from discreet.planning.law import Size, clipped, fitted_exponent, law_of
+from discreet.planning.law import Size, clipped, fitted, fitted_spread, kept_share, law_of
 from discreet.privacy.validation import require_number, require_whole
 
 if TYPE_CHECKING:
@@ -30,16 +30,19 @@ _SPARE = 1.2
 class Shape:
     """A Zipf law of data that a plan assumes: public numbers, never those of the private data.
 
-    The popularity of the i-th item is proportional to i^-exponent. The rarest items are rarer than that, by a factor of
-    exp(-3 i/items). The number of items of a user is heavy-tailed: 1 plus a log-normal number, with a standard
-    deviation of 1 in the logarithm. So 5 % of the users have at least 3 times the mean, and lose most by clipping. All
-    results are the same in every call.
+    The popularity of the i-th item is proportional to i^-exponent. The number of items of a user is heavy-tailed: 1 plus a log-normal number. By
+    default, 5 % of the users have at least 3 times the mean, and lose most by clipping. All results are the same in
+    every call.
 
     Args:
         users: The number of users: from 1 to 2^35.
         items: The number of different items: from 1 to 2^24.
         exponent: The exponent of Zipf's law: from 0, all items equally common, to 10. Words have about 1.
         items_per_user: The mean number of different items of a user: from 1 to `items`.
+        cutoff: How much rarer than by Zipf's law the rarest items are: item i by a factor of exp(-cutoff i/items). From
+            0, the default, to 100. Catalogues, such as the products of a shop, have about 3. `Shape.of` fits it.
+        spread: The standard deviation of the logarithm of a user's items beyond the first: from 0, all users equally
+            active, to 4. Logs have about 1, the default. `Shape.of` fits it.
 
     Raises:
         ParameterError: A number is out of range.
@@ -55,6 +58,8 @@ class Shape:
     items: int
     exponent: float
     items_per_user: float
+    cutoff: float = 0.0
+    spread: float = 1.0
 
     def __post_init__(self) -> None:
         items = require_whole("items", self.items, 1, _ITEMS_LIMIT)
@@ -63,6 +68,8 @@ class Shape:
             "items": items,
             "exponent": require_number("exponent", self.exponent, 0, 10, open_low=False),
             "items_per_user": require_number("items_per_user", self.items_per_user, 1, items, open_low=False),
+            "cutoff": require_number("cutoff", self.cutoff, 0, 100, open_low=False),
+            "spread": require_number("spread", self.spread, 0, 4, open_low=False),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -71,15 +78,18 @@ class Shape:
         return (
             f"{self.users:,} users, {self.items:,} items, exponent {self.exponent:g}, "
             f"{self.items_per_user:g} items per user"
+            + (f", cutoff {self.cutoff:g}" if self.cutoff else "")
+            + (f", spread {self.spread:g}" if self.spread != 1 else "")
         )
 
     @classmethod
     def of(cls, data: object, *, user: Names, item: Names) -> Self:
         """Return the shape of a PUBLIC table. This reads the table WITHOUT privacy: never give it private data.
 
-        A plan depends on the shape, so it reveals the four numbers. Use a table that anybody may read, such as last
-        year's published data or an open dataset. The exponent is the one that fits best to the number of items with at
-        least 20 users, at least 40 users, and so on.
+        A plan depends on the shape, so it reveals these numbers. Use a table that anybody may read, such as last
+        year's published data or an open dataset. The exponent and the cutoff are those that fit best to the
+        numbers of items with at least 20 users, at least 24 users, and so on. The spread is the one with which clipping
+        to the mean number of items keeps as many pairs. The table is read twice.
 
         Args:
             data: A public table, as for `discreet.count`.
@@ -90,7 +100,7 @@ class Shape:
             The shape.
 
         Raises:
-            ParameterError: The table has no rows.
+            ParameterError: The table has no rows, or can be read only once.
             SchemaError: A column is missing or of another type.
             InputError: The data cannot be read.
 
@@ -101,18 +111,25 @@ class Shape:
             >>> shape.users, shape.items, round(shape.items_per_user, 2)
             (3, 2, 1.33)
         """
+        engines.require_rows_again(data)
         counted = engines.histogram(data, user, item, users=True)
         if not len(counted.counts) or counted.users is None:
             raise ParameterError("the table has no pairs of a user and an item: give a public table with rows")
-        return cls.of_counts(np.asarray(counted.counts), users=counted.users)
+        counts = np.asarray(counted.counts)
+        l0 = max(1, round(int(counts.sum()) / counted.users))
+        kept = np.asarray(engines.histogram(data, user, item, l0=l0).counts).sum() / counts.sum()
+        size = Size(counted.users, len(counts), 0.0, float(counts.sum() / counted.users))
+        spread = fitted_spread(size, l0, float(kept)) if size.items_per_user > 1 else 1.0
+        return cls.of_counts(counts, users=counted.users, spread=spread)
 
     @classmethod
-    def of_counts(cls, counts: NDArray[np.int64], *, users: int) -> Self:
+    def of_counts(cls, counts: NDArray[np.int64], *, users: int, spread: float = 1.0) -> Self:
         """Return the shape of PUBLIC counts. This reads the counts WITHOUT privacy: never give it private counts.
 
         Args:
             counts: The number of users of each item, in any order.
             users: The number of users who have any of the items.
+            spread: The spread of the shape, which counts do not tell.
 
         Returns:
             The shape.
@@ -126,8 +143,8 @@ class Shape:
         if not len(ordered) or ordered.sum() < users or ordered[0] > users:
             raise ParameterError("users must be at least the largest count, and at most the sum of all counts")
         mean = min(float(ordered.sum() / users), float(len(ordered)))
-        exponent = fitted_exponent(users, ordered, mean) if len(ordered) > 1 else 0.0
-        return cls(users=users, items=len(ordered), exponent=exponent, items_per_user=mean)
+        exponent, cutoff = fitted(users, ordered, mean, spread) if len(ordered) > 1 else (0.0, 0.0)
+        return cls(users=users, items=len(ordered), exponent=exponent, items_per_user=mean, cutoff=cutoff, spread=spread)
 
     @property
     def _size(self) -> Size:
@@ -142,14 +159,20 @@ class Shape:
         Returns:
             One count for each item. The rarest items may have zero users.
         """
-        l0 = None if l0 is None else require_whole("l0", l0, 1)
-        found = np.rint(self._expected(l0)).astype(np.int64)
+        found = np.rint(self.expected(l0)).astype(np.int64)
         found.flags.writeable = False
         return found
 
-    def _expected(self, l0: int | None) -> NDArray[np.float64]:
-        """Return the expected number of users of each item."""
-        ranks, counts = clipped(self._size, l0)
+    def expected(self, l0: int | None = None) -> NDArray[np.float64]:
+        """Return the expected number of users of each item, the most common item first.
+
+        Args:
+            l0: Count at most l0 items of each user, chosen uniformly.
+
+        Returns:
+            One number for each item.
+        """
+        ranks, counts = clipped(self._size, None if l0 is None else require_whole("l0", l0, 1))
         places = np.log(np.arange(1, self.items + 1))
         return np.exp(np.interp(places, np.log(ranks), np.log(np.maximum(counts, 1e-300))))
 
@@ -167,8 +190,7 @@ class Shape:
             >>> round(dp.Shape(users=20_000, items=50_000, exponent=1.0, items_per_user=20).kept_share(10), 2)
             0.42
         """
-        activity = law_of(self._size).activity
-        return float(np.minimum(activity, require_whole("l0", l0, 1)).sum() / activity.sum())
+        return kept_share(self._size, require_whole("l0", l0, 1))
 
     def table(self) -> dict[str, NDArray[np.int64]]:
         """Return a table of distinct (user, item) pairs that follows this shape, the same in every call.
@@ -202,7 +224,9 @@ class Shape:
         user, item = user[first], item[first]
         place = np.arange(len(user)) - np.searchsorted(user, user)
         kept = place < wanted[user]
-        return {"user": user[kept], "item": item[kept]}
+        # Active users and common items come in no order: some mechanisms take one user or row after the other.
+        names, order = random.permutation(self.users), random.permutation(int(kept.sum()))
+        return {"user": names[user[kept]][order], "item": item[kept][order]}
 
     @property
     def makes_table(self) -> bool:

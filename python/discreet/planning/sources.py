@@ -72,16 +72,21 @@ class Drawn(Source):
 
     def __init__(self, shape: Shape, *, is_default: bool = False) -> None:
         self.shape, self.name, self.users, self.is_default = shape, str(shape), shape.users, is_default
-        found = shape.counts()
-        self.counts = found[found > 0]
+        self.counts = shape.counts()
         self._table: dict[str, NDArray[np.int64]] | None = None
         self._lists: UserItems | None = None
         self._clipped: dict[int, NDArray[np.int64]] = {}
 
     def clipped(self, l0: int) -> NDArray[np.int64]:
-        """Return the counts by rank with at most l0 items of each user."""
+        """Return the counts by rank with at most l0 items of each user.
+
+        A release chooses the items of each user at random, so the counts are binomial. Expected counts instead would
+        name too few items: with l0=1, chance lifts many items over the threshold.
+        """
         if l0 not in self._clipped:
-            self._clipped[l0] = self.shape.counts(l0)[: len(self.counts)]
+            random = np.random.default_rng(l0)  # public data, so plans may repeat it
+            kept = self.shape.expected(l0) / self.shape.expected(None)
+            self._clipped[l0] = random.binomial(self.counts, kept.clip(0, 1))
         return self._clipped[l0]
 
     def lost(self, l0: int | None) -> float:
