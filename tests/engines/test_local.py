@@ -82,7 +82,7 @@ def test_bad_files_are_input_errors_that_name_the_path(tmp_path):
 
 @pytest.mark.parametrize("address", ["https://example.org/x.parquet", "s3://bucket/x.parquet", "file:///x.csv"])
 def test_remote_addresses_are_refused(address):
-    with pytest.raises(InputError, match="download"):
+    with pytest.raises(InputError, match="Download it first"):
         counted(address)
 
 

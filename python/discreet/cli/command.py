@@ -43,6 +43,11 @@ def _run(arguments: list[str]) -> int:
     except DiscreetError as error:
         click.echo(f"discreet: {in_options(str(error))}", err=True)
         return next((code for kind, code in _EXIT.items() if isinstance(error, kind)), 1)
+    except ImportError as error:
+        if "pip install" not in str(error):  # an import that fails for another reason is a defect
+            raise
+        click.echo(f"discreet: {error}", err=True)
+        return 1
     except (KeyboardInterrupt, click.Abort):
         click.echo(INTERRUPTED, err=True)
         return INTERRUPTED_CODE

@@ -119,7 +119,7 @@ def _without_objects(data: polars.DataFrame) -> polars.DataFrame:
         if str(kind) == "Object":
             raise SchemaError(
                 f"column {name!r} holds Python objects, such as UUIDs; make them text or integers before polars reads "
-                "them, as by map(str, ...)"
+                f"them, or cast the column: frame.with_columns(polars.Series({name!r}, map(str, frame[{name!r}])))"
             )
         if str(kind) in ("Int128", "UInt128"):
             raise SchemaError(

@@ -21,6 +21,7 @@ from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
 from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import connect, interruptible
+from discreet.engines.versions import version_hint
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ def read(
                 *map(files.shown, [*paths, *(path for table in csv for path in table.paths)]),
                 *map(_named, frames),
             ]
+            if hint := next(filter(None, (version_hint(library(table)) for table in frames)), ""):
+                raise_alone(InputError(f"cannot read {', '.join(shown)}: {hint}"))
             remedies = dict.fromkeys(_REMEDIES.get(library(table), "") for table in frames)
             raise_alone(InputError(f"cannot read {', '.join(shown)}; check the data and its source{''.join(remedies)}"))
         raise

@@ -26,8 +26,8 @@ _MOST_OFFSET = 18
 """The largest offset from UTC, in hours. Offsets of ISO 8601 in use are at most 14 hours, and java.time allows 18."""
 
 
-_DAY, _HOUR = ("year", "mark", "month", "second_mark", "day"), ("hour", "minute", "second", "fraction")
-_PARTS = (*_DAY, *_HOUR, "sign", "off_hours", "off_minutes")
+_PARTS: tuple[str, ...] = ("year", "mark", "month", "second_mark", "day", "hour", "minute", "second", "fraction")
+_PARTS += ("sign", "off_hours", "off_minutes")
 _TIME = (
     "^([0-9]{4})(-|/)([0-9]{1,2})(-|/)([0-9]{1,2})"
     "(?:[Tt ]([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.]([0-9]*))?)?"
@@ -113,8 +113,8 @@ class TimedEvents:
 def _text_moment(cell: str) -> str:
     """Return the SQL of a moment in UTC for a cell of text, NULL if it is not a time.
 
-    It reads the text that `rust/columns/times.rs` reads, so that streams and counts drop the same rows. DuckDB alone
-    would also read the names of zones, and any two digits as hours and minutes of an offset.
+    It reads the text that `rust/columns/times.rs` reads, so streams and counts drop the same rows. A cast would also
+    read the names of zones, and any two digits as hours and minutes of an offset.
     """
     names = ", ".join(f"'{name}'" for name in _PARTS)
     # DuckDB computes an expression once, however often it occurs.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import _core
 from discreet.engines.memory import Memory
 from discreet.engines.validated import reading
+from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -97,9 +98,15 @@ def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyCon
     Args:
         room: The limit of its memory and threads; DuckDB's defaults without it.
         ordered: Whether scans and writes keep the order of rows, which needs more memory.
+
+    Raises:
+        ImportError: DuckDB is older than 2.0. Such a version fails at Parquet text that is not UTF-8, so one cell would
+            decide whether there is a release.
     """
     import duckdb
 
+    if duckdb.__version__ < "2":  # the usual case needs no search for the package
+        require_version("duckdb")
     options: dict[str, bool | int | float | str | list[str]] = {"autoinstall_known_extensions": "false"}
     options |= {"autoload_known_extensions": "false"}
     options |= {"python_enable_replacements": "false", "temp_directory": ""}

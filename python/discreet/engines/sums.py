@@ -111,7 +111,7 @@ def _answered(
     if {base.__module__.partition(".")[0] for base in type(data).__mro__} & {"pyspark", "ibis"}:
         raise ParameterError(
             "sums, and the items of a user among listed ones, need the rows on this machine: give the table as "
-            "toArrow() of Spark or to_pyarrow_batches() of Ibis returns it"
+            "toArrow() of Spark or to_pyarrow() of Ibis returns it"
         )
 
     def attempt(careful: bool) -> Result:
