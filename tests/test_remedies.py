@@ -183,3 +183,27 @@ def test_errors_of_the_command_name_its_options(log):
 def test_a_noun_for_the_number_one_is_singular():
     release = dp.count(LOG, **COLUMNS, mechanism=dp.PrivateCountRelease(rho=1.0, delta=1e-11, delta_star=1e-11))
     assert any("allows 1 selection of" in note for note in release.notes)
+
+
+@pytest.mark.parametrize(
+    ("missing", "remedy"),
+    [
+        ("--delta", "far below 1 / number of users"),
+        ("--l0", "the most items of a user that count"),
+        ("--user", "`discreet check FILE` lists the columns"),
+        ("--item", "`discreet check FILE` lists the columns"),
+    ],
+)
+def test_a_missing_option_says_what_to_give(log, missing, remedy):
+    given = {"--user": "user", "--item": "item", "--rho": "1", "--delta": "1e-6", "--l0": "1"}
+    words = [word for pair in given.items() if pair[0] != missing for word in pair]
+    code, _, err = discreet("select", log, *words)
+    assert (code, f"Missing option '{missing}'" in err, remedy in " ".join(err.split())) == (2, True, True)
+    assert discreet("select", log, *words, missing, given[missing])[0] == 0
+    code, out, _ = discreet("check", log)
+    assert (code, "column user" in out, "column item" in out) == (0, True, True)
+
+
+def test_a_list_of_floats_is_refused_with_what_can_be_counted():
+    with pytest.raises(dp.errors.SchemaError, match=r"dates, times or booleans.*round floats first"):
+        dp.count({"user": [1, 2], "item": [1.5, 2.5]}, **COLUMNS, rho=1, delta=1e-6)

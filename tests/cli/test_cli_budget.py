@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from discreet import Guarantee, Ledger
 from discreet.budgets import filter as filters
@@ -168,3 +169,11 @@ def test_help_explains_budgets(run):
         assert word in " ".join(out.split())
     assert "--ledger" in run("top-k", "--help")[1]
     assert "no signature" in " ".join(run("verify", "--help")[1].split())
+
+
+def test_wide_characters_keep_the_columns_aligned(run):
+    for name in ("数据集", "views"):
+        assert run("budget", "init", "l", "--dataset", name, "--rho", "1", "--delta", "1e-6")[0] == 0
+    head, *rows = run("budget", "show", "l")[1].splitlines()
+    ends = {cell_len(row[: row.index("  (")]) for row in rows}
+    assert ends == {cell_len(head[: head.index("  total")])}

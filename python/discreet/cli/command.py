@@ -20,6 +20,13 @@ from discreet.startup import INTERRUPTED, INTERRUPTED_CODE, release
 __all__ = ["main"]
 
 _DECIMAL_COMMA = re.compile(r"'-?\d*,\d+' is not a valid float")
+_MISSING = {
+    "delta": "Choose it far below 1 / number of users, such as --delta 1e-6.",
+    "l0": "It is the most items of a user that count, such as --l0 10. Choose it without the data.",
+    "user": "It is the column that says whose row it is, such as --user user. `discreet check FILE` lists the columns.",
+    "item": "It is the column to count, such as --item page. `discreet check FILE` lists the columns.",
+}
+"""What to do about a missing option, by its name."""
 _EXIT = {ParameterError: 2, BudgetExceeded: 3}
 
 
@@ -116,8 +123,8 @@ def _with_remedy(error: click.ClickException) -> click.ClickException:
         remedy = f"This reads no data. Leave out the file{more}."
     elif isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
         remedy = "Give several files as one quoted glob, such as 'logs/*.csv'."
-    elif isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "delta":
-        message, remedy = error.format_message(), "Choose it far below 1 / number of users, such as --delta 1e-6."
+    elif isinstance(error, click.MissingParameter) and error.param is not None and error.param.name in _MISSING:
+        message, remedy = error.format_message(), _MISSING[error.param.name]
     elif isinstance(error, click.BadParameter) and _DECIMAL_COMMA.match(error.message):
         message, remedy = error.format_message(), "Use a point as the decimal separator, such as 0.5."
     else:

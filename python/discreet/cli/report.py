@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["grid", "guarantee_lines", "publish", "table"]
 
 _TABLE_ROWS = 40
+_WIDE = 100_000
+"""A width at which no row of a text table is cut, in characters."""
 
 
 def table(release: Release, *, shown: int, columns: dict[str, list[str]] | None = None) -> str:
@@ -63,17 +65,20 @@ def _cells(release: Release, shown: int) -> dict[str, list[str]]:
 
 def grid(names: list[str], rows: list[list[str]]) -> str:
     """Return a text table with one line for each row, however wide; columns of numbers are right-aligned."""
-    shown = [[plain_text(cell) for cell in row] for row in [names, *rows]]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     right = [all(_is_number(row[i]) for row in rows) for i in range(len(names))]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(row, widths, right, strict=True)
-        )
-        for row in shown
-    )
-    return "".join(line.rstrip() + "\n" for line in lines)
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="", collapse_padding=True)
+    for name, number in zip(names, right, strict=True):
+        grid.add_column(Text(plain_text(name)), justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        grid.add_row(*(Text(plain_text(cell)) for cell in row))
+    console = Console(file=sys.stdout, width=_WIDE, color_system=None)
+    with console.capture() as captured:
+        console.print(grid)
+    return "".join(line.rstrip() + "\n" for line in captured.get().splitlines())
 
 
 def _is_number(cell: str) -> bool:

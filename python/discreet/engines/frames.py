@@ -143,7 +143,8 @@ def require_labels(table: dict[str, Any], columns: list[str]) -> None:
                 _core.Labels.from_sequence(table[name])
         except SchemaError:
             raise SchemaError(
-                f"column {name!r} must hold integers of 64 bits, text or bytes, all of one type; cast it"
+                f"column {name!r} must hold integers of 64 bits, text, bytes, dates, times or booleans, all of one "
+                "type; cast it, and round floats first"
             ) from None
         except Exception:  # users may repeat and be missing; other errors may quote cells
             continue
