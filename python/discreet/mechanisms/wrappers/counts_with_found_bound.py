@@ -149,7 +149,7 @@ class CountsWithFoundBound(TableMechanism):
         Returns:
             A KeptPairs.
         """
-        return KeptPairs(l0=l0, most=KeptPairs.most_for(l0), rho=round_down(RHO_SHARE * self.rho))
+        return KeptPairs(l0=l0, most=KeptPairs.most_for(l0, found=True), rho=round_down(RHO_SHARE * self.rho))
 
     def counting(self, l0: int) -> tuple[HistogramMechanism, Notes]:
         """Return the mechanism that counts, and the reason for it.
