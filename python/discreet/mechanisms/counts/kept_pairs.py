@@ -95,12 +95,11 @@ class KeptPairs(HistogramMechanism):
             )
 
     @staticmethod
-    def most_for(l0: int, *, found: bool = False) -> int:
-        """Return the `most` that the functions of the package use for a bound: 20 l0, and at least 100.
+    def most_for(l0: int) -> int:
+        """Return the `most` that the functions of the package use for a given bound: 20 l0, and at least 100.
 
         Args:
             l0: The bound: from 1 to 2^20.
-            found: Whether l0 was found to be a percentile. Few users then have far more items, and 20 l0 suffice.
 
         Returns:
             A number of items.
@@ -108,8 +107,7 @@ class KeptPairs(HistogramMechanism):
         Raises:
             ParameterError: l0 is out of range.
         """
-        most = _TIMES * require_whole("l0", l0, 1, _L0_LIMIT)
-        return most if found else max(_LEAST_MOST, most)
+        return max(_LEAST_MOST, _TIMES * require_whole("l0", l0, 1, _L0_LIMIT))
 
     @property
     def squared_change(self) -> int:
