@@ -208,13 +208,13 @@ SETS = {
         {"l0": l0, "most": most, "rho": rho, "epsilon": epsilon}
         for l0, most, rho, epsilon in [
             (1, 2, 0.5, None),
-            (2, 5, None, 1.0),
+            (2, 5, None, 2.0),
             (3, 8, 1.0, None),
             (1, 4, None, 1.5),
             (4, 5, 0.6, None),
             (6, 7, None, 3.0),
             (2, 20, 2.0, None),
-            (5, 10, None, 2.0),
+            (5, 10, None, 4.0),
             (1, 3, 0.3, None),
             (10, 11, 5.0, None),
         ]

@@ -120,7 +120,7 @@ def test_files_of_public_items_are_checked(visits, tmp_path):
     assert "at least one label" in discreet("count", visits, *options, "--items", known)[2]
     known.write_text("home")
     assert "needs --l0" in discreet("count", visits, *options, "--items", known, "--others")[2]
-    assert "needs items" in discreet("count", visits, *options, "--others")[2]
+    assert "needs --items" in discreet("count", visits, *options, "--others")[2]
     code, _, err = discreet("count", visits, *options, "--item", "country", "--items", known)
     assert code == 2
     assert "one column" in err

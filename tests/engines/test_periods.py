@@ -198,8 +198,10 @@ def test_all_periods_of_a_user_count_as_items_of_one_user():
 def test_a_table_has_a_period():
     table = Table(LOG, user="user", item="page", period=period("1d"))
     assert sorted(dp.Plume(rho=1, delta=1e-6, m=2, m_prime=2).release(table).items) == DAYS
+    # A user's items of different days are different items.
+    assert ContributionBound(epsilon=50, most=9).release(table).items == [2]
     with pytest.raises(ParameterError, match="leave out the period"):
-        ContributionBound(epsilon=1).release(table)
+        ContributionBound(epsilon=1, only=("home",)).release(table)
 
 
 def test_remote_engines_name_a_remedy():

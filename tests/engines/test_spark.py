@@ -193,3 +193,12 @@ def test_csv_with_different_or_repeated_headers_is_refused(spark, tmp_path):
     (tmp_path / "3.csv").write_text("user,item,item\n1,a,b\n")
     with pytest.raises(SchemaError, match="no column 'item'"):
         counted(command_line._table(spark, str(tmp_path / "3.csv")))
+
+
+def test_a_bound_is_found_and_measured_on_spark(spark):
+    rows = spark.sql("SELECT u AS user, i AS item FROM RANGE(900) a(u) CROSS JOIN RANGE(4) b(i) WHERE i < 2 OR u < 90")
+    found = dp.count(rows, user="user", item="item", rho=4, delta=1e-6, l0="auto", l0_share=0.5, percentile=80)
+    assert found.l0 in (2, 3)
+    assert found.kept_share is not None
+    given = dp.count(rows, user="user", item="item", rho=400, delta=1e-6, l0=2, kept_share=True)
+    assert abs(given.kept_share.value - 1800 / 1980) < 6 * given.kept_share.sigma

@@ -379,6 +379,18 @@ def test_periods_are_part_of_the_items_of_a_user():
     assert dp.count(many, user="count", item="item", time="ts", every="1d", rho=1, delta=1e-6, l0="auto").l0 == 4
 
 
+def test_an_engine_that_cannot_bound_users_is_refused_before_the_charge():
+    ibis = pytest.importorskip("ibis")
+    pytest.importorskip("ibis.backends.sqlite")
+    connection = ibis.sqlite.connect()
+    table = connection.create_table("log", ibis.memtable({"user": [1, 1, 2], "item": ["a", "b", "a"]}).to_pandas())
+    for l0 in ("auto", 2):
+        budget = dp.Budget(rho=1, delta=1e-6)
+        with pytest.raises(ParameterError, match="sqlite"):
+            dp.count(table, **COLUMNS, rho=1, delta=1e-6, l0=l0, kept_share=True, budget=budget)
+        assert budget.remaining.rho == 1
+
+
 def test_a_table_of_another_engine_is_bounded_too():
     ibis = pytest.importorskip("ibis")
     release = dp.count(ibis.memtable({k: v.tolist() for k, v in LOG.items()}), **COLUMNS, rho=1, delta=1e-6, l0="auto")

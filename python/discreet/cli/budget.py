@@ -27,8 +27,8 @@ _chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset
 def budget() -> None:
     """Limit the total privacy cost of all releases from a dataset.
 
-    LEDGER is a file on a local disk. It holds the budgets of any number of datasets. The commands count, top-k and
-    select charge a dataset, given by --ledger and --dataset, before they draw any noise. If its budget is
+    LEDGER is a file on a local disk. It holds the budgets of any number of datasets. The commands count, top-k, select
+    and sum charge a dataset, given by --ledger and --dataset, before they draw any noise. If its budget is
     insufficient, they release nothing and end with exit code 3.
 
     \b

@@ -96,7 +96,7 @@ class KeptPairs(HistogramMechanism):
 
     @staticmethod
     def most_for(l0: int) -> int:
-        """Return the `most` that the functions of the package use for a bound: 20 l0, and at least 100.
+        """Return the `most` that the functions of the package use for a given bound: 20 l0, and at least 100.
 
         Args:
             l0: The bound: from 1 to 2^20.

@@ -143,13 +143,17 @@ class CountsWithFoundBound(TableMechanism):
     def pairs(self, l0: int) -> KeptPairs:
         """Return the mechanism that measures the share of kept pairs.
 
+        It leaves out a user's items beyond 20 l0, or beyond 10 l0 for a percentile of at least 90. Few users then have
+        more, and half the limit has half the noise.
+
         Args:
             l0: The bound that was found.
 
         Returns:
             A KeptPairs.
         """
-        return KeptPairs(l0=l0, most=KeptPairs.most_for(l0), rho=round_down(RHO_SHARE * self.rho))
+        times = 10 if self.percentile >= 90 else 20
+        return KeptPairs(l0=l0, most=times * l0, rho=round_down(RHO_SHARE * self.rho))
 
     def counting(self, l0: int) -> tuple[HistogramMechanism, Notes]:
         """Return the mechanism that counts, and the reason for it.
