@@ -4,8 +4,8 @@ The popularity of the i-th of I items is proportional to i^-s exp(-b i/I): Zipf'
 cutoff of 0 is Zipf's law itself. A user has 1 + x items, and x follows a log-normal law: the standard deviation of
 log x is the spread, 1 by default. The items of a user are drawn in proportion to popularity, without repetition.
 
-With a spread of 1, clipping to 1 to 100 items kept as many pairs as in eight public logs of words, bigrams, purchases and
-visits, with errors of at most 0.09 of all pairs. A constant number of items per user makes clipping look harmless,
+With a spread of 1, clipping to 1 to 100 items kept as many pairs as in seven public logs of words, bigrams and
+purchases, with errors of at most 0.09 of all pairs. A constant number of items per user makes clipping look harmless,
 because the users with the most items lose the most pairs.
 """
 
