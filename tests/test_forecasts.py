@@ -242,6 +242,12 @@ def test_a_plan_is_plain_values_and_is_pickled():
     assert repr(planned) == str(planned)
 
 
+def test_a_forecast_is_made_when_it_is_read(monkeypatch):
+    monkeypatch.setattr(dp.Shape, "expected", lambda *_: pytest.fail("the plan was forecast before it was printed"))
+    for verb, parameters in JOBS:
+        dp.plan(verb, **parameters)
+
+
 def test_the_choice_takes_a_few_milliseconds_and_no_simulation():
     spent = []
     for number in range(20):

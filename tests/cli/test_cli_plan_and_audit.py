@@ -129,9 +129,8 @@ def test_a_plan_finds_the_privacy_cost_for_a_number_of_users():
     code, out, _ = discreet("plan", "count", "--l0", "10", "--delta", "1e-6", "--users", "50")
     assert code == 0
     assert "An item of 50 users after clipping to l0=10 is named with a chance of 95% at rho = 0.11 or epsilon =" in out
-    code, out, _ = discreet(
-        "plan", "select", "--l0", "3", "--epsilon", "1", "--delta", "1e-6", "--users", "50", "--json"
-    )
+    promise = ("--epsilon", "1", "--delta", "1e-6")
+    code, out, _ = discreet("plan", "select", "--l0", "3", *promise, "--users", "50", "--json")
     needed = json.loads(out)["needed"]
     assert needed["rho"] is None
     assert 0 < needed["epsilon"] < 2

@@ -35,6 +35,8 @@ L0S = (1, 3, 10, 30, 100)
 """The bounds on a user's items that a plan of counts always shows."""
 _OTHER_L0S = (2, 5, 20, 50, 200, 300, 500, 1_000, 3_000)
 """The other bounds among which it looks for the best one."""
+_K_BAR = 2**14
+"""The default k_bar of `count`."""
 _RUNS = 3
 _SURE = 10
 """An item with this multiple of the stated threshold should never be missed."""
@@ -108,9 +110,11 @@ def _promise(parameters: Parameters) -> dict[str, Any]:
 
 def _for_count(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
     promise, given = _promise(parameters), parameters.get("l0")
-    more: dict[str, Any] = {name: parameters[name] for name in ("k_bar", "relative_error") if name in parameters}
+    more: dict[str, Any] = {"relative_error": parameters.get("relative_error", 0.1), "delta": promise["delta"]}
+    if parameters.get("k_bar", _K_BAR) != _K_BAR:  # the two mechanisms have different defaults
+        more["k_bar"] = parameters["k_bar"]
     for kind in (mechanisms.ConfirmedCounts, mechanisms.PrivateCountRelease):
-        made = partial(made_for, kind, promise.get("rho"), promise.get("epsilon"), delta=promise["delta"], **more)
+        made = partial(made_for, kind, promise.get("rho"), promise.get("epsilon"), **more)
         yield from _possible(kind.__name__, made)
     for l0 in sorted({*L0S, *([given] if given else []), *(l0 for l0 in _OTHER_L0S if l0 < source.most)}):
         if source.clipped(l0) is not None:
