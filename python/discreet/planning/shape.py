@@ -51,7 +51,7 @@ class Shape:
         >>> import discreet as dp
         >>> shape = dp.Shape(users=20_000, items=50_000, exponent=1.0, items_per_user=20)
         >>> shape.counts()[:3]
-        array([14352, 10770,  8685])
+        array([13435,  9779,  7746])
     """
 
     users: int
