@@ -66,7 +66,7 @@ def far(verb, parameters, shape, table):
 
 
 @pytest.mark.parametrize("name", GENERATED)
-def test_a_forecast_with_the_four_numbers_matches_the_release(name):
+def test_a_forecast_with_the_own_numbers_matches_the_release(name):
     rows = generated(*GENERATED[name], seed=5)
     table, shape = Table(rows, "user", "item"), dp.Shape.of(rows, user="user", item="item")
     for verb, parameters in JOBS:
@@ -75,13 +75,14 @@ def test_a_forecast_with_the_four_numbers_matches_the_release(name):
         assert wrong == [], (verb, parameters, shape)
 
 
+# Left out, because no shape fits (docs/planning.md): poetry_author_bigrams, and the domains of reddit_top_posts, of
+# which three have 42 % of all rows.
 REAL = {
     "askreddit_1pct_words": "item",
     "online_retail_events": "item",
     "tiny_retail_500": "item",
     "ubuntu_irc_words": "item",
     "wiki_intros_words": "item",
-    "reddit_top_posts": "domain",
     "reddit_top_selfposts_words": "item",
 }
 QUICK = {"askreddit_1pct_words", "online_retail_events", "tiny_retail_500"}
@@ -90,27 +91,27 @@ QUICK = {"askreddit_1pct_words", "online_retail_events", "tiny_retail_500"}
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.statistical) for name in REAL]
 )
-def test_a_forecast_with_the_four_numbers_of_real_data_matches_the_release(name):
+def test_a_forecast_with_the_own_numbers_of_real_data_matches_the_release(name):
     path = DATA / f"{name}.parquet"
     if not path.exists():
         pytest.skip(f"{path} is not available")
     table, shape = Table(str(path), "user", REAL[name]), dp.Shape.of(str(path), user="user", item=REAL[name])
-    for verb, parameters in JOBS[:2] if name.startswith("reddit") else JOBS:
+    for verb, parameters in JOBS[:2] if name == "reddit_top_selfposts_words" else JOBS:
         wrong, number = far(verb, parameters, shape, table)
         assert number >= 6
         assert wrong == [], (verb, parameters, shape)
 
 
 def test_a_forecast_that_knows_another_exponent_is_wrong():
-    table = Table(generated(*GENERATED["words"], seed=5), "user", "item")
-    shape = dp.Shape.of_counts(table.counts, users=table.users)
+    rows = generated(*GENERATED["words"], seed=5)
+    table, shape = Table(rows, "user", "item"), dp.Shape.of(rows, user="user", item="item")
     assert far("count", PROMISE, replace(shape, exponent=shape.exponent - 0.6), table)[0]
     assert far("count", PROMISE, replace(shape, users=20 * shape.users), table)[0]
 
 
 def test_the_smallest_count_and_the_close_counts_match_the_release():
-    table = Table(generated(*GENERATED["words"], seed=5), "user", "item")
-    shape = dp.Shape.of_counts(table.counts, users=table.users)
+    rows = generated(*GENERATED["words"], seed=5)
+    table, shape = Table(rows, "user", "item"), dp.Shape.of(rows, user="user", item="item")
     forecast, released = (compared("count", PROMISE, source) for source in (Drawn(shape), table))
     for row, seen in zip(forecast.rows[:2], released.rows[:2], strict=True):
         assert row.label == seen.label
@@ -239,6 +240,12 @@ def test_a_plan_is_plain_values_and_is_pickled():
     assert copy == planned
     assert str(copy) == str(planned)
     assert repr(planned) == str(planned)
+
+
+def test_a_forecast_is_made_when_it_is_read(monkeypatch):
+    monkeypatch.setattr(dp.Shape, "expected", lambda *_: pytest.fail("the plan was forecast before it was printed"))
+    for verb, parameters in JOBS:
+        dp.plan(verb, **parameters)
 
 
 def test_the_choice_takes_a_few_milliseconds_and_no_simulation():

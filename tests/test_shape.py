@@ -65,6 +65,17 @@ def test_a_fit_finds_the_four_numbers(exponent):
     assert found.exponent == pytest.approx(exponent, abs=0.08)
 
 
+@pytest.mark.parametrize(("cutoff", "spread"), [(3.0, 0.5), (0.0, 1.5)])
+def test_a_fit_finds_the_cutoff_and_the_spread(cutoff, spread):
+    shape = dp.Shape(users=30_000, items=2_000, exponent=0.8, items_per_user=15, cutoff=cutoff, spread=spread)
+    found = dp.Shape.of(shape.table(), user="user", item="item")
+    assert found.spread == pytest.approx(spread, abs=0.08)
+    assert found.cutoff == pytest.approx(cutoff, abs=0.6)
+    assert found.exponent == pytest.approx(0.8, abs=0.08)
+    _, each = np.unique(shape.table()["user"], return_counts=True)
+    assert np.minimum(each, 10).sum() / each.sum() == pytest.approx(found.kept_share(10), abs=0.02)
+
+
 def test_a_fit_takes_counts():
     counts = np.arange(1, 101)
     found = dp.Shape.of_counts(np.random.default_rng(3).permutation(counts), users=200)
@@ -85,6 +96,8 @@ def test_a_fit_takes_counts():
         {"items_per_user": 0.5},
         {"items_per_user": 50_001},
         {"items_per_user": "many"},
+        {"cutoff": -1},
+        {"spread": 5},
     ],
 )
 def test_a_number_out_of_range_is_refused_by_name(wrong):
@@ -106,4 +119,5 @@ def test_impossible_counts_and_tables_are_refused():
 def test_a_shape_is_hashable_and_prints_its_numbers():
     assert hash(SHAPE) == hash(dp.Shape(20_000, 50_000, 1, 20))
     assert str(SHAPE) == "20,000 users, 50,000 items, exponent 1, 20 items per user"
-    assert repr(SHAPE) == "Shape(users=20000, items=50000, exponent=1.0, items_per_user=20.0)"
+    assert str(dp.Shape(9, 9, 1, 2, cutoff=3, spread=0.5)).endswith("2 items per user, cutoff 3, spread 0.5")
+    assert repr(SHAPE).startswith("Shape(users=20000, items=50000, exponent=1.0, items_per_user=20.0,")

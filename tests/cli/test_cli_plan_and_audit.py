@@ -76,3 +76,70 @@ def test_an_audit_that_is_refused_names_the_remedy(arguments, remedy):
     code, _, err = discreet("audit", *arguments)
     assert code == 2
     assert remedy in err
+
+
+SHAPE = "users=5000,items=2000,exponent=1,items-per-user=10"
+
+
+def test_a_plan_takes_a_shape():
+    code, out, _ = discreet("plan", "count", *BUDGET, "--like", SHAPE)
+    assert code == 0
+    assert "5,000 users, 2,000 items, exponent 1, 10 items per user" in out
+    assert "default shape" not in out
+    assert "Recommended (*)" in out
+    assert "50 % chance" not in out
+    code, out, _ = discreet("plan", "top-k", "-k", "3", *BUDGET, "--like", SHAPE + ",cutoff=3,spread=0.5", "--json")
+    assert code == 0
+    assert json.loads(out)["comparison"]["like"].endswith("cutoff 3, spread 0.5")
+    assert [row["name"] for row in json.loads(out)["comparison"]["mechanisms"]][:2] == ["gumbel", "discover+peel"]
+
+
+def test_a_plan_takes_a_public_file(log):
+    code, out, _ = discreet("plan", "select", "--l0", "2", *BUDGET, "--like", log, "--user", "user", "--item", "item")
+    assert code == 0
+    assert "the given public table: 3,000 users, 52 items" in out
+    code, _, err = discreet("plan", "count", *BUDGET, "--like", log)
+    assert code == 2
+    assert "--user and --item" in err
+    code, _, err = discreet("plan", "count", *BUDGET, "--like", log, "--user", "user")
+    assert code == 2
+    assert "together" in err
+    code, _, err = discreet("plan", "count", *BUDGET, "--like", "no such.csv", "--user", "user", "--item", "item")
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    "like",
+    [
+        "users=5000",
+        "users=x,items=2,exponent=1,items-per-user=1",
+        "users=1,2",
+        SHAPE + ",more=1",
+        SHAPE + ",users=3",
+        "users=5000,items=2000,exponent=1,items-per-user=3000",
+    ],
+)
+def test_a_wrong_shape_is_refused(like):
+    code, out, err = discreet("plan", "count", *BUDGET, "--like", like)
+    assert (code, out) == (2, "")
+    assert err
+
+
+def test_a_plan_finds_the_privacy_cost_for_a_number_of_users():
+    code, out, _ = discreet("plan", "count", "--l0", "10", "--delta", "1e-6", "--users", "50")
+    assert code == 0
+    assert "An item of 50 users after clipping to l0=10 is named with a chance of 95% at rho = 0.11 or epsilon =" in out
+    promise = ("--epsilon", "1", "--delta", "1e-6")
+    code, out, _ = discreet("plan", "select", "--l0", "3", *promise, "--users", "50", "--json")
+    needed = json.loads(out)["needed"]
+    assert needed["rho"] is None
+    assert 0 < needed["epsilon"] < 2
+    assert discreet("plan", "count", "--delta", "1e-6", "--users", "0")[0] == 2
+    assert discreet("plan", "count", "--delta", "1e-6")[0] == 2
+
+
+def test_a_page_needs_the_suffix_of_html(tmp_path):
+    code, _, err = discreet("plan", "count", *BUDGET, "--html", str(tmp_path / "page.txt"))
+    assert code == 2
+    assert ".html" in err
+    assert not [*tmp_path.iterdir()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import click
 
@@ -95,7 +95,15 @@ _html = click.option(
     metavar="FILE",
     help="Also write a page with sliders and curves to FILE. It needs no network.",
 )
-_NAMES = {"users": int, "items": int, "exponent": float, "items_per_user": float}
+_NAMES: dict[str, Callable[[str], float]] = {
+    "users": int,
+    "items": int,
+    "exponent": float,
+    "items_per_user": float,
+    "cutoff": float,
+    "spread": float,
+}
+_NEEDED = [*_NAMES][:4]
 
 
 def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dict[str, object]:
@@ -110,16 +118,19 @@ def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dic
     given = {name.strip().replace("-", "_"): value for name, _, value in pairs}
     if not any(mark for _, mark, _ in pairs):
         raise click.UsageError("--like with a file needs --user and --item, the columns of the public file.")
-    if given.keys() != _NAMES.keys() or len(pairs) != len(_NAMES):
+    if not {*_NEEDED} <= given.keys() <= _NAMES.keys() or len(pairs) != len(given):
         raise click.UsageError(
-            "--like needs all four numbers of a shape, such as users=20000,items=50000,exponent=1,items-per-user=20."
+            "--like needs the four numbers of a shape, once each, such as "
+            "users=20000,items=50000,exponent=1,items-per-user=20; cutoff and spread may follow."
         )
+    numbers: dict[str, Any] = {}
     try:
-        return {"like": Shape(**{name: kind(given[name]) for name, kind in _NAMES.items()})}
+        numbers |= {name: _NAMES[name](value) for name, value in given.items()}
     except ValueError:
         raise click.UsageError(
             "--like has a value that is not a number. Give whole numbers of users and items, and a point in decimals."
         ) from None
+    return {"like": Shape(**numbers)}
 
 
 def _plan(verb: Verb, as_json: bool, html: str | None, public: dict[str, object], parameters: Parameters) -> None:

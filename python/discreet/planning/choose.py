@@ -9,7 +9,7 @@ from discreet import mechanisms
 from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import EpsilonKind, Made, made_for
-from discreet.mechanisms.fewest import Notes, fewest_users, users_for, with_counts
+from discreet.mechanisms.fewest import Notes, Releasing, fewest_users, users_for, with_counts
 from discreet.mechanisms.union.methods import METHODS as UNION_METHODS
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, resolve_rho, unusual
 from discreet.privacy.validation import require_whole
@@ -17,7 +17,7 @@ from discreet.privacy.validation import require_whole
 if TYPE_CHECKING:
     from discreet.mechanisms import DiscoverAndPeel, HistogramMechanism, UnionMechanism
 
-__all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "stated", "users_for"]
+__all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "reliability", "stated", "users_for"]
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
@@ -31,9 +31,11 @@ items in common, and an item needs fewer users. "policy_laplace" stays below its
 For such an l0, "policy_laplace" releases more items than dp_sips if users have about l0 items. If users have more
 items, it releases nearly as many. The greedy method releases more, but in its worst case an item of any number of users
 may be missing (docs/set-union.md)."""
+_SURE, _MISSED = 10, 1e-6
+"""An item with 10 times the users for a 50 % chance should be missed with a probability of at most this."""
 _GREEDY_NOTE = (
-    "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of many users; "
-    'method="policy_laplace" and "dp_sips" do not miss it'
+    "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of all users: no "
+    'number of users makes a release certain. method="policy_laplace" and "dp_sips" do not miss such an item'
 )
 
 
@@ -54,6 +56,18 @@ class Parameters(TypedDict, total=False):
     method: str
     rows_here: bool
     """Whether this machine reads the rows, so that "select" may choose a method that needs them."""
+
+
+def reliability(mechanism: Releasing) -> Notes:
+    """Return a note with the release chance of an item of many users, if such an item may be missed."""
+    users = _SURE * users_for(mechanism, 0.5)
+    chance = mechanism.release_chance(users)
+    if chance >= 1 - _MISSED:
+        return ()
+    return (
+        f"an item of {users:,} users, {_SURE} times as many as for a 50 % chance, is released with a chance of only "
+        f"{chance:.7f}",
+    )
 
 
 @overload
@@ -178,14 +192,17 @@ def _for_select(
         return made_for(kind, rho, epsilon, delta=delta, l0=l0, **more)
 
     if method == "dp_sips":
-        return made(mechanisms.IteratedSetUnion), ()
+        rounds = made(mechanisms.IteratedSetUnion)
+        return rounds, reliability(rounds)
     if method not in ("auto", "threshold"):
-        return made(mechanisms.SetUnion, method=method), (_GREEDY_NOTE,) if method == "greedy" else ()
+        union = made(mechanisms.SetUnion, method=method)
+        return union, (_GREEDY_NOTE,) if method == "greedy" else reliability(union)
     threshold, reasons = fewest_users((mechanisms.OptimalSelection, *with_counts()), rho, epsilon, delta, l0)
     # For a given rho, the Laplace noise of "policy_laplace" is larger than the Gaussian noise of dp_sips.
     laplace = rows_here and epsilon is not None
-    union = None if method == "threshold" or l0 == 1 else _set_union(made, threshold, laplace)
-    return union or (threshold, reasons)
+    found = None if method == "threshold" or l0 == 1 else _set_union(made, threshold, laplace)
+    chosen, reasons = found or (threshold, reasons)
+    return chosen, (*reasons, *reliability(chosen))
 
 
 def _set_union(

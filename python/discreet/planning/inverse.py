@@ -53,10 +53,13 @@ class Needed:
     Args:
         users: The number of users of the item.
         chance: The probability that the item is named.
-        rho: The least rho, rounded up to two digits; None if the caller asked in epsilon, or if no rho suffices.
-        epsilon: The least epsilon, rounded up to two digits; None if the caller asked in rho, or if none suffices.
+        rho: The least rho from 0.0001 on, rounded up to two digits; None if the caller asked in epsilon, or if no rho
+            suffices.
+        epsilon: The least epsilon from 0.01 on, rounded up to two digits; None if the caller asked in rho, or if no
+            epsilon suffices.
         simulated: Whether the chance is simulated on public data. It is exact otherwise.
         like: The public data of the simulation; empty if the chance is exact.
+        l0: The bound on a user's items, if the chance is exact. The number of users is then the number after clipping.
 
     Example:
         >>> import discreet as dp
@@ -71,10 +74,13 @@ class Needed:
     epsilon: float | None
     simulated: bool
     like: str
+    l0: int | None = None
 
     def __str__(self) -> str:
         found = [f"{name} = {value:g}" for name, value in (("rho", self.rho), ("epsilon", self.epsilon)) if value]
         item = f"an item of {counted(self.users, 'user')}"
+        if self.l0 is not None:
+            item += f" after clipping to l0={self.l0:,}"
         on = f", simulated on public data ({self.like})" if self.simulated else ""
         if not found:
             return f"No rho or epsilon in range names {item} with a chance of {self.chance:.0%}{on}."
@@ -91,7 +97,14 @@ def needed(verb: str, parameters: Parameters, users: int, source: Source) -> Nee
     simulated = False
     for name in given or answers:
         answers[name], simulated = _least(verb, name, rest, users, source)
-    return Needed(users=users, chance=CHANCE, simulated=simulated, like=source.name if simulated else "", **answers)
+    return Needed(
+        users=users,
+        chance=CHANCE,
+        simulated=simulated,
+        like=source.name if simulated else "",
+        l0=None if simulated else rest.get("l0"),
+        **answers,
+    )
 
 
 def _least(verb: str, name: str, rest: dict[str, Any], users: int, source: Source) -> tuple[float | None, bool]:
@@ -126,7 +139,10 @@ def _chance(mechanism: Chosen, users: int, source: Source) -> float:
     """Return the probability that an item of this many users is named, among the items of the public data."""
     if isinstance(mechanism, DiscoverAndPeel):
         ranked = _ranked(mechanism.epsilon, mechanism.k, users, source.counts, -math.inf)
-        return mechanism.release_chance(users) * ranked
+        rank = min(int(np.searchsorted(-source.counts, -users)), len(source.counts) - 1)
+        clipped = source.clipped(mechanism.l0)
+        kept = 1.0 if clipped is None else clipped[rank] / max(int(source.counts[rank]), 1)
+        return mechanism.release_chance(math.floor(users * min(kept, 1.0))) * ranked
     if isinstance(mechanism, GumbelTopK):
         candidates = source.counts[: mechanism.k_bar]
         bottom = int(source.counts[mechanism.k_bar]) if len(source.counts) > mechanism.k_bar else 0

@@ -4,8 +4,8 @@ The popularity of the i-th of I items is proportional to i^-s exp(-b i/I): Zipf'
 cutoff of 0 is Zipf's law itself. A user has 1 + x items, and x follows a log-normal law: the standard deviation of
 log x is the spread, 1 by default. The items of a user are drawn in proportion to popularity, without repetition.
 
-With a spread of 1, clipping to 1 to 100 items kept as many pairs as in eight public logs of words, bigrams, purchases and
-visits, with errors of at most 0.09 of all pairs. A constant number of items per user makes clipping look harmless,
+With a spread of 1, clipping to 1 to 100 items kept as many pairs as in seven public logs of words, bigrams and
+purchases, with errors of at most 0.09 of all pairs. A constant number of items per user makes clipping look harmless,
 because the users with the most items lose the most pairs.
 """
 
@@ -45,6 +45,8 @@ _CUTOFFS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0)
 """The exponents and cutoffs that a fit compares first. Then it compares finer steps around the best of them."""
 _FINE_EXPONENTS, _FINE_CUTOFFS = (-0.08, -0.06, -0.04, -0.02, 0, 0.02, 0.04, 0.06, 0.08), (-0.5, 0, 0.5)
 _MOST_SPREAD = 400
+_MODEL_ERROR = 0.15
+"""The standard deviation of the logarithm of a number of items that no sample makes smaller."""
 _LEAST, _POINTS = 20, 40
 """A fit compares the number of items with at least t users, for 40 values of t from 20 users to the largest count."""
 
@@ -108,16 +110,19 @@ def named_by(ranks: NDArray[np.int64], counts: NDArray[np.float64], least: NDArr
 def fitted(users: int, counts: NDArray[np.int64], items_per_user: float, spread: float) -> tuple[float, float]:
     """Return the exponent and the cutoff whose counts are closest to these descending counts.
 
-    The distance compares how many items have at least t users, for 40 values of t. It is that of logarithms. Counts
-    below 20 users are left out, because no release names such items.
+    The distance compares the logarithms of the numbers of items with at least t users, for 40 values of t. A number of
+    few items has a smaller weight, by its variance. Counts below 20 users are left out, because few releases name such
+    items.
     """
     largest = float(counts[0])
     least = np.geomspace(min(_LEAST, max(1.0, largest / 4)), largest, _POINTS)
-    found = np.log1p(np.searchsorted(-counts, -least, side="right"))
+    numbers = np.searchsorted(-counts, -least, side="right")
+    found, weights = np.log1p(numbers), 1 / (1 / (numbers + 1) + _MODEL_ERROR**2)
 
     def distance(pair: tuple[float, float]) -> float:
         size = Size(users, len(counts), pair[0], items_per_user, pair[1], spread)
-        return float(((np.log1p(named_by(*clipped(size, None, coarse=True), least)) - found) ** 2).sum())
+        apart = np.log1p(named_by(*clipped(size, None, coarse=True), least)) - found
+        return float((weights * apart**2).sum())
 
     exponent, cutoff = min(product(_EXPONENTS, _CUTOFFS), key=distance)
     finer = product((exponent + more for more in _FINE_EXPONENTS), (cutoff + more for more in _FINE_CUTOFFS))

@@ -15,7 +15,7 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.candidates import compared, compared_alone
-from discreet.planning.choose import VERBS, Parameters, Verb, choose, stated, users_for
+from discreet.planning.choose import VERBS, Parameters, Verb, choose, reliability, stated, users_for
 from discreet.planning.inverse import Needed, needed, one_by_one
 from discreet.planning.sources import Source, source_of
 from discreet.privacy.guarantee import Guarantee
@@ -296,7 +296,8 @@ def plan(
     if isinstance(mechanism, StreamMechanism):
         _require_none(given, "a plan of a stream needs no data")
         return _planned(mechanism, mechanism.guarantee, ())
-    return _planned(mechanism, mechanism.guarantee, (), _Question(mechanism, {}, source_of(like, user, item)))
+    notes = () if one_by_one(mechanism) else reliability(mechanism)
+    return _planned(mechanism, mechanism.guarantee, notes, _Question(mechanism, {}, source_of(like, user, item)))
 
 
 def _require_none(given: dict[str, object], reason: str) -> None:

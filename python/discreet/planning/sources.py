@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import engines
+from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.planning.shape import DEFAULT, Shape
 from discreet.privacy.validation import require_whole
@@ -33,8 +34,11 @@ class Source:
     users: int | None
     """The number of users, or None if it is not known."""
     _lists: UserItems | None = None
-    counts: NDArray[np.int64]
-    """The number of users of each item in descending order. The place of an item is its rank, from 0."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> NDArray[np.int64]:
+        """The number of users of each item in descending order. The place of an item is its rank, from 0."""
 
     @abstractmethod
     def clipped(self, l0: int) -> NDArray[np.int64] | None:
@@ -72,10 +76,14 @@ class Drawn(Source):
 
     def __init__(self, shape: Shape, *, is_default: bool = False) -> None:
         self.shape, self.name, self.users, self.is_default = shape, str(shape), shape.users, is_default
-        self.counts = shape.counts()
         self._table: dict[str, NDArray[np.int64]] | None = None
         self._lists: UserItems | None = None
         self._clipped: dict[int, NDArray[np.int64]] = {}
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """The expected number of users of each item, computed when a forecast needs it."""
+        return self.shape.counts()
 
     def clipped(self, l0: int) -> NDArray[np.int64]:
         """Return the counts by rank with at most l0 items of each user.
@@ -118,11 +126,16 @@ class Table(Source):
         found = engines.histogram(data, user, item, users=True)
         counts = np.asarray(found.counts)
         order = np.argsort(-counts, kind="stable")
-        self.counts, self.users = counts[order], found.users
+        self._counts, self.users = counts[order], found.users
         self._labels = {label: rank for rank, label in enumerate(found.labels.take(order))}
         self._clipped: dict[int, NDArray[np.int64]] = {}
         self._lists: UserItems | None = None
         self.name = f"the given public table: {counted(found.users or 0, 'user')}, {counted(len(counts), 'item')}"
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The number of users of each item."""
+        return self._counts
 
     def ranks(self, items: list[Any]) -> NDArray[np.int64]:
         """Return the ranks of released items."""
@@ -155,8 +168,13 @@ class Counts(Source):
         found = np.sort(np.array([max(0, count) for count in counts], np.int64))[::-1]
         if not len(found) or not found[0]:
             raise ParameterError("like has no counts above zero: give counts, a table or a Shape")
-        self.counts, self.users = found, None if users is None else max(users, int(found[0]))
+        self._counts, self.users = found, None if users is None else max(users, int(found[0]))
         self.name = f"{name}: {counted(len(found), 'item')}"
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The counts."""
+        return self._counts
 
     def clipped(self, l0: int) -> None:
         """Return None: counts do not tell how many items a user has."""

@@ -1,0 +1,205 @@
+"""The page of sliders that `discreet plan count --html` writes."""
+
+import base64
+import hashlib
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import product
+
+import pytest
+from command import discreet
+
+import discreet as dp
+from discreet.planning.candidates import compared
+from discreet.planning.explorer import explorer
+from discreet.planning.grid import AXES, confirmed, grid, thresholded
+from discreet.planning.law import Size
+from discreet.planning.sources import Drawn
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PROMISE = ("--rho", "1", "--delta", "1e-6")
+
+
+class Page(HTMLParser):
+    """The elements of a page, by tag: their attributes and their text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.open = [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs), []))
+        if tag not in ("meta", "input", "line", "rect"):
+            self.open.append(self.found[-1])
+
+    def handle_endtag(self, tag):
+        if self.open and self.open[-1][0] == tag:
+            self.open.pop()
+
+    def handle_data(self, data):
+        for _, _, texts in self.open:
+            texts.append(data)
+
+    def all(self, tag, **attributes):
+        """Return the attributes and texts of the elements of a tag with these attributes."""
+        return [
+            (has, "".join(texts))
+            for name, has, texts in self.found
+            if name == tag and attributes.items() <= has.items()
+        ]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "explorer.html"
+    code, _, err = discreet("plan", "count", *PROMISE, "--html", str(path))
+    assert code == 0, err
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_page_has_a_slider_for_each_parameter_and_two_pictures(text):
+    page = Page(text)
+    assert page.open == []
+    sliders = {has["id"]: float(has["data-value"]) for has, _ in page.all("input", type="range")}
+    assert [*sliders] == ["rho", "delta", "l0", "users", "items", "exponent", "items_per_user"]
+    assert (sliders["rho"], sliders["users"]) == (1.0, 20_000)
+    labelled = {has["for"] for has, _ in page.all("label")}
+    assert labelled == {*sliders}
+    assert {has["id"] for has, _ in page.all("svg", role="img")} == {"named", "noise"}
+    ids = [has["id"] for _, has, _ in page.found if "id" in has]
+    assert len(ids) == len({*ids})
+
+
+def test_the_page_loads_nothing_and_its_policy_allows_its_script_alone(text):
+    page = Page(text)
+    assert not re.search(r"(?:src|href)\s*=|url\(|@import|fetch\(|XMLHttp", text)
+    ((policy, _),) = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    ((_, script),) = [entry for entry in page.all("script") if "type" not in entry[0]]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy["content"] == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    assert len(text) < 400_000
+
+
+def test_the_page_has_the_comparison_of_the_plan_without_a_script(text):
+    page = Page(text)
+    cells = [value for _, value in page.all("td")]
+    for row in dp.plan("count", rho=1, delta=1e-6).comparison.rows:
+        place = next(number for number, cell in enumerate(cells) if cell.split(" (")[0] == row.label)
+        assert cells[place + 1] == f"{row.items:,}"
+        assert cells[place + 3] == f"{row.within:,}"
+        assert ("(recommended)" in cells[place]) is row.recommended
+
+
+def test_the_embedded_grid_has_a_number_for_each_point(text):
+    ((_, data),) = Page(text).all("script", type="application/json")
+    found = json.loads(data)
+    points = math.prod(len(axis) for axis in found["axes"].values())
+    assert len(found["threshold"]) == 2 * points
+    assert len(found["confirmed"]) == 2 * points // len(found["axes"]["l0"])
+    assert min(found["threshold"]) >= 0
+
+
+def corner(found, kind, point):
+    """Return the figures of the grid at a point, as the script finds them."""
+    place = 0
+    for name, axis in found["axes"].items():
+        if name != "l0" or kind == "threshold":
+            place = place * len(axis) + axis.index(point[name])
+    return found[kind][2 * place : 2 * place + 2]
+
+
+def test_the_grid_is_in_the_order_of_its_axes():
+    found = grid(0.1)
+    for values in [*product(*(axis[::2] for axis in AXES.values()))][::97]:
+        point = dict(zip(AXES, values, strict=True))
+        size = Size(int(point["users"]), int(point["items"]), point["exponent"], point["items_per_user"])
+        given = size, point["rho"], point["delta"]
+        assert corner(found, "confirmed", point) == [round(number) for number in confirmed(*given, 0.1)]
+        expected = thresholded(*given, int(point["l0"]), 0.1)
+        assert corner(found, "threshold", point) == [round(number) for number in expected]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        dp.Shape(20_000, 50_000, 1.0, 20),
+        dp.Shape(100_000, 30_000, 0.8, 5),
+        dp.Shape(5_000, 1_000, 0.4, 25),
+        dp.Shape(200_000, 30_000, 1.2, 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rho", [0.1, 1.0])
+def test_the_numbers_of_the_grid_are_those_of_the_mechanisms(shape, rho):
+    size = Size(shape.users, shape.items, shape.exponent, shape.items_per_user)
+    rows = {row.label: row for row in compared("count", {"rho": rho, "delta": 1e-7}, Drawn(shape)).rows}
+    pairs = [(rows["ConfirmedCounts"], confirmed(size, rho, 1e-7, 0.1))]
+    pairs += [
+        (rows[f"GaussianThreshold, l0={l0}"], thresholded(size, rho, 1e-7, l0, 0.1))
+        for l0 in (1, 10, 100)
+        if f"GaussianThreshold, l0={l0}" in rows
+    ]
+    assert len(pairs) >= 3
+    for row, figures in pairs:
+        for ours, theirs in ((figures.items, row.items), (figures.within, row.within)):
+            if max(ours, theirs) >= 25:
+                assert 1 / 1.3 <= ours / max(theirs, 1) <= 1.3, row.label
+
+
+def test_a_page_begins_with_the_given_shape_and_bound():
+    shape = dp.Shape(users=3_000, items=700, exponent=0.5, items_per_user=4)
+    page = Page(explorer(dp.plan("count", epsilon=1, delta=1e-6, l0=5, like=shape), shape=shape, l0=5))
+    start = {has["id"]: float(has["data-value"]) for has, _ in page.all("input")}
+    assert (start["users"], start["l0"], start["exponent"]) == (3_000, 5, 0.5)
+    assert start["items"] == AXES["items"][0]  # outside the sliders, so at their end
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.skipif(sys.platform != "linux", reason="uses the options of Chromium on Linux")
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_browser_draws_the_curves(text, tmp_path, width):
+    file = tmp_path / "explorer.html"
+    # Headless windows are at least 500 pixels wide, so the narrow page is in a frame.
+    file.write_text(text, encoding="utf-8")
+    check = (
+        "<script>addEventListener('load', () => {const f = document.getElementById('f').contentDocument;"
+        "document.body.dataset.summary = f.getElementById('summary').textContent;"
+        "document.body.dataset.curves = f.querySelectorAll('#named path, #noise path').length;"
+        "document.body.dataset.wide = f.documentElement.scrollWidth;"
+        "const rho = f.getElementById('rho'); rho.value = 1000; rho.dispatchEvent(new Event('input'));"
+        "document.body.dataset.most = f.getElementById('summary').textContent;});</script>"
+    )
+    frame = f'<body>{check}<iframe id="f" src="explorer.html" style="width:{width}px;height:900px;border:0"></iframe>'
+    outer = tmp_path / "frame.html"
+    outer.write_text(frame, encoding="utf-8")
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--allow-file-access-from-files",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=3000",
+        "--dump-dom",
+        outer.as_uri(),
+    ]
+    try:
+        dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    except (subprocess.SubprocessError, OSError):
+        pytest.skip("Chromium does not run here")
+    ((body, _),) = Page(dom).all("body")
+    numbers = [int(number.replace(",", "")) for number in re.findall(r"about ([\d,]+)", body["data-summary"])]
+    rows = {row.label: row for row in dp.plan("count", rho=1, delta=1e-6).comparison.rows}
+    expected = [rows["ConfirmedCounts"].items, rows["GaussianThreshold, l0=10"].items]
+    assert all(1 / 1.3 < ours / theirs < 1.3 for ours, theirs in zip(numbers, expected, strict=True))
+    assert int(body["data-curves"]) >= 6
+    assert int(body["data-wide"]) <= width
+    more = [int(number.replace(",", "")) for number in re.findall(r"about ([\d,]+)", body["data-most"])]
+    assert all(after > before for before, after in zip(numbers, more, strict=True))
