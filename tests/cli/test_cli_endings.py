@@ -42,7 +42,7 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         ([*COUNT, *BUDGET], 2, "- for standard input"),
         (["LOG", "--user", "usr", "--item", "item", *BUDGET], 1, "did you mean 'user'"),
         (["missing.parquet", *COUNT, *BUDGET], 1, "missing.parquet"),
-        (["https://example.org/x.csv", *COUNT, *BUDGET], 1, "download"),
+        (["https://example.org/x.csv", *COUNT, *BUDGET], 1, "Download it first"),
         (["--sql", "SELEC 1", *COUNT, *BUDGET], 1, "query"),
         (["--sql", "WITH x AS (COPY (SELECT 1) TO 'x') FROM x", *COUNT, *BUDGET], 1, "must only read"),
     ],
