@@ -116,6 +116,9 @@ class Plan:
             ]
         return "\n".join([*lines, *self.reasons])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         import html
 
