@@ -83,6 +83,12 @@ def test_true_shows_a_bar_in_a_notebook_and_empties_it(notebook, verb):
     assert notebook[-1] == ""
 
 
+def test_a_kernel_without_updates_shows_the_bar_once(notebook, monkeypatch):
+    monkeypatch.setattr(sys.modules["IPython.display"], "display", lambda value, display_id: notebook.append(value))
+    assert dp.count(ROWS, **ASKED, progress=True).items == [0]
+    assert len(notebook) == 1
+
+
 def test_an_error_ends_the_bar(notebook):
     with pytest.raises(dp.errors.SchemaError):
         dp.count(ROWS, **{**ASKED, "item": "page"}, progress=True)

@@ -50,6 +50,9 @@ class Verified:
         ]
         return "\n".join(lines if self.dataset is None else [*lines, f"paid for by the dataset {self.dataset!r}"])
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Verified:
     """Verify a file that `Release.write(path, certificate=True)` wrote against its certificate.

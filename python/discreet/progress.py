@@ -84,13 +84,16 @@ def _in_notebook() -> bool:
     return getattr(get() if get else None, "kernel", None) is not None
 
 
-def _shown_in_notebook() -> Iterator[Tick]:
+def _shown_in_notebook() -> Iterator[Tick | None]:
     """Show a bar in the output of a cell; empty the output at the end, so that a saved notebook has no elapsed time."""
     from IPython.display import HTML, display
 
     bar = _bar()  # rich's own display in a notebook would need ipywidgets
     bar.add_task("reading and counting", total=None)
     handle = display(bar, display_id=True)
+    if handle is None:  # a kernel without displays that can be updated
+        yield None
+        return
     try:
         yield lambda: handle.update(bar)
     finally:

@@ -168,3 +168,17 @@ def test_a_history_is_a_table(tmp_path):
     assert {"number", "mechanism", "parameters", "rho", "digest", "version"} <= {*frame.columns}
     assert np.isclose(frame["rho"].sum(), budget.spent.rho)
     assert "number" in dp.Budget(rho=1, delta=1e-6).history.to_pandas().columns
+
+
+@pytest.mark.parametrize("kind", ["plan", "answers", "verified", "audit"])
+def test_a_prompt_shows_the_lines_that_print_shows(kind, tmp_path):
+    mechanism = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=2)
+    dp.count(LOG, **COLUMNS, rho=1, delta=1e-6).write(tmp_path / "rows.csv", certificate=True)
+    value = {
+        "plan": lambda: dp.plan(mechanism),
+        "answers": lambda: dp.plan("answer_queries", k=3, rho=1, delta=1e-6),
+        "verified": lambda: dp.verify(tmp_path / "rows.csv"),
+        "audit": lambda: dp.audit.audit(mechanism, pairs=2, runs=100),
+    }[kind]()
+    assert repr(value) == str(value)
+    assert len(repr(value).splitlines()) > 2

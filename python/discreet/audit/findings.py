@@ -183,6 +183,9 @@ class Audit:
         lines.append(runs_text(self.runs, self.misfits))
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def to_json(self) -> str:
         """Return the audit as JSON."""
         return json.dumps(

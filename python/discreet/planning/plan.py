@@ -147,6 +147,9 @@ class Plan:
             lines.append(str(self.comparison))
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         import html
 

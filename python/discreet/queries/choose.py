@@ -58,6 +58,9 @@ class AnswerPlan:
             lines.append(f"{name:>24}: largest error {expected:10.4g} expected, {most}")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         import html
 
