@@ -62,13 +62,12 @@ nitpick_ignore_regex = [
     ("py:class", r"discreet\.(_core|certificate|errors\.Amount)\b.*"),
     ("py:class", r"discreet(\.\w+){3,}"),
     ("py:exc", "NotFittedError"),
-    ("py:obj", ".*"),
+    ("py:obj", r"[\s\S]*"),  # other code in docstrings
 ]
 
 # The command imports a subcommand when it runs. The page of the command line needs all of them.
 for name in commands.SUMMARIES:
     command.cli.add_command(getattr(commands, name.replace("-", "_")), name)
-
 
 logging.getLogger("traitlets").setLevel("WARNING")  # there is a message for each notebook
 # A pattern in the index may match no page yet.
@@ -77,7 +76,7 @@ logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda record: "gl
 
 def setup(app):
     app.connect("source-read", run_commands)
-    app.connect("object-description-transform", set_dashes)
+    app.connect("doctree-read", set_dashes)
     app.connect("autodoc-process-docstring", process_docstring)
     for part in ("description", "usage", "options", "arguments", "envvars", "epilog"):
         app.connect(f"sphinx-click-process-{part}", process_help)
@@ -89,9 +88,9 @@ def run_commands(_app, name, source):
         source[0] = re.sub("^```sh$", "<!-- run: next -->\n```sh", source[0], flags=re.MULTILINE)
 
 
-def set_dashes(_app, _domain, _kind, content):
+def set_dashes(_app, page):
     """Write a dash between a parameter and its description."""
-    for text in list(content.findall(nodes.Text)):
+    for text in list(page.findall(nodes.Text)):
         if text.astext() == " -- ":
             text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
 
