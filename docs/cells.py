@@ -14,12 +14,15 @@ import importlib.util
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
+from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from traitlets.config import Config
 
-__all__ = ["environment", "read"]
+__all__ = ["environment", "read", "run"]
 
 _BLOCK = re.compile(
     r"(?P<comments>(?:^<!-- (?:skip|hide|run): next.*? -->\n\s*)*)^```(?P<language>python|sh)\n(?P<source>.*?)^```$\n?",
@@ -56,6 +59,18 @@ def read(text: str) -> NotebookNode:
     if rest := text[place:].strip():
         add(new_markdown_cell(rest), place)
     notebook.metadata["source_map"] = lines
+    return notebook
+
+
+def run(text: str) -> NotebookNode:
+    """Return a page as a notebook with its outputs, after a run in an empty folder. A cell that fails is an error."""
+    notebook = read(text)
+    if any(cell.cell_type == "code" for cell in notebook.cells):
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sockets:
+            # Kernels that start at the same time can choose the same TCP port. Sockets in a folder have no such race.
+            manager = {"transport": "ipc", "ip": f"{sockets}/kernel"} if os.name != "nt" else {}
+            where = {"metadata": {"path": folder}}
+            NotebookClient(notebook, timeout=60, resources=where, config=Config(KernelManager=manager)).execute()
     return notebook
 
 

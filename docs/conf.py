@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 from discreet import __version__
@@ -37,16 +38,13 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "deflist"]
 
 # Each page with Python is a notebook, which runs in an empty folder in a kernel of its own.
-nb_custom_formats = {".md": ["cells.read", {}]}
-nb_execution_mode = "auto"
-nb_execution_in_temp = True
-nb_execution_timeout = 60
-nb_execution_show_tb = True
+nb_custom_formats = {".md": ["cells.run", {}]}
+nb_execution_mode = "off"  # `cells.run` returns the outputs
 nb_merge_streams = True
 os.environ.update(cells.environment(HERE / "_build" / "ipython"))
 
-# Docstrings are plain text, in which single backticks mark code.
-default_role = "literal"
+# Docstrings are plain text, in which single backticks mark code. Code that is a public name becomes a link.
+default_role = "py:obj"
 smartquotes = False  # two hyphens begin an option
 autodoc_mock_imports = ["sklearn"]  # an optional library, whose inherited methods are not documented here
 autodoc_default_options = {"members": True, "inherited-members": True, "undoc-members": False}
@@ -64,19 +62,21 @@ nitpick_ignore_regex = [
     ("py:class", r"discreet\.(_core|certificate|errors\.Amount)\b.*"),
     ("py:class", r"discreet(\.\w+){3,}"),
     ("py:exc", "NotFittedError"),
+    ("py:obj", r"[\s\S]*"),  # other code in docstrings
 ]
 
 # The command imports a subcommand when it runs. The page of the command line needs all of them.
 for name in commands.SUMMARIES:
     command.cli.add_command(getattr(commands, name.replace("-", "_")), name)
 
-
+logging.getLogger("traitlets").setLevel("WARNING")  # there is a message for each notebook
 # A pattern in the index may match no page yet.
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda record: "glob pattern" not in str(record.msg))
 
 
 def setup(app):
     app.connect("source-read", run_commands)
+    app.connect("doctree-read", set_dashes)
     app.connect("autodoc-process-docstring", process_docstring)
     for part in ("description", "usage", "options", "arguments", "envvars", "epilog"):
         app.connect(f"sphinx-click-process-{part}", process_help)
@@ -86,6 +86,13 @@ def run_commands(_app, name, source):
     """Run the commands of the how-to pages, as their tests do."""
     if name.startswith("how-to/"):
         source[0] = re.sub("^```sh$", "<!-- run: next -->\n```sh", source[0], flags=re.MULTILINE)
+
+
+def set_dashes(_app, page):
+    """Write a dash between a parameter and its description."""
+    for text in list(page.findall(nodes.Text)):
+        if text.astext() == " -- ":
+            text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
 
 
 def process_docstring(app, what, _name, _found, _options, lines):

@@ -9,8 +9,6 @@ import pytest
 for needed in ("nbclient", "ipykernel", "matplotlib", "sklearn", "polars"):
     pytest.importorskip(needed)
 
-from nbclient import NotebookClient  # noqa: E402
-
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("[0-9]*.md"))
 PAGES = [DOCS / "index.md", DOCS / "quick-start.md", *TUTORIALS]
@@ -22,16 +20,6 @@ cells = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(cells)
 
 
-def run(page, folder, monkeypatch):
-    """Return the notebook of a page after its run in a fresh kernel, in an empty folder."""
-    for name, value in cells.environment(folder / "ipython").items():
-        monkeypatch.setenv(name, value)
-    notebook = cells.read(page.read_text("utf-8"))
-    (folder / "work").mkdir()
-    NotebookClient(notebook, timeout=60, resources={"metadata": {"path": folder / "work"}}).execute()
-    return notebook
-
-
 def outputs(notebook):
     return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
@@ -39,7 +27,9 @@ def outputs(notebook):
 @pytest.mark.skipif(os.name == "nt", reason="the pages have commands for a POSIX shell")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_runs_in_a_fresh_kernel_and_shows_pictures_and_tables(page, tmp_path, monkeypatch):
-    found = outputs(run(page, tmp_path, monkeypatch))
+    for name, value in cells.environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    found = outputs(cells.run(page.read_text("utf-8")))
     shown = {kind for output in found for kind in output.get("data", {})}
     assert SHOWN.get(page.stem, BOTH) - shown == set()
     assert [output for output in found if output.output_type == "error"] == []
@@ -98,3 +88,8 @@ def test_a_page_becomes_cells_by_its_comments():
     lines = PAGE.splitlines()
     for cell, line in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
         assert cell.source.splitlines()[0] in lines[line:] or cell.metadata.tags == ["remove-input"]
+
+
+def test_a_cell_that_fails_is_an_error():
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        cells.run("# Title\n\n```python\n1 / 0\n```\n")
