@@ -116,9 +116,6 @@ class Plan:
         asked, parameters, source = self._question
         return compared(asked, parameters, source) if isinstance(asked, str) else compared_alone(asked, source)
 
-    def __repr__(self) -> str:
-        return str(self)
-
     def __str__(self) -> str:
         lines = [self.mechanism, f"guarantee: {self.guarantee.promise}"]
         if self.deviation is not None:
