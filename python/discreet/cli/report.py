@@ -118,7 +118,7 @@ def _write(release: Release, output: str, certificate: bool, overwrite: bool) ->
     """Write the rows to a file, or to standard output if that fails, because their cost is already charged."""
     try:
         release.write(output, certificate=certificate, overwrite=overwrite)
-    except InputError:
+    except (InputError, ImportError):  # an ImportError is about the version of DuckDB, which writes Parquet
         click.echo(export.text(release.columns, release.header, "csv"), nl=False)
         click.echo(
             "Note: these rows were released. They are on standard output as CSV, because the file was not written.",

@@ -10,7 +10,7 @@ from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened
 from discreet.mechanisms.published import Shown, clipped, published, raised
 from discreet.privacy.guarantee import Sensitivity
-from discreet.release.release import Release
+from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
                 "take: make the histogram of all counts, or use a threshold or top-k mechanism"
             )
         self._require(data)
-        return raised(clipped(self._run(data, opened(rng)), data._clipped_to), data._below)
+        release = raised(clipped(self._run(data, opened(rng)), data._clipped_to), data._below)
+        return release if data._every is None else changed(release, every=data._every)
 
 
 def require_complete(histogram: Histogram) -> None:

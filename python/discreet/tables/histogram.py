@@ -52,6 +52,7 @@ class Histogram(Private):
     _sensitivity: Sensitivity
     _clipped_to: int | None
     _users: int | None
+    _every: str | None
 
     def __init__(self) -> None:
         raise TypeError("use Histogram.from_table, Histogram.from_pairs or Histogram.from_counts")
@@ -135,7 +136,8 @@ class Histogram(Private):
         )
         # Nobody has more of the listed items than there are.
         is_clipped = only is None or sensitivity.l0 is None or sensitivity.l0 < len(only)  # type: ignore[arg-type]
-        return cls._of(labels, counts, sensitivity, limit, cap, sensitivity.l0 if is_clipped else None, users)
+        clipped_to, every = (sensitivity.l0 if is_clipped else None), (None if period is None else period.every)
+        return cls._of(labels, counts, sensitivity, limit, cap, clipped_to, users, every=every)
 
     @classmethod
     def from_pairs(
@@ -257,13 +259,15 @@ class Histogram(Private):
         clipped_to: int | None = None,
         users: int | None = None,
         below: int = 0,
+        every: str | None = None,
     ) -> Histogram:
         """Return a histogram of labels and counts in any order.
 
         `limit` is the most counts to keep; the histogram stores it even if there are fewer counts. `clipped_to` is the
         most items of a user that were counted; None if all items were counted. `users` is the number of users; None if
         it is not known. `below` is subtracted from each count. Counts that would be negative become zero: the result
-        has the same sensitivity, because the change of each count is not larger and has the same direction.
+        has the same sensitivity, because the change of each count is not larger and has the same direction. `every` is
+        the length of the periods of the items.
         """
         if below:
             counts = np.maximum(counts - below, 0)
@@ -278,6 +282,7 @@ class Histogram(Private):
             "_sensitivity": sensitivity,
             "_clipped_to": clipped_to,
             "_users": users,
+            "_every": every,
         }
         for name, value in held.items():
             object.__setattr__(self, name, value)
