@@ -128,6 +128,17 @@ def test_plans_are_plotted():
     assert "chance" in axes.get_ylabel()
 
 
+def test_a_plan_of_items_that_compete_plots_how_many_are_named():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.close("all")
+    planned = dp.plan("count", rho=1, delta=1e-6)
+    axes = planned.plot()
+    assert axes.get_xlabel() == "items within 10 % of the true count"
+    assert [bar.get_width() for bar in axes.patches] == [row.within for row in planned.comparison.rows]
+    assert axes._repr_png_().startswith(b"\x89PNG")
+    pyplot.close("all")
+
+
 # --- the public functions ------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ def explorer(plan: Plan, *, shape: Shape = DEFAULT, l0: int = 10, relative_error
         relative_error: The error that counts as close, as a fraction of a count.
 
     Returns:
-        One page of HTML, about 150 kB. It needs no network.
+        One page of HTML, about 450 kB. It needs no network.
     """
     start = {"rho": plan.guarantee.rho, "delta": plan.guarantee.delta, "l0": l0}
     start |= {name: getattr(shape, name) for name in ("users", "items", "exponent", "items_per_user")}
@@ -143,7 +143,8 @@ def _reading() -> list[str]:
         "lack what clipping loses, which may be far more than the noise.",
         "The popularity of the i-th item is i to the power of minus the exponent, and the rarest items are rarer. A "
         "few users have many items, most have few. Read the curves as forecasts: your data has its own shape.",
-        "The curves are interpolated between computed points, so they may differ from the table by some percent.",
+        "The curves are interpolated between computed points. Nearly all are between 20 % lower and as high as the "
+        "computed numbers, and a few are lower.",
     ]
 
 

@@ -89,7 +89,8 @@ const short = x => x >= 1e6 ? x / 1e6 + "M" : x >= 1e3 ? x / 1e3 + "k" : String(
 const whole = x => Math.round(x).toLocaleString("en-US");
 function shown(name) {
   const value = state[name];
-  return name === "delta" ? value.toExponential(0) : value >= 1000 ? whole(value) : String(value);
+  if (name === "delta") return value.toExponential(0);
+  return value >= 1000 ? whole(value) : String(Number(value.toPrecision(3)));
 }
 function powers(low, high) {
   const found = [];

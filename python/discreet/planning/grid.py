@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["AXES", "Figures", "confirmed", "grid", "thresholded"]
 
 AXES: dict[str, tuple[float, ...]] = {
-    "rho": (0.03, 0.1, 0.3, 1, 3, 10),
-    "delta": (1e-10, 1e-7, 1e-4),
-    "l0": (1, 3, 10, 30, 100, 300),
-    "users": (1_000, 10_000, 100_000, 1_000_000),
-    "items": (1_000, 30_000, 1_000_000),
-    "exponent": (0.4, 0.8, 1.2),
-    "items_per_user": (1, 5, 25, 125),
+    "rho": (0.03, 0.2, 1.4, 10),
+    "delta": (1e-10, 1e-4),
+    "l0": (1, 4, 17, 70, 300),
+    "users": (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
+    "items": (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
+    "exponent": (0.4, 0.6, 0.8, 1.0, 1.2),
+    "items_per_user": (1, 3, 10, 30, 100),
 }
 """The grid. All axes but the exponent are logarithmic."""
-_SHAPE = ("users", "items", "exponent", "items_per_user")
+_SHAPE = ("items", "exponent", "items_per_user", "users")
 
 
 class Figures(NamedTuple):
@@ -52,7 +52,7 @@ def grid(relative_error: float) -> dict[str, Any]:
     """
     promises = list(product(AXES["rho"], AXES["delta"]))
     unbounded, bounded = [], []
-    for users, items, exponent, each in product(*(AXES[name] for name in _SHAPE)):
+    for items, exponent, each, users in product(*(AXES[name] for name in _SHAPE)):
         size = Size(int(users), int(items), exponent, each)
         for rho, delta in promises:
             unbounded += [round(number) for number in confirmed(size, rho, delta, relative_error)]
@@ -69,20 +69,18 @@ def grid(relative_error: float) -> dict[str, Any]:
 
 def confirmed(size: Size, rho: float, delta: float, relative_error: float) -> Figures:
     """Return the forecast of `ConfirmedCounts` on a shape."""
-    ranks, counts = clipped_counts(size, None, coarse=True)
-    try:
-        mechanism = ConfirmedCounts(rho=rho, delta=delta, relative_error=relative_error)
-    except ParameterError:  # rho is too small for one measurement
+    sizes, counts = _counts(size, None)
+    mechanism = _confirmed(rho, delta, relative_error)
+    if mechanism is None:
         return Figures(0, 0)
-    items, sigma_share = mechanism.forecast_on(counts, group_sizes(ranks, size.items))
+    items, sigma_share = mechanism.forecast_on(counts, sizes)
     return Figures(items, items * math.erf(relative_error / sigma_share / math.sqrt(2)))
 
 
 def thresholded(size: Size, rho: float, delta: float, l0: int, relative_error: float) -> Figures:
     """Return the forecast of a Gaussian threshold on a shape, whose users are clipped to l0 items."""
-    ranks, true = clipped_counts(size, None, coarse=True)
-    _, counts = clipped_counts(size, l0, coarse=True)
-    sizes = group_sizes(ranks, size.items)
+    sizes, true = _counts(size, None)
+    _, counts = _counts(size, l0)
     mechanism = _threshold(rho, delta, l0)
     # The choice of each user's items adds the variance of a binomial count to that of the noise.
     chosen = counts * np.maximum(1 - counts / true, 0)
@@ -92,6 +90,26 @@ def thresholded(size: Size, rho: float, delta: float, l0: int, relative_error: f
     close = np.maximum(_above((low - counts) / sigma) - _above((high - counts) / sigma), 0)
     present = np.minimum(1, true)  # an item that nobody has is never named
     return Figures(float((sizes * named * present).sum()), float((sizes * close * present).sum()))
+
+
+@lru_cache(maxsize=256)
+def _shares(size: Size, l0: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ranks, shares = clipped_counts(size, l0, coarse=True)
+    return group_sizes(ranks, size.items), shares
+
+
+def _counts(size: Size, l0: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the numbers of items of groups of ranks, and their counts. The law of one user serves any number."""
+    sizes, shares = _shares(size._replace(users=1), l0)
+    return sizes, shares * size.users
+
+
+@lru_cache(maxsize=64)
+def _confirmed(rho: float, delta: float, relative_error: float) -> ConfirmedCounts | None:
+    try:
+        return ConfirmedCounts(rho=rho, delta=delta, relative_error=relative_error)
+    except ParameterError:  # rho is too small for one measurement
+        return None
 
 
 @lru_cache(maxsize=512)
