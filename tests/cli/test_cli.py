@@ -95,10 +95,13 @@ def test_the_demo_counts_a_table_in_the_shape_of_a_real_one(shape):
     code, out, err = discreet("demo", "--shape", shape)
     assert code == 0
     assert f"in the shape {shape}" in err
-    rows = [[float(cell.replace(",", "")) for cell in line.split()] for line in out.splitlines()[1:] if line[0] != "."]
-    assert len(rows) == 12
-    # The margin is two sigma. A count is off by more than six sigma with a probability of 2e-9.
-    assert all(abs(count - true) <= 3 * margin for _, count, margin, true in rows)
+    lines = [
+        line.replace(",", "").replace("\N{EN DASH}", "").split() for line in out.splitlines()[1:] if line[0] != "."
+    ]
+    assert len(lines) == 12
+    for _, count, low, high, true, *_ in lines:
+        # The interval has 1.96 sigma on each side. A count is off by more than six sigma with a probability of 2e-9.
+        assert abs(int(count) - int(true)) <= 3.1 * (int(high) - int(low)) / 2
 
 
 def test_the_demo_names_its_shapes():

@@ -30,6 +30,8 @@ def step_of_a_stream():
 RELEASES = {
     "count": lambda: dp.count(LOG, **ASKED, rho=1),
     "clipped count": lambda: dp.count(LOG, **ASKED, epsilon=1, l0=1),
+    "found bound": lambda: dp.count(LOG, **ASKED, rho=1, l0="auto"),
+    "periods": lambda: dp.count({**LOG, "day": ["2026-01-31"] * 8000}, **ASKED, rho=1, time="day", every="1d"),
     "two columns": lambda: dp.count(LOG, **{**ASKED, "item": ["country", "page"]}, rho=1),
     "public items": lambda: dp.count(LOG, **ASKED, rho=1, items=["home", "imprint"]),
     "ranks": lambda: dp.top_k(LOG, **ASKED, k=2, epsilon=1),
