@@ -70,8 +70,6 @@ for name in commands.SUMMARIES:
     command.cli.add_command(getattr(commands, name.replace("-", "_")), name)
 
 logging.getLogger("traitlets").setLevel("WARNING")  # there is a message for each notebook
-# A pattern in the index may match no page yet.
-logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda record: "glob pattern" not in str(record.msg))
 
 
 def setup(app):

@@ -2,6 +2,7 @@
 
 import html
 import json
+import sys
 import math
 
 import numpy as np
@@ -232,7 +233,22 @@ def test_streams_are_planned_at_the_widest_noise():
 def test_a_notebook_shows_the_printed_plan():
     for verb, parameters in (("count", {"l0": 2}), ("answer_queries", {"k": 3})):
         plan = dp.plan(verb, epsilon=1.0, delta=1e-6, **parameters)
-        assert html.unescape(plan._repr_html_()) == f"<pre>{plan}</pre>"
+        assert html.unescape(plan._repr_html_().partition("<img")[0]) == f"<pre>{plan}</pre>"
+
+
+@pytest.mark.parametrize("l0", [None, 2])
+def test_a_notebook_shows_the_picture_of_a_plan(l0):
+    pytest.importorskip("matplotlib")
+    plan = dp.plan("count", rho=1, delta=1e-6, l0=l0)
+    assert plan._repr_png_().startswith(b"\x89PNG")
+    assert '<img alt="' in plan._repr_html_()
+
+
+def test_a_plan_has_no_picture_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    plan = dp.plan("count", rho=1, delta=1e-6)
+    assert plan._repr_png_() is None
+    assert plan._repr_html_() == f"<pre>{html.escape(str(plan))}</pre>"
 
 
 @pytest.mark.parametrize("kind", [dp.PrivateCountRelease, dp.ConfirmedCounts])

@@ -147,10 +147,23 @@ class Plan:
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_png_(self) -> bytes | None:
+        """Return the plot as PNG for notebooks, or None without matplotlib."""
+        try:
+            return plot.picture(self.plot)
+        except ImportError:
+            return None
+
     def _repr_html_(self) -> str:
+        import base64
         import html
 
-        return f"<pre>{html.escape(str(self))}</pre>"
+        text, picture = f"<pre>{html.escape(str(self))}</pre>", self._repr_png_()
+        if picture is None:
+            return text
+        # A notebook shows HTML and not the PNG, so the picture is part of the HTML.
+        source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+        return f'{text}<img alt="{html.escape(self.mechanism)}" src="{source}">'
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, the comparison included."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from numpy.typing import NDArray
 
-__all__ = ["bars", "curve", "running", "shares", "steps"]
+__all__ = ["bars", "curve", "picture", "running", "shares", "steps"]
 
 _BLUE = "#4c72b0"
 
@@ -161,6 +161,19 @@ def _axes(given: Axes | None, width: float, height: float) -> Axes:
     # A notebook shows the value of a cell with this method. Axes have none, and their text says nothing.
     given._repr_png_ = partial(_png, given.figure)  # type: ignore[attr-defined]
     return given
+
+
+def picture(draw: Callable[[Axes], object]) -> bytes:
+    """Return what `draw` draws into new axes, as PNG.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    with needs("matplotlib"):
+        from matplotlib.figure import Figure as NewFigure
+    figure = NewFigure(figsize=(7, 4), layout="constrained")
+    draw(figure.subplots())
+    return _png(figure)
 
 
 def _png(figure: Figure | SubFigure) -> bytes:
