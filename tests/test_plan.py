@@ -2,8 +2,8 @@
 
 import html
 import json
-import sys
 import math
+import sys
 
 import numpy as np
 import pytest
