@@ -55,6 +55,11 @@ class TestWorkflow:
         steps = re.findall(r"uses: actions/checkout@.*\n\s+with: \{ persist-credentials: false \}", text)
         assert len(steps) == text.count("uses: actions/checkout@")
 
+    def test_downloads_name_their_artifacts(self, path):
+        text = path.read_text("utf-8")
+        steps = re.findall(r"uses: actions/download-artifact@.*\n\s+with: \{ (?:pattern|name): ", text)
+        assert len(steps) == text.count("uses: actions/download-artifact@")
+
 
 def test_one_action_has_one_version():
     versions = {}

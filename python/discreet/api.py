@@ -159,7 +159,7 @@ def count(
         )
         return (found, notes) if listed is None else known(found, listed, notes, others=others)
 
-    asked = Asked(chosen, epsilon, delta, every)
+    asked = Asked(chosen, epsilon, delta)
     made, reasons = asked.chosen()
 
     def read() -> Histogram:
@@ -247,11 +247,11 @@ def top_k(
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
         return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
 
-    asked = Asked(chosen, epsilon, delta, every)
+    asked = Asked(chosen, epsilon, delta)
     mechanism, notes = asked.chosen()
     if isinstance(mechanism, mechanisms.DiscoverAndPeel):
         release = read_twice(mechanism, data, budget, asked, charge, **columns)
-        return changed(release, notes=(*release.notes, *notes), every=every)
+        return changed(release, notes=(*release.notes, *notes))
 
     def read() -> Histogram:
         return Histogram.from_table(data, **columns, k_bar=k_bar)
@@ -327,7 +327,7 @@ def select(
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
         return choose("select", rho=rho, epsilon=epsilon, delta=required(delta), l0=l0, method=method, rows_here=here)
 
-    asked = Asked(chosen, epsilon, delta, every)
+    asked = Asked(chosen, epsilon, delta)
     mechanism, reasons = asked.chosen()
     columns = PairColumns(user=user, item=item, period=period, memory=memory, progress=progress)
     if isinstance(mechanism, mechanisms.UnionMechanism):

@@ -51,8 +51,6 @@ class Asked(Generic[_Made]):
     """Returns the mechanism for an epsilon and a delta, and notes on the choice."""
     epsilon: float | None
     delta: float | None
-    every: str | None = None
-    """The length of the periods that are part of an item."""
 
     def chosen(self) -> tuple[_Made, Notes]:
         """Return the mechanism for these parameters, and notes on the choice."""
@@ -258,6 +256,6 @@ def publish(
             release = changed(release, item_type=data._named(release.item_type))  # noqa: SLF001 - as above
         if without_counts:
             release = changed(uncounted(release), items=sorted(release.items))
-        return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons), every=asked.every)
+        return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
     return draw() if budget is None else budget.publish(mechanism, draw, charge)

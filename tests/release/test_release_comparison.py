@@ -1,5 +1,7 @@
 """Comparisons of two releases: differences, their noise, and what is claimed about them."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from released import counted, named, ranked
@@ -128,7 +130,35 @@ def test_counts_of_periods_of_different_lengths_cannot_be_compared(tmp_path):
     period = dp.tables.period_of("ts", "1w", None, None)
     table = dp.Histogram.from_table(log, user="user", item="page", period=period, l0=1)
     assert mechanism.release(table).every == "1w"
+    items = dp.tables.UserItems.from_table(log, user="user", item="page", period=period)
+    assert dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=1).release(items).every == "1w"
     unknown = dp.count(log | {"ts": ["x"] * 5000}, user="user", item=["ts", "page"], rho=1, delta=1e-6)
     assert "every" not in unknown.header
     with pytest.raises(ParameterError, match="items of type"):
         daily.compare(unknown)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        partial(dp.count, l0=1),
+        partial(dp.count, l0="auto"),
+        partial(dp.count, l0=1, kept_share=True),
+        partial(dp.count, items=[("2026-01-26", "home")]),
+        partial(dp.top_k, k=1),
+        partial(dp.top_k, k=1, method="discover+peel", l0=1),
+        partial(dp.select, l0=1),
+        partial(dp.select, l0=2, method="greedy"),
+        partial(dp.select, l0=2, method="dp_sips"),
+    ],
+    ids=str,
+)
+def test_every_kind_of_release_keeps_the_length_of_its_periods(release):
+    log = {"user": [*range(5000)], "page": ["home"] * 5000, "ts": ["2026-01-26"] * 5000}
+    found = release(log, user="user", item="page", time="ts", every="1d", rho=1, delta=1e-6)
+    assert found.every == "1d"
+
+
+def test_a_part_of_a_log_has_no_period():
+    log = {"user": [*range(5000)], "page": ["home"] * 5000, "ts": ["2026-01-26"] * 5000}
+    assert dp.count(log, user="user", item="page", time="ts", since="2026-01-01", rho=1, delta=1e-6).every is None

@@ -10,7 +10,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.privacy.guarantee import Sensitivity
 from discreet.progress import ProgressOption
-from discreet.release.release import Release
+from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import Table
 from discreet.tables.user_items import UserItems
@@ -76,10 +76,14 @@ class TableMechanism(Mechanism[object, Release]):
         if isinstance(data, Table):
             if any(given is not None for given in columns.values()):
                 raise ParameterError("a Table already has its columns, memory and progress: leave them out")
-            return self._read(data, rng)
+            return self._released(data, rng)
         if user is None or item is None:
             raise ParameterError(f"{kind} reads a table: give user= and item=, the names of the columns")
-        return self._read(Table(data, user=user, item=item, value=value, memory=memory, progress=progress), rng)
+        return self._released(Table(data, user=user, item=item, value=value, memory=memory, progress=progress), rng)
+
+    def _released(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        release = self._read(table, rng)
+        return release if table.period is None else changed(release, every=table.period.every)
 
     @abstractmethod
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:

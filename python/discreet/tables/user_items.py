@@ -30,6 +30,7 @@ class UserItems(Private):
     """
 
     _lists: Lists
+    _every: str | None
 
     def __init__(self) -> None:
         raise TypeError("use UserItems.from_table or UserItems.from_pairs")
@@ -72,7 +73,8 @@ class UserItems(Private):
                 `Histogram.from_table`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
-        return cls._of(engines.lists(data, user, item, period=period, l0=l0, memory=memory, progress=progress))
+        found = engines.lists(data, user, item, period=period, l0=l0, memory=memory, progress=progress)
+        return cls._of(found, None if period is None else period.every)
 
     @classmethod
     def from_pairs(
@@ -105,9 +107,10 @@ class UserItems(Private):
         )
 
     @classmethod
-    def _of(cls, lists: Lists) -> UserItems:
+    def _of(cls, lists: Lists, every: str | None = None) -> UserItems:
         self = object.__new__(cls)
         object.__setattr__(self, "_lists", lists)
+        object.__setattr__(self, "_every", every)
         return self
 
     def __repr__(self) -> str:

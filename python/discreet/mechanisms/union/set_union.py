@@ -21,7 +21,7 @@ from discreet.mechanisms.union.methods import METHODS
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number
-from discreet.release.release import Release
+from discreet.release.release import Release, changed
 from discreet.tables.user_items import UserItems
 from discreet.theorems.balle_wang2018 import LatticeGaussian
 from discreet.theorems.union_noise import (
@@ -104,7 +104,7 @@ class UnionMechanism(Mechanism[UserItems, Release]):
             rows = union.threshold.release(weights, stream)[0]
             weighing.name(rows)
             found += len(rows)
-        return published(self, weighing.named, np.arange(found), stream)
+        return changed(published(self, weighing.named, np.arange(found), stream), every=data._every)
 
 
 @dataclass(frozen=True, kw_only=True)
