@@ -278,7 +278,7 @@ impl Joined {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Decimal128Array, StringArray};
+    use arrow_array::{Array, Decimal128Array, StringArray};
 
     use super::*;
 
