@@ -101,6 +101,11 @@ def _interrupts_deferred() -> Iterator[list[int]]:
 
 def _table(session: SparkSession, path: str) -> DataFrame:
     form, delimiter = files.form_of(path)
+    if form not in ("parquet", "CSV"):
+        raise InputError(
+            f"cannot read {path} with Spark: this needs Parquet or CSV files; write the table as Parquet, or count it "
+            "without Spark"
+        )
     found = re.sub(r"([][{}*?\\])", r"\\\1", path) if os.path.exists(path) else path  # noqa: PTH110 - it may be a glob
     try:
         if form == "parquet":
