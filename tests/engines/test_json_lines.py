@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from datetime import UTC, datetime, timedelta
 
 import duckdb
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import _core
 from discreet.engines.checking import check
+from discreet.engines.rounds import TimedEvents
 from discreet.engines.sums import clipped_sums
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 from discreet.reference import json_lines
@@ -273,6 +275,34 @@ def test_a_check_shows_reasons_and_lines_of_all_files(tmp_path):
 def test_a_check_of_json_lines_needs_columns(tmp_path):
     with pytest.raises(ParameterError, match="give user and item"):
         check(csv(tmp_path, b"{}", "log.jsonl"))
+
+
+def test_events_of_a_stream_are_those_of_the_same_csv_file(tmp_path):
+    moments = ["2026-01-01", "2026-01-01T23:59:59", "2026-01-02T00:30:00+01:00", "2026-01-03", "never"]
+    rows = [{"event": number % 4, "item": "ab"[number % 2], "at": at} for number, at in enumerate(moments * 3)]
+    lines = csv(tmp_path, "\n".join([*map(json.dumps, rows), "[]", '{"event": 9}']), "log.jsonl")
+    table = csv(tmp_path, "event,item,at\n" + "".join(f"{row['event']},{row['item']},{row['at']}\n" for row in rows))
+    found = []
+    for path in (lines, table):
+        events = TimedEvents(str(path), event="event", item="item", time="at")
+        rounds = events.rounds(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1))
+        found.append([sorted(rounds(number).fetchall()) for number in range(1, 5)])
+    assert found[0] == found[1]
+    assert sum(map(len, found[0])) > 3
+
+
+def test_a_stream_of_integers_refuses_json_lines(tmp_path):
+    path = csv(tmp_path, b"\n".join(PLAIN), "log.jsonl")
+    code, _, err = discreet("stream", "init", tmp_path / "s", "--items", "integer", "--l0", "1", *BUDGET)
+    assert code == 0, err
+    code, _, err = discreet("stream", "step", tmp_path / "s", path, "--user", "user", "--item", "item")
+    assert (code, "items of a JSON lines file are text" in err) == (1, True)
+
+
+def test_spark_refuses_json_lines_before_a_session_starts(tmp_path):
+    path = csv(tmp_path, b"\n".join(PLAIN), "log.jsonl")
+    code, _, err = discreet("count", path, "--user", "user", "--item", "item", *BUDGET, "--engine", "spark")
+    assert (code, "with Spark: this needs Parquet or CSV" in err) == (1, True)
 
 
 @pytest.mark.parametrize(("name", "remedy"), [("a.json", "jq -c"), ("a.json.gz", "jq -c"), ("a.jsonl.zst", "zstd -dc")])
