@@ -312,7 +312,7 @@ mod tests {
         }
         assert_eq!(found.len(), len.div_ceil(most.div_ceil(label)));
         let short =
-            StringArray::from_iter_values((0..ROWS + 1).map(|row| row.to_string())).into_data();
+            StringArray::from_iter_values((0..=ROWS).map(|row| row.to_string())).into_data();
         let found = batches(short.clone(), vec![short.clone(), short]);
         assert_eq!(found.iter().map(|batch| batch.users.len()).collect::<Vec<_>>(), [ROWS, 1]);
     }
