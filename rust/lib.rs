@@ -8,7 +8,9 @@
 //! bindings      Python: thin wrappers, and the only unsafe code (Arrow's C interface)
 //! union         lists of users' items, and weights of items for set unions
 //! count         distinct users per item, and threads
-//! csv columns   CSV files as columns of text; Arrow arrays as columns
+//! csv json      CSV and JSON lines files as columns of text
+//! columns       Arrow arrays as columns
+//! files         blocks of bytes of files and standard input
 //! labels        distinct labels by number, and their order
 //! memory        huge pages, prefetching, write-combining buffers
 //! release       thresholds, partition selection, Gumbel, Private Count Release, confirmed counts, sparse vector
@@ -27,7 +29,9 @@ pub mod columns;
 pub mod count;
 pub mod csv;
 pub mod error;
+pub mod files;
 pub mod hash;
+pub mod json;
 pub mod labels;
 pub mod ledger;
 mod memory;

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "LONGEST",
+    "LONGEST_LINE",
     "Counts",
     "CsvInput",
     "ItemTable",
@@ -35,6 +36,8 @@ __all__ = [
     "csv_stream",
     "first_above",
     "items_per_user",
+    "json_dropped",
+    "json_stream",
     "ledger_changes",
     "partition_selection",
     "price_list",
@@ -48,6 +51,7 @@ __all__ = [
 _Times = tuple[str, str | None, int | None, int | None]
 
 LONGEST: int
+LONGEST_LINE: int
 """The most bytes of a user or item that is text or bytes; longer ones are left out with their rows."""
 
 __version__: str
@@ -158,6 +162,12 @@ def csv_stream(
     encoding: str = "utf-8",
     headless: int | None = None,
     block: int = ...,
+) -> object: ...
+def json_dropped(
+    paths: Sequence[str], keys: Sequence[str], *, floats: Sequence[str] = ()
+) -> tuple[int, list[tuple[str, int | None, int, list[tuple[int, int]]]]]: ...
+def json_stream(
+    paths: Sequence[str], keys: Sequence[str], *, floats: Sequence[str] = (), block: int = ...
 ) -> object: ...
 
 _Counts = Sequence[int] | NDArray[np.int64]

@@ -76,7 +76,7 @@ def count(
     all items whose noisy counts exceed its threshold. `plan` says which mechanism is chosen and why, without data.
 
     Args:
-        data: Rows of (user, item): a path or glob of Parquet or CSV files, a frame or relation with
+        data: Rows of (user, item): a path or glob of Parquet, CSV or JSON lines files, a frame or relation with
             `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of two arrays of equal length, a list of
             these, a Spark DataFrame or an Ibis table.
         user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,

@@ -8,8 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
 use super::sources::watched;
-use crate::csv::{BLOCK, Batches, Dialect, Encoding, Place, Reason, Source, Table};
+use crate::csv::{Batches, Dialect, Place, Reason, Table};
 use crate::error::Error;
+use crate::files::{BLOCK, Encoding, Source};
 
 const NO_FILE: Error = Error::Parameter("no file was given; pass at least one");
 const READ_BEFORE: Error =

@@ -11,6 +11,7 @@ mod forks;
 mod guard;
 mod import;
 mod item_table;
+mod json;
 mod known;
 mod ledger;
 mod node_noise;
@@ -51,6 +52,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     check::register(module)?;
     count::register(module)?;
     csv::register(module)?;
+    json::register(module)?;
     ledger::register(module)?;
     confirmed_counts::register(module)?;
     private_count_release::register(module)?;

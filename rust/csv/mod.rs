@@ -38,7 +38,6 @@
 //! A cell without bytes is NULL, but a cell `""` is the empty string. Cells of columns that are not
 //! requested are not kept, so they may hold any number of any bytes.
 
-mod blocks;
 mod dialect;
 mod marks;
 mod places;
@@ -46,8 +45,7 @@ mod rows;
 mod splitter;
 mod table;
 
-pub use blocks::Source;
-pub use dialect::{BLOCK, Dialect, Encoding};
+pub use dialect::Dialect;
 pub use places::{Found, Place, Reason};
 pub use rows::{Dropped, Rows};
 pub use splitter::{Sink, Splitter};

@@ -1,9 +1,9 @@
 //! Finds the lines of records that are dropped, for the owner of the data. The lines are private.
 
-use super::blocks::Next;
 use super::rows::{Dropped, Rows};
 use super::table::{Batches, Table, is_full};
 use crate::error::Result;
+use crate::files::Next;
 
 /// The most places that are kept for each reason.
 const MOST: usize = 5;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use super::blocks::{Blocks, Next, Source};
 use super::dialect::Dialect;
 use super::places::Lines;
 use super::rows::Rows;
 use super::splitter::{Sink, Splitter};
 use crate::error::{Error, Result};
+use crate::files::{Blocks, Next, Source};
 
 /// A batch ends if it has at least this many rows.
 const ROWS: usize = 1 << 16;

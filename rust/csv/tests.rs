@@ -7,8 +7,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 
 use super::table::LONG_HEADER;
-use super::{Batches, Dialect, Dropped, Found, Reason, Rows, Source, Splitter, Table, records};
+use super::{Batches, Dialect, Dropped, Found, Reason, Rows, Splitter, Table, records};
 use crate::error::{Error, Result};
+use crate::files::Source;
 use crate::labels::LONGEST;
 use crate::random::entropy;
 

@@ -213,7 +213,7 @@ def test_databases_are_checked(tmp_path):
     )
 
 
-REMEDIES = {"a.csv.zst": "zstd -dc", "a.csv.bz2": "bzip2 -dc", "a.xlsx": "as CSV", "a.jsonl": "as Parquet"}
+REMEDIES = {"a.csv.zst": "zstd -dc", "a.csv.bz2": "bzip2 -dc", "a.xlsx": "as CSV", "a.json": "jq -c"}
 REMEDIES |= {"a.sqlite": "--database"}
 
 

@@ -46,16 +46,22 @@ def test_dirty_rows_of_compressed_csv_are_left_out(log, tmp_path):
     assert "NOT PRIVATE  100,000 rows counted" in out
 
 
-def test_json_lines_are_counted_by_a_query(log, tmp_path):
+def test_dirty_json_lines_are_counted_as_their_valid_lines(log, tmp_path):
     lines = [json.dumps({"user": int(user), "page": page}) for user, page in zip(log["user"], log["page"], strict=True)]
-    (tmp_path / "log.jsonl").write_text("\n".join([*lines, "{broken", "[]"]) + "\n")
-    code, _, err = discreet("count", tmp_path / "log.jsonl", *ASKED)
-    assert (code, "read_json" in err) == (1, True)
-    how = "format = 'newline_delimited', ignore_errors = true, columns = {user: 'BIGINT', page: 'VARCHAR'}"
-    query = f"SELECT user, page FROM read_json('{tmp_path}/log.jsonl', {how})"
-    code, _, err = discreet("count", "--sql", query, *ASKED, "-o", tmp_path / "pages.json")
-    assert (code, "0.5-zCDP" in err) == (0, True)
+    dirty = ["{broken", "[]", '{"user": 7}', '{"user": 8.5, "page": "/page/00"}', '{"user": 9, "page": null}'] * 400
+    dirty.append('{"user": 10, "page": "' + "x" * 40_000_000 + '"}')
+    content = "\n".join([*dirty, *lines]) + "\n"
+    (tmp_path / "log.jsonl.gz").write_bytes(gzip.compress(content.encode(), 1))
+    code, _, err = discreet("count", tmp_path / "log.jsonl.gz", *ASKED, "-o", tmp_path / "pages.json")
+    assert (code, "0.5-zCDP" in err, "skip" in err) == (0, True, False)
     assert outliers(read("pages.json", tmp_path), truth(log, "page")) == []
+    code, out, _ = discreet("check", tmp_path / "log.jsonl.gz", "--user", "user", "--item", "page")
+    assert code == 0
+    assert (
+        "NOT PRIVATE  400 rows left out: the object has no key page (line 3, line 8, line 13, line 18, line 23, ...)"
+        in out
+    )
+    assert "NOT PRIVATE  100,000 rows counted" in out
 
 
 def test_a_table_of_a_duckdb_file_is_counted(log, tmp_path):

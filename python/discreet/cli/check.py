@@ -37,7 +37,7 @@ def check(
     **read: Unpack[FileOptions],
 ) -> None:
     """Show exact facts about FILE to the owner of the data: rows, rows that a count leaves out and why, with the lines
-    of the first ones in CSV, types, users, items, and the number of items of a user.
+    of the first ones in CSV and JSON lines, types, users, items, and the number of items of a user.
 
     The output is NOT PRIVATE. It is as sensitive as the data, so do not publish it. No release calls this command. An
     l0 chosen by it depends on the data; to choose l0 with privacy use ContributionBound.

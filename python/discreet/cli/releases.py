@@ -23,9 +23,9 @@ __all__ = ["count", "select", "sum", "top_k"]
 def count(**options: Unpack[Options]) -> None:
     """Count the users of each item in FILE.
 
-    FILE is a Parquet, CSV or Arrow file, a quoted glob or a folder of such files, or - for standard input. A CSV file
-    has a header line, commas and UTF-8; --delimiter, --encoding and --no-header read others, and --sql reads CSV
-    without quotes (last example). Rows with an empty user or item are skipped.
+    FILE is a Parquet, CSV, JSON lines or Arrow file, a quoted glob or a folder of such files, or - for standard input.
+    A CSV file has a header line, commas and UTF-8; --delimiter, --encoding and --no-header read others, and --sql reads
+    CSV without quotes (last example). Rows with an empty user or item are skipped.
 
     Without --l0, a user may have any number of items. The mechanism is confirmed counts, with the accuracy that
     --relative-error sets. A larger --rho releases more items; the noise of a count stays about the same.

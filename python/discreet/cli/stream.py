@@ -117,7 +117,7 @@ def plan(linf: int | None, as_json: bool, **parameters: Unpack[Promise]) -> None
 @_chosen
 @click.option(
     "--items", type=click.Choice([*ITEM_TYPES]), default="text", show_default=True,
-    help="Type of the items. The items of CSV files are text.",
+    help="Type of the items. The items of CSV and JSON lines files are text.",
 )  # fmt: skip
 @click.option(
     "--ledger",
@@ -201,8 +201,8 @@ def step(
 ) -> None:
     """Add the events of DATA to the stream in FILE and print the last release.
 
-    DATA is a Parquet or CSV file. Without --time it is one round. With --time, the command closes all rounds up to
-    --until, even empty ones, because the end of the data is private.
+    DATA is a Parquet, CSV or JSON lines file. Without --time it is one round. With --time, the command closes all
+    rounds up to --until, even empty ones, because the end of the data is private.
 
     An event is all rows of DATA with the same value of --user. It belongs to the round of its first row in DATA. Use a
     column of visits: a person who comes on ten days then counts ten times. With a column of users, a person counts once
@@ -293,10 +293,11 @@ def _opened(file: str) -> Stream:
 def _require_items(opened: Stream, data: str) -> None:
     """Raise SchemaError if a file of this format cannot hold items of the stream's type."""
     kind = opened.item_type
-    if kind not in (None, "text") and files.find([data]).form == "CSV":
+    form = files.find([data]).form
+    if kind not in (None, "text") and form in ("CSV", "JSON lines"):
         raise SchemaError(
-            f"the items of a CSV file are text, but this stream has items of the type {kind}; give a Parquet file, or "
-            "start a stream with --items text"
+            f"the items of a {form} file are text, but this stream has items of the type {kind}; give a Parquet file, "
+            "or start a stream with --items text"
         )
 
 

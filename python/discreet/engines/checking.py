@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from discreet.engines.csv_rows import CsvFiles, CsvRows, Dialect
 from discreet.engines.engine import require_no_period
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, library
+from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, columns_of, require_names
@@ -35,6 +36,17 @@ _MOST = 200
 _LONG = f"more than {_core.LONGEST:,} bytes"
 _CSV = {"short": "too few cells", "not text": "a cell is not UTF-8", "long": f"a cell has {_LONG}", "unclosed": ""}
 """The reasons for which the reader of CSV drops a row, by their names in `_core`."""
+_JSON = {
+    "long line": f"the line has more than {_core.LONGEST_LINE:,} bytes",
+    "not UTF-8": "the line is not UTF-8",
+    "not an object": "the line is not a JSON object",
+    "missing": "the object has no key {}",
+    "null": "{} is null",
+    "type": "{} is a number with a point or exponent, an array or an object",
+    "not text": "{} has half of a surrogate pair",
+    "long": f"{{}} has {_LONG}",
+}
+"""The reasons for which the reader of JSON lines leaves out a line, by their names in `_core`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +56,7 @@ class Check(Private):
     rows: int
     """All rows that were read, with the dropped ones."""
     types: dict[str, str]
-    """DuckDB's types of the columns. All columns of CSV are text."""
+    """DuckDB's types of the columns. All columns of CSV and JSON lines are text."""
     dropped: dict[str, int]
     """The numbers of rows that a count leaves out, by reason. A row with several reasons counts for each."""
     excluded: int = 0
@@ -52,7 +64,7 @@ class Check(Private):
     unclosed: int = 0
     """The number of CSV files that end in a quoted cell."""
     lines_of: dict[str, list[str]] = field(default_factory=dict)
-    """The lines of the first dropped rows of CSV, by reason; "" is the reason of an unclosed quote."""
+    """The lines of the first dropped rows of CSV or JSON lines, by reason; "" is the reason of an unclosed quote."""
     counted: int | None = None
     """The number of rows that a count reads; None without columns of users and items."""
     users: int | None = None
@@ -161,6 +173,8 @@ class _Tables(Private):
     lines_of: dict[str, list[str]] = field(default_factory=dict)
     total: int | None = None
     """The number of all rows, if the reader drops some without counting them."""
+    unread: int | None = None
+    """The number of rows that the reader drops; None for the sum of `dropped`."""
 
     @classmethod
     def open(cls, data: Any, wanted: list[str] | None, room: Memory, *, careful: bool = False) -> _Tables:
@@ -176,6 +190,8 @@ class _Tables(Private):
                 found = scan([data], columns, room, careful=careful, keeps_long=True)
                 total = _total(source) if careful else None
                 return cls(all=[_Stream(lambda: Rows(found))], columns=columns, total=total)
+            if source.form == "JSON lines":
+                return cls._of_json(source, wanted)
             data = CsvFiles(path=data)
         if isinstance(data, CsvFiles):
             return cls._of_csv(data, wanted or _header(data))
@@ -194,10 +210,22 @@ class _Tables(Private):
         (short, long, not_text, unclosed), places = rows.dropped()
         lines_of: dict[str, list[str]] = {}
         for name, file, line in places:
-            shown = f"line {line:,}" if len(rows.paths) == 1 else f"{rows.paths[file]} line {line:,}"
-            lines_of.setdefault(_CSV[name], []).append(shown)
+            lines_of.setdefault(_CSV[name], []).append(_place(rows.paths, file, line))
         dropped = {_CSV["short"]: short, _CSV["not text"]: not_text, _CSV["long"]: long}
         return cls(all=[_Stream(lambda: rows)], columns=columns, dropped=dropped, unclosed=unclosed, lines_of=lines_of)
+
+    @classmethod
+    def _of_json(cls, source: files.Source, columns: list[str] | None) -> _Tables:
+        if columns is None:
+            raise ParameterError("JSON lines have no line of names: give user and item, the keys to check")
+        rows = JsonRows.of(source, columns)
+        unread, losses = rows.dropped()
+        dropped, lines_of = dict[str, int](), dict[str, list[str]]()
+        for name, key, number, places in losses:
+            reason = _JSON[name] if key is None else _JSON[name].format(columns[key])
+            dropped[reason] = number
+            lines_of[reason] = [_place(rows.paths, *place) for place in places]
+        return cls(all=[_Stream(lambda: rows)], columns=columns, dropped=dropped, lines_of=lines_of, unread=unread)
 
     def facts(self, types: dict[str, str], rows: int, dropped: Counter[str]) -> dict[str, Any]:
         """Return what all checks say: `rows` of the tables have these types, and a count drops some of them."""
@@ -206,7 +234,12 @@ class _Tables(Private):
             unread["a cell is not UTF-8"] = self.total - rows
         all_dropped = {reason: number for reason, number in {**unread, **dropped}.items() if number}
         facts = {"types": types, "unclosed": self.unclosed, "lines_of": self.lines_of}
-        return {**facts, "rows": rows + sum(unread.values()), "dropped": all_dropped}
+        all_unread = sum(unread.values()) if self.unread is None else self.unread
+        return {**facts, "rows": rows + all_unread, "dropped": all_dropped}
+
+
+def _place(paths: Sequence[str], file: int, line: int) -> str:
+    return f"line {line:,}" if len(paths) == 1 else f"{paths[file]} line {line:,}"
 
 
 def _opening(dataset: Any, columns: list[str]) -> Callable[[], object]:

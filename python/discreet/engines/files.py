@@ -28,17 +28,14 @@ __all__ = [
 
 _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
 _FORMS |= {".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
-_JSON = (
-    "write it as Parquet, or read it in a SQL query by read_json with format = 'newline_delimited' and ignore_errors = "
-    "true. No release reads it itself, because DuckDB ends at a line of more than 32 MB, which may be a user's"
-)
+_FORMS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
+_COMPRESSED = {"CSV", "JSON lines"}
+"""The formats that may have a second suffix .gz."""
 _REFUSED = {
     ".zst": "discreet does not decompress zstd; pipe it: zstd -dc FILE | discreet count - ...",
     ".bz2": "discreet does not decompress bzip2; pipe it: bzip2 -dc FILE | discreet count - ...",
     ".xz": "discreet does not decompress xz; pipe it: xz -dc FILE | discreet count - ...",
-    ".json": _JSON,
-    ".jsonl": _JSON,
-    ".ndjson": _JSON,
+    ".json": "discreet reads no single JSON document; write one object a line: jq -c '.[]' FILE.json > FILE.jsonl",
     ".xlsx": "save the sheet as CSV",
     ".db": "for a database give --database FILE --table T",
     ".duckdb": "for a database give --database FILE --table T",
@@ -56,7 +53,7 @@ class Source:
     paths: list[str]
     """All files."""
     form: str
-    """"parquet", "CSV" or "Arrow"."""
+    """"parquet", "CSV", "JSON lines" or "Arrow"."""
     delimiter: str = ","
 
     @property
@@ -167,15 +164,17 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def form_of(name: str) -> tuple[str, str]:
-    """Return the format of a file's suffix, "parquet", "CSV" or "Arrow", and its delimiter.
+    """Return the format of a file's suffix, "parquet", "CSV", "JSON lines" or "Arrow", and its delimiter.
 
     Raises:
         InputError: The suffix is another one.
     """
     suffix = Path(name.lower().removesuffix(".gz")).suffix
-    if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] != "CSV"):
+    if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] not in _COMPRESSED):
         remedy = _REFUSED.get(
-            suffix, "its suffix must be .parquet or .pq, .arrow or .feather, or .csv, .txt or .tsv with or without .gz"
+            suffix,
+            "its suffix must be .parquet or .pq, .arrow or .feather, or .csv, .txt, .tsv, .jsonl or .ndjson with or "
+            "without .gz",
         )
         raise InputError(f"cannot read {name}: {remedy}")
     return _FORMS[suffix], "\t" if suffix == ".tsv" else ","

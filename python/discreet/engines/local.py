@@ -17,6 +17,7 @@ from discreet.engines.csv_rows import CsvFiles, CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, is_read_once, library, require_labels
+from discreet.engines.json_rows import JsonRows
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
 from discreet.engines.selection import Names, Period, columns_of
@@ -104,12 +105,12 @@ def read(
     def attempt(careful: bool) -> _Result:
         with interruptible():
             found = scan(paths, columns, room, careful=careful) if paths else None
-            scanned = [] if found is None else [found if isinstance(found, CsvRows) else Rows(found)]
+            scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else Rows(found)]
             scanned += [CsvRows.of_files(table, columns) for table in csv]
             opened = [
                 table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames
             ]
-            is_parquet = any(not isinstance(table, CsvRows) for table in scanned)
+            is_parquet = any(not isinstance(table, CsvRows | JsonRows) for table in scanned)
             left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
             kept = sum(path.size for path in paths if isinstance(path, files.MemoryFile))
             return work([*scanned, *opened], left - kept)
@@ -166,18 +167,24 @@ def scan(
     *,
     careful: bool = False,
     keeps_long: bool = False,
-) -> DuckDBPyRelation | CsvRows:
-    """Return the named columns of Parquet or CSV files, given by paths and globs, as an object with an Arrow stream.
+    floats: Sequence[str] = (),
+) -> DuckDBPyRelation | CsvRows | JsonRows:
+    """Return the named columns of Parquet, CSV or JSON lines files, given by paths and globs, as an Arrow stream.
 
-    A row with text that is not UTF-8 is always dropped from CSV files. It fails the scan of Parquet files, unless the
-    scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than `_core.LONGEST` bytes
-    is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too.
+    A row with text that is not UTF-8 is always dropped from files of text. It fails the scan of Parquet files, unless
+    the scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than `_core.LONGEST`
+    bytes is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too. In JSON lines, the columns
+    `floats` may hold any numbers.
     """
     source = files.find(paths)
     if source.form == "CSV":
         return CsvRows.of(source, columns)
+    if source.form == "JSON lines":
+        return JsonRows.of(source, columns, floats)
     if source.form != "parquet":
-        raise InputError(f"cannot read {source.shown}: this needs a Parquet or CSV file, or a table in memory")
+        raise InputError(
+            f"cannot read {source.shown}: this needs a Parquet, CSV or JSON lines file, or a table in memory"
+        )
 
     import duckdb
 

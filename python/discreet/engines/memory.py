@@ -67,7 +67,7 @@ class Memory:
 
     @property
     def beside_csv(self) -> int:
-        """Bytes left for counting while CSV is read, less the batches that wait for a thread."""
+        """Bytes left for counting while CSV or JSON lines are read, less the batches that wait for a thread."""
         return self.total - _DUCKDB_EXTRA
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from discreet.engines.batches import Rows
 from discreet.engines.csv_rows import CsvRows
 from discreet.engines.files import quoted
+from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, interruptible
@@ -60,7 +61,7 @@ class TimedEvents:
         self._data, self._columns = data, (event, item, time)
         # All three columns: if a column is missing, the error suggests a similar name only if another column exists.
         found = scan([data], list(self._columns))
-        kind = "VARCHAR" if isinstance(found, CsvRows) else str(found.types[2])
+        kind = "VARCHAR" if isinstance(found, CsvRows | JsonRows) else str(found.types[2])
         self.text = kind in _TEXT
         """Whether the times are text. Cells of text need not be times."""
         if not self.text and kind not in _LOCAL | _ZONED:

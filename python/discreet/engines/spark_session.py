@@ -32,11 +32,17 @@ def opened(path: str, master: str) -> Iterator[DataFrame]:
 
     Raises:
         ResourceError: No session can be started.
-        InputError: There is no such file.
+        InputError: There is no such file, or its format is another one.
     """
+    form, delimiter = files.form_of(path)
+    if form not in ("parquet", "CSV"):
+        raise InputError(
+            f"cannot read {path} with Spark: this needs Parquet or CSV files; write the table as Parquet, or count it "
+            "without Spark"
+        )
     session = _started(master)
     try:
-        yield _table(session, path)
+        yield _table(session, path, form, delimiter)
     finally:
         session.stop()
 
@@ -99,8 +105,7 @@ def _interrupts_deferred() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _table(session: SparkSession, path: str) -> DataFrame:
-    form, delimiter = files.form_of(path)
+def _table(session: SparkSession, path: str, form: str, delimiter: str) -> DataFrame:
     found = re.sub(r"([][{}*?\\])", r"\\\1", path) if os.path.exists(path) else path  # noqa: PTH110 - it may be a glob
     try:
         if form == "parquet":

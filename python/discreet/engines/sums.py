@@ -185,7 +185,7 @@ def _wanted(items: Sequence[Any], kind: str) -> Columns:
 def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
     """Return the columns as an object with an Arrow stream."""
     if isinstance(data, str | os.PathLike):
-        return scan([data], columns, careful=careful)
+        return scan([data], columns, careful=careful, floats=columns[2:])
     if isinstance(data, CsvFiles):
         return CsvRows.of_files(data, columns)
     if isinstance(data, dict):

@@ -76,10 +76,10 @@ class Histogram(Private):
         """Count the distinct users of each item in a table of (user, item) rows, exactly.
 
         Args:
-            data: A path or glob of Parquet or CSV files, a frame or relation with `__arrow_c_stream__` (polars, pandas,
-                pyarrow, DuckDB), a dict of two arrays of equal length, or a list of these. A list is counted as one
-                table, so a user in several of its tables counts once. Counting of Spark DataFrames and Ibis tables is
-                pushed down.
+            data: A path or glob of Parquet, CSV or JSON lines files, a frame or relation with `__arrow_c_stream__`
+                (polars, pandas, pyarrow, DuckDB), a dict of two arrays of equal length, or a list of these. A list is
+                counted as one table, so a user in several of its tables counts once. Counting of Spark DataFrames and
+                Ibis tables is pushed down.
             user: The name of the column of users, or of several columns that are one user: integers, text, bytes,
                 dates, times or booleans.
             item: The name of the column of items, or of several columns that are one item, of the same types. A row

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::dialect::{BLOCK, Encoding};
+use super::encoding::Encoding;
 use crate::error::{Error, Result};
 
+/// The default number of bytes of a block. Such a block fits into the cache of one core.
+pub const BLOCK: usize = 1 << 18;
 /// The largest number of blocks that wait for the caller.
 const AHEAD: usize = 4;
 /// The longest time a caller waits before it checks for an interrupt.
@@ -55,7 +57,7 @@ impl Source {
 }
 
 /// The result of waiting for a block.
-pub(super) enum Next {
+pub(crate) enum Next {
     Block(Vec<u8>),
     /// There is no data yet. The caller may check for an interrupt and ask again.
     Wait,
@@ -64,7 +66,7 @@ pub(super) enum Next {
 }
 
 /// The blocks of a file in order.
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     full: Receiver<Result<Option<Vec<u8>>>>,
     /// Used blocks that can be filled again.
     used: Sender<Vec<u8>>,
@@ -78,7 +80,7 @@ impl Blocks {
         let (ready, full) = sync_channel(AHEAD);
         let (used, free) = channel();
         let work = move || read(source, size.max(4), encoding, &ready, &free);
-        Builder::new().name("discreet-csv".into()).spawn(work).map_err(|_| REFUSED)?;
+        Builder::new().name("discreet-file".into()).spawn(work).map_err(|_| REFUSED)?;
         Ok(Self { full, used })
     }
 

@@ -1,0 +1,8 @@
+//! Reads files and standard input in blocks of bytes: it decompresses gzip and decodes to UTF-8.
+
+mod blocks;
+mod encoding;
+
+pub use blocks::{BLOCK, Source};
+pub(crate) use blocks::{Blocks, Next};
+pub use encoding::Encoding;
