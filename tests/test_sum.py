@@ -166,3 +166,10 @@ def test_the_command_refuses_wrong_bounds(file, given, text):
 def test_the_command_reads_a_file_and_not_standard_input(file):
     code, _, errors = discreet("sum", "-", *SUM, *BUDGET, "--bounds", "0", "5", stdin=file.read_bytes())
     assert (code, "Give a FILE" in errors) == (2, True), errors
+
+
+@pytest.mark.parametrize("option", ["--user", "--item", "--column"])
+def test_the_command_refuses_a_second_column_before_it_reads(option, tmp_path):
+    twice = [*SUM, "--bounds", "0", "5", option, "country"]
+    code, _, errors = discreet("sum", tmp_path / "there is no such file.csv", *twice, *BUDGET)
+    assert (code, f"give {option} once" in " ".join(errors.split())) == (2, True), errors

@@ -73,6 +73,13 @@ class _Number(click.ParamType[Decimal]):
         return found
 
 
+def _once(_context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str:
+    """Return the value of an option that is given once. By itself, click would ignore all values but the last one."""
+    if len(given) > 1:
+        raise click.UsageError(f"A sum has one user, one item and one column to sum: give {parameter.opts[0]} once.")
+    return given[0]
+
+
 NUMBER = _Number()
 """The type of an option for a decimal number."""
 BOUND = _Bound()
@@ -130,10 +137,15 @@ memory = click.option(
     help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
 )
 summed = joined(
-    click.argument("file", required=False),
-    click.option("--user", required=True, metavar="COLUMN", help="Column of users."),
-    click.option("--item", required=True, metavar="COLUMN", help="Column of items."),
-    click.option("--column", "value", required=True, metavar="COLUMN", help="Column of numbers to sum."),
+    click.argument("file", required=False, type=FILE),
+    *(
+        click.option(*names, required=True, multiple=True, callback=_once, metavar="COLUMN", help=text)
+        for *names, text in (
+            ("--user", "Column of users."),
+            ("--item", "Column of items."),
+            ("--column", "value", "Column of numbers to sum."),
+        )
+    ),
     click.option(
         "--bounds",
         type=(NUMBER, NUMBER),
