@@ -173,3 +173,26 @@ def test_the_command_refuses_a_second_column_before_it_reads(option, tmp_path):
     twice = [*SUM, "--bounds", "0", "5", option, "country"]
     code, _, errors = discreet("sum", tmp_path / "there is no such file.csv", *twice, *BUDGET)
     assert (code, f"give {option} once" in " ".join(errors.split())) == (2, True), errors
+
+
+def test_sums_of_public_items_state_their_guarantee_at_the_given_delta():
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), rho=0.5, delta=1e-7, items=["a"])
+    assert release.guarantee == dp.Guarantee(0.5, 0.0, dp=(dp.Guarantee(0.5, 0.0).epsilon(1e-7), 1e-7))
+    assert release.promise.endswith(", 1e-07)-DP")
+    budget = dp.Budget(rho=0.5, delta=0)
+    dp.sum(SALES, **COLUMNS, bounds=(0, 40), rho=0.5, delta=1e-7, items=["a"], budget=budget)
+    assert budget.remaining.rho == 0
+
+
+def test_the_command_needs_no_delta_for_public_items_in_rho(file, tmp_path):
+    (tmp_path / "shops.txt").write_text("a\nb\n")
+    out = tmp_path / "sums.csv"
+    given = [file, *SUM, "--bounds", "0", "5", "--items", tmp_path / "shops.txt", "-o", out, "--certificate"]
+    for delta, stated in (([], "which implies"), (["--delta", "1e-7"], "1e-07)-DP")):
+        code, _, errors = discreet("sum", *given, "--rho", "0.5", *delta)
+        assert (code, stated in errors) == (0, True), errors
+        assert discreet("verify", out)[0] == 0
+    code, _, errors = discreet("sum", *given, "--epsilon", "1")
+    assert (code, "--delta is missing" in errors) == (2, True), errors
+    code, _, errors = discreet("sum", file, *SUM, "--bounds", "0", "5", "--rho", "1")
+    assert (code, "--delta is missing" in errors) == (2, True), errors

@@ -21,6 +21,7 @@ __all__ = [
     "known",
     "memory",
     "promise",
+    "promise_of_sums",
     "published",
     "published_sums",
     "selected",
@@ -163,11 +164,15 @@ summed = joined(
         help="Round each value to this unit, and release sums in it. 0.01 is for amounts with two decimal places.",
     ),
     click.option(
-        "--l0", type=int, metavar="N", help="Sum at most N items of each user. The noise of a sum is that of N items."
+        "--l0",
+        type=int,
+        metavar="N",
+        help="Sum at most N items of each user. The noise of a sum is that of N items. Needed without --items.",
     ),
     click.option(
         "--items",
         metavar="FILE",
+        type=FILE,
         help="Release a sum for each item in this file, one on each line and without a header, and apply no threshold. "
         "The file must be public, because all of its lines are published.",
     ),
@@ -187,14 +192,19 @@ known = joined(
         "chosen among all items, so counts of listed items are lower too.",
     ),
 )
-promise = joined(
+_cost = joined(
     click.option("--rho", type=float, help="Privacy cost rho, in delta-approximate zCDP."),
     click.option("--epsilon", type=float, help="Instead of --rho: total (epsilon, delta)-DP."),
+)
+_delta = "Probability that the guarantee fails. Choose it far below 1 / number of users."
+promise = joined(_cost, click.option("--delta", type=float, required=True, help=_delta))
+promise_of_sums = joined(
+    _cost,
     click.option(
         "--delta",
         type=float,
-        required=True,
-        help="Probability that the guarantee fails. Choose it far below 1 / number of users.",
+        help=f"{_delta} Needed, but not for --rho with --items: it then only states the guarantee as (epsilon, "
+        "delta)-DP.",
     ),
 )
 _accuracy = joined(
@@ -321,7 +331,7 @@ _charge = click.option(
 _sql = click.option(
     "--sql",
     metavar="QUERY",
-    help="Count the rows of this SELECT instead of FILE. The query must only read, and -o must name a new file. "
+    help="Read the rows of this SELECT instead of FILE. The query must only read, and -o must name a new file. "
     "Only the data owner may write it: it defines who the users are, and it can fail on a value of the data.",
 )
 published = joined(
