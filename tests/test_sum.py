@@ -34,7 +34,11 @@ def test_sums_are_near_the_exact_ones():
     assert release.clipped
     assert release.l0 == 3
     assert release.guarantee == dp.Guarantee(1.0, 1e-6)
-    assert release.measure == "sums of values clipped to [0, 40] units for each user; sigma is the noise alone"
+    assert release.measure == (
+        "sums of cents in units of 1, clipped to [0, 40] units for each user; sigma is the noise alone"
+    )
+    assert release.quantity == "sum"
+    assert dp.count(SALES, user="user", item="shop", rho=1, delta=1e-6).quantity == "count"
 
 
 def test_the_noise_is_that_of_l0_items_and_not_of_all():
@@ -133,7 +137,7 @@ def test_the_command_sums_and_its_certificate_verifies(file, tmp_path):
     assert code == 0, errors
     release = dp.Release.read(out)
     assert np.all(np.abs(release.counts - EXACT) < 6 * release.sigmas)
-    assert "sums of values clipped to [0, 40] units" in errors
+    assert "sums of cents in units of 0.01, clipped to [0, 40] units" in errors
     assert discreet("verify", out, "--ledger", ledger)[0] == 0
     assert discreet("sum", file, *SUM, *money, *BUDGET, *paid[:4])[0] == 3
 
@@ -196,3 +200,40 @@ def test_the_command_needs_no_delta_for_public_items_in_rho(file, tmp_path):
     assert (code, "--delta is missing" in errors) == (2, True), errors
     code, _, errors = discreet("sum", file, *SUM, "--bounds", "0", "5", "--rho", "1")
     assert (code, "--delta is missing" in errors) == (2, True), errors
+
+
+def test_a_release_of_sums_calls_its_numbers_sums(file, tmp_path):
+    given = ["--bounds", "0", "0.40", "--resolution", "0.01"]
+    page = tmp_path / "sums.html"
+    code, _, errors = discreet("sum", file, *SUM, *given, *BUDGET, "-o", page)
+    assert code == 0, errors
+    text = page.read_text()
+    assert "<h1>Sums of cents in units of 0.01, for 3 items</h1>" in text
+    assert "Clipped to [0, 40] units for each user; sigma is the noise alone. A true sum may be far higher" in text
+    assert ">sum</th>" in text
+    assert "<h2>The sums</h2>" in text
+    assert ">count<" not in text
+    assert "true count" not in text
+    _, out, _ = discreet("sum", file, *SUM, *given, *BUDGET, "-f", "table")
+    assert "sum" in out.replace("sums", "").split()
+    assert "count" not in out
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=3, rho=1, delta=1e-6)
+    assert "<bdi>sum</bdi></th>" in release._repr_html_()
+    with pytest.raises(ParameterError, match=r"true sums: .* A true sum can be higher or lower"):
+        release.interval()
+
+
+def test_an_empty_release_of_sums_says_which_threshold_no_item_passed(file):
+    few = {name: cells[:30] for name, cells in SALES.items()}
+    release = dp.sum(few, **COLUMNS, bounds=(0, 40), l0=3, rho=1, delta=1e-6)
+    mechanism = dp.mechanisms.DiscoverAndSum(rho=1, delta=1e-6, l0=3, low=0, high=40)
+    assert len(release) == 0
+    assert release.quantity == "sum"
+    assert f"more than {mechanism.selection.threshold.value} users" in release.notes[-1]
+
+
+def test_sums_in_whole_units_say_that_values_are_rounded():
+    whole = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=3, rho=1, delta=1e-6)
+    cents = dp.sum(SALES, **COLUMNS, bounds=(0, 40), resolution=0.01, l0=3, rho=1, delta=1e-6)
+    assert any(note.startswith("each value was rounded to a whole number") for note in whole.notes)
+    assert not any("rounded" in note for note in cents.notes)

@@ -109,8 +109,8 @@ def publish(
         raise click.UsageError(f"{what} the rows twice. Give a FILE, not standard input.")
     if verb == "sum" and parameters.get("delta") is None and (items is None or parameters.get("epsilon") is not None):
         raise click.UsageError(
-            "--delta is missing. Choose it far below 1 / number of users, such as --delta 1e-6. Only --rho with --items "
-            "needs no --delta."
+            "--delta is missing. Choose it far below 1 / number of users, such as --delta 1e-6. Only --rho with "
+            "--items needs no --delta."
         )
     if parameters.get("charge") == "spent" and ledger is None:
         raise click.UsageError("--charge spent needs --ledger and --dataset.")

@@ -58,7 +58,7 @@ def _cells(release: Release, shown: int) -> dict[str, list[str]]:
     if release.ranked:
         cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
     if release.counts is not None and release.sigmas is not None:
-        cells["count"] = [f"{count:,}" for count in release.counts[:shown].tolist()]
+        cells[release.quantity] = [f"{count:,}" for count in release.counts[:shown].tolist()]
         cells["± 2 sigma"] = [f"{2 * sigma:,.0f}" for sigma in release.sigmas[:shown].tolist()]
     return cells
 
