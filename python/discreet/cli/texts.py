@@ -9,6 +9,7 @@ __all__ = ["in_options"]
 _WORDS = re.compile(r"\b(?:(certificate|others)=True|(unit|method|items|l0)=(['\"])([\w+]+)\3)")
 _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
 _NAMES = re.compile(r"(?<![\w-])(kept_share|l0_share|relative_error|k_bar)(?![\w=])")
+_BARE = re.compile(r"\b(user|item|like)=(?=[\s,.:;]|$)")
 _BEGINNINGS = re.compile(
     r"^(?:(?:every, since and until|time|others) needs?"
     r"|(?:since|until) must|user, item and time must|percentile|kept_share needs"
@@ -27,6 +28,7 @@ def in_options(text: str) -> str:
     if _BEGINNINGS.match(text):
         end = found.start() if (found := _EXPLAINED.search(text)) else len(text)
         text = _PARAMETERS.sub(r"--\1", text[:end]) + _L0.sub(r"--\1", text[end:])
+    text = _BARE.sub(r"--\1", text)
     text = _NAMES.sub(lambda found: "--" + found[1].replace("_", "-"), text)
     text = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", text)
     said, tried, advice = text.partition(" Try ")
