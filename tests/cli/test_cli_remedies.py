@@ -74,3 +74,42 @@ def test_a_plan_names_its_public_data_by_options():
     assert "give --user and --item together" in errors_of("plan", "count", *BUDGET, "--like", "x.csv", "--user", "u")
     named = errors_of("plan", "count", *BUDGET, "--user", "u", "--item", "i")
     assert "--user and --item name the columns of a public table: give the table as --like" in named
+
+
+def test_rho_and_epsilon_together_or_missing_suggest_no_value():
+    both = errors_of("plan", "count", *BUDGET, "--epsilon", "1")
+    assert "give exactly one of --rho and --epsilon: both are given. Leave out --rho or --epsilon." in both
+    neither = errors_of("plan", "count", "--delta", "1e-6")
+    assert "neither is given. --rho is the privacy cost in zCDP; --epsilon belongs to the total (epsilon," in neither
+    assert "Try" not in both + neither
+    ledger = ["budget", "init", "never.ledger", "--dataset", "views", "--delta", "1e-6"]
+    assert "Leave out --rho or --epsilon." in errors_of(*ledger, "--rho", "1", "--epsilon", "1")
+    stream = ["stream", "plan", "--delta", "1e-6", "--l0", "1"]
+    assert "Leave out --rho or --epsilon." in errors_of(*stream, "--rho", "1", "--epsilon", "1")
+
+
+def test_a_file_of_items_that_is_missing_or_no_text_is_named_so(tmp_path):
+    (tmp_path / "log.csv").write_text("user,item\n1,a\n")
+    count = ["count", tmp_path / "log.csv", *COUNT, *BUDGET, "--items"]
+    assert "there is no such file" in errors_of(*count, tmp_path / "items.txt", code=1)
+    (tmp_path / "items.txt").write_bytes(b"\xff\xff")
+    assert "must be a text file in UTF-8" in errors_of(*count, tmp_path / "items.txt", code=1)
+
+
+def test_the_total_of_an_existing_dataset_has_a_remedy_that_works(tmp_path):
+    ledger = tmp_path / "privacy.ledger"
+    first = ["budget", "init", ledger, "--dataset", "views", "--rho", "1", "--delta", "1e-6"]
+    assert discreet(*first)[0] == 0
+    other = ["budget", "init", ledger, "--rho", "2", "--delta", "1e-6", "--dataset"]
+    assert "fixed for good: repeat them, or choose another --dataset" in errors_of(*other, "views")
+    assert discreet(*first)[0] == 0
+    assert discreet(*other, "more views")[0] == 0
+
+
+def test_verify_advises_only_what_the_command_can_do(tmp_path):
+    (tmp_path / "rows.csv").write_text("item,count,sigma\n")
+    missing = errors_of("verify", tmp_path / "rows.csv", code=1)
+    assert "find the file that was written with these rows. Rows without a certificate cannot be verified" in missing
+    assert "Release" not in missing
+    (tmp_path / "sum.html").write_text("<html></html>")
+    assert "a report has no certificate. Verify the rows" in errors_of("verify", tmp_path / "sum.html", code=1)
