@@ -113,3 +113,17 @@ def test_verify_advises_only_what_the_command_can_do(tmp_path):
     assert "Release" not in missing
     (tmp_path / "sum.html").write_text("<html></html>")
     assert "a report has no certificate. Verify the rows" in errors_of("verify", tmp_path / "sum.html", code=1)
+
+
+def test_no_summary_of_a_command_is_cut_off(monkeypatch):
+    for group in ([], ["budget"], ["stream"], ["plan"], ["audit"]):
+        text = discreet(*group, "--help")[1]
+        rows = text.partition("Commands:")[2].splitlines()
+        assert len(rows) > 2
+        assert not [row for row in rows if row.endswith("...")]
+
+
+def test_the_quiet_option_of_a_shown_stream_speaks_of_rows_alone():
+    text = " ".join(discreet("stream", "show", "--help")[1].split())
+    assert "Print only rows and errors." in text
+    assert "closed rounds" in " ".join(discreet("stream", "step", "--help")[1].split())
