@@ -237,3 +237,30 @@ def test_sums_in_whole_units_say_that_values_are_rounded():
     cents = dp.sum(SALES, **COLUMNS, bounds=(0, 40), resolution=0.01, l0=3, rho=1, delta=1e-6)
     assert any(note.startswith("each value was rounded to a whole number") for note in whole.notes)
     assert not any("rounded" in note for note in cents.notes)
+
+
+def test_a_file_of_sums_with_the_former_note_is_still_a_release_of_sums(tmp_path):
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=3, rho=1, delta=1e-6, items=["a", "b"])
+    release.write(tmp_path / "sums.json")
+    written = json.loads((tmp_path / "sums.json").read_text())
+    former = "sums of values clipped to [0, 40] units for each user; sigma is the noise alone"
+    written |= {"notes": [former], "measure": former}
+    (tmp_path / "sums.json").write_text(json.dumps(written))
+    read = dp.Release.read(tmp_path / "sums.json")
+    assert (read.quantity, read.measure) == ("sum", former)
+    read.write(tmp_path / "sums.html")
+    page = (tmp_path / "sums.html").read_text()
+    assert "<h1>Sums of values, for 2 items</h1>" in page
+    assert "All listed items are published" in page
+    assert "negative count" not in page
+
+
+def test_a_column_with_any_name_keeps_the_title_of_its_sums(tmp_path):
+    name = "x, clipped to [0, 1]; \x1b[31m"
+    data = {"user": SALES["user"], "shop": SALES["shop"], name: SALES["cents"]}
+    release = dp.sum(data, user="user", item="shop", value=name, bounds=(0, 40), rho=1, items=["a"])
+    release.write(tmp_path / "sums.html")
+    page = (tmp_path / "sums.html").read_text()
+    assert "\x1b" not in page + release.measure
+    assert "[31m in units of 1, for 1 item</h1>" in page
+    assert "Clipped to [0, 40] units for each user" in page

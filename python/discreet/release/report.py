@@ -315,8 +315,9 @@ def _reading(release: Reported) -> list[str]:
         )
     else:
         texts.append("The rows are names alone, in the order of the names.")
-    if release.made_by.startswith("KnownItems("):
-        texts.append("All listed items are published, even items that nobody has. A negative count is a small count.")
+    if release.made_by.startswith(("KnownItems(", "ClippedSums(")):
+        small = "" if word == "sum" else " A negative count is a small count."
+        texts.append(f"All listed items are published, even items that nobody has.{small}")
     texts.append(
         "An item that is missing is not necessarily absent from the data. Items of few users are left out, because "
         "their names could reveal a user. The file has no trace of them."
