@@ -12,6 +12,7 @@ from discreet import Guarantee, Histogram, Release
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms import Mechanism, Replacement
 from discreet.privacy import Sensitivity
+from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
 
@@ -82,6 +83,12 @@ class Contract:
             dataclasses.replace(self.mechanism(), **{word: 1})
         with pytest.raises(TypeError):
             self.mechanism().release(self.plain(), **{word: 1})
+
+    def test_names_of_columns_for_data_without_columns_name_the_remedy(self):
+        mechanism = self.mechanism()
+        if mechanism.reads in (Histogram, UserItems):
+            with pytest.raises(ParameterError, match=rf"give {mechanism.reads.__name__}\.from_table"):
+                mechanism.release({"u": [1], "i": [2]}, user="u", item="i")
 
     def test_equal_parameters_are_equal_mechanisms(self):
         assert self.mechanism() == self.mechanism()

@@ -207,3 +207,12 @@ def test_a_missing_option_says_what_to_give(log, missing, remedy):
 def test_a_list_of_floats_is_refused_with_what_can_be_counted():
     with pytest.raises(dp.errors.SchemaError, match=r"dates, times or booleans.*round floats first"):
         dp.count({"user": [1, 2], "item": [1.5, 2.5]}, **COLUMNS, rho=1, delta=1e-6)
+
+
+def test_a_number_with_a_decimal_comma_names_the_decimal_point():
+    for rho in ("0,5", "1,0"):
+        with pytest.raises(ParameterError, match="use a point as the decimal separator"):
+            dp.count(LOG, **COLUMNS, rho=rho, delta=1e-6)
+    with pytest.raises(ParameterError) as error:
+        dp.count(LOG, **COLUMNS, rho="many", delta=1e-6)
+    assert "separator" not in str(error.value)

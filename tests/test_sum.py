@@ -34,7 +34,11 @@ def test_sums_are_near_the_exact_ones():
     assert release.clipped
     assert release.l0 == 3
     assert release.guarantee == dp.Guarantee(1.0, 1e-6)
-    assert release.measure == "sums of values clipped to [0, 40] units for each user; sigma is the noise alone"
+    assert release.measure == (
+        "sums of cents in units of 1, clipped to [0, 40] units for each user; sigma is the noise alone"
+    )
+    assert release.quantity == "sum"
+    assert dp.count(SALES, user="user", item="shop", rho=1, delta=1e-6).quantity == "count"
 
 
 def test_the_noise_is_that_of_l0_items_and_not_of_all():
@@ -133,7 +137,7 @@ def test_the_command_sums_and_its_certificate_verifies(file, tmp_path):
     assert code == 0, errors
     release = dp.Release.read(out)
     assert np.all(np.abs(release.counts - EXACT) < 6 * release.sigmas)
-    assert "sums of values clipped to [0, 40] units" in errors
+    assert "sums of cents in units of 0.01, clipped to [0, 40] units" in errors
     assert discreet("verify", out, "--ledger", ledger)[0] == 0
     assert discreet("sum", file, *SUM, *money, *BUDGET, *paid[:4])[0] == 3
 
@@ -166,3 +170,97 @@ def test_the_command_refuses_wrong_bounds(file, given, text):
 def test_the_command_reads_a_file_and_not_standard_input(file):
     code, _, errors = discreet("sum", "-", *SUM, *BUDGET, "--bounds", "0", "5", stdin=file.read_bytes())
     assert (code, "Give a FILE" in errors) == (2, True), errors
+
+
+@pytest.mark.parametrize("option", ["--user", "--item", "--column"])
+def test_the_command_refuses_a_second_column_before_it_reads(option, tmp_path):
+    twice = [*SUM, "--bounds", "0", "5", option, "country"]
+    code, _, errors = discreet("sum", tmp_path / "there is no such file.csv", *twice, *BUDGET)
+    assert (code, f"give {option} once" in " ".join(errors.split())) == (2, True), errors
+
+
+def test_sums_of_public_items_state_their_guarantee_at_the_given_delta():
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), rho=0.5, delta=1e-7, items=["a"])
+    assert release.guarantee == dp.Guarantee(0.5, 0.0, dp=(dp.Guarantee(0.5, 0.0).epsilon(1e-7), 1e-7))
+    assert release.promise.endswith(", 1e-07)-DP")
+    budget = dp.Budget(rho=0.5, delta=0)
+    dp.sum(SALES, **COLUMNS, bounds=(0, 40), rho=0.5, delta=1e-7, items=["a"], budget=budget)
+    assert budget.remaining.rho == 0
+
+
+def test_the_command_needs_no_delta_for_public_items_in_rho(file, tmp_path):
+    (tmp_path / "shops.txt").write_text("a\nb\n")
+    out = tmp_path / "sums.csv"
+    given = [file, *SUM, "--bounds", "0", "5", "--items", tmp_path / "shops.txt", "-o", out, "--certificate"]
+    for delta, stated in (([], "which implies"), (["--delta", "1e-7"], "1e-07)-DP")):
+        code, _, errors = discreet("sum", *given, "--rho", "0.5", *delta)
+        assert (code, stated in errors) == (0, True), errors
+        assert discreet("verify", out)[0] == 0
+    code, _, errors = discreet("sum", *given, "--epsilon", "1")
+    assert (code, "--delta is missing" in errors) == (2, True), errors
+    code, _, errors = discreet("sum", file, *SUM, "--bounds", "0", "5", "--rho", "1")
+    assert (code, "--delta is missing" in errors) == (2, True), errors
+
+
+def test_a_release_of_sums_calls_its_numbers_sums(file, tmp_path):
+    given = ["--bounds", "0", "0.40", "--resolution", "0.01"]
+    page = tmp_path / "sums.html"
+    code, _, errors = discreet("sum", file, *SUM, *given, *BUDGET, "-o", page)
+    assert code == 0, errors
+    text = page.read_text()
+    assert "<h1>Sums of cents in units of 0.01, for 3 items</h1>" in text
+    assert "Clipped to [0, 40] units for each user; sigma is the noise alone. A true sum may be far higher" in text
+    assert ">sum</th>" in text
+    assert "<h2>The sums</h2>" in text
+    assert ">count<" not in text
+    assert "true count" not in text
+    _, out, _ = discreet("sum", file, *SUM, *given, *BUDGET, "-f", "table")
+    assert "sum" in out.replace("sums", "").split()
+    assert "count" not in out
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=3, rho=1, delta=1e-6)
+    assert "<bdi>sum</bdi></th>" in release._repr_html_()
+    with pytest.raises(ParameterError, match=r"true sums: .* A true sum can be higher or lower"):
+        release.interval()
+
+
+def test_an_empty_release_of_sums_says_which_threshold_no_item_passed(file):
+    few = {name: cells[:30] for name, cells in SALES.items()}
+    release = dp.sum(few, **COLUMNS, bounds=(0, 40), l0=3, rho=1, delta=1e-6)
+    mechanism = dp.mechanisms.DiscoverAndSum(rho=1, delta=1e-6, l0=3, low=0, high=40)
+    assert len(release) == 0
+    assert release.quantity == "sum"
+    assert f"more than {mechanism.selection.threshold.value} users" in release.notes[-1]
+
+
+def test_sums_in_whole_units_say_that_values_are_rounded():
+    whole = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=3, rho=1, delta=1e-6)
+    cents = dp.sum(SALES, **COLUMNS, bounds=(0, 40), resolution=0.01, l0=3, rho=1, delta=1e-6)
+    assert any(note.startswith("each value was rounded to a whole number") for note in whole.notes)
+    assert not any("rounded" in note for note in cents.notes)
+
+
+def test_a_file_of_sums_with_the_former_note_is_still_a_release_of_sums(tmp_path):
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=3, rho=1, delta=1e-6, items=["a", "b"])
+    release.write(tmp_path / "sums.json")
+    written = json.loads((tmp_path / "sums.json").read_text())
+    former = "sums of values clipped to [0, 40] units for each user; sigma is the noise alone"
+    written |= {"notes": [former], "measure": former}
+    (tmp_path / "sums.json").write_text(json.dumps(written))
+    read = dp.Release.read(tmp_path / "sums.json")
+    assert (read.quantity, read.measure) == ("sum", former)
+    read.write(tmp_path / "sums.html")
+    page = (tmp_path / "sums.html").read_text()
+    assert "<h1>Sums of values, for 2 items</h1>" in page
+    assert "All listed items are published" in page
+    assert "negative count" not in page
+
+
+def test_a_column_with_any_name_keeps_the_title_of_its_sums(tmp_path):
+    name = "x, clipped to [0, 1]; \x1b[31m"
+    data = {"user": SALES["user"], "shop": SALES["shop"], name: SALES["cents"]}
+    release = dp.sum(data, user="user", item="shop", value=name, bounds=(0, 40), rho=1, items=["a"])
+    release.write(tmp_path / "sums.html")
+    page = (tmp_path / "sums.html").read_text()
+    assert "\x1b" not in page + release.measure
+    assert "[31m in units of 1, for 1 item</h1>" in page
+    assert "Clipped to [0, 40] units for each user" in page

@@ -82,6 +82,11 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
     """
     if not Path(path).exists():
         raise InputError(f"cannot read {path}: no such file")
+    if os.fspath(path).lower().endswith((".html", ".htm")):
+        raise InputError(
+            f"cannot verify {path}: a report has no certificate. Verify the rows in a file of .csv, .json, .jsonl or "
+            ".parquet that was written with a certificate"
+        )
     content = _read(export.certificate_path(path))
     try:
         made_by, version = str(content["made_by"]), str(content["version"])

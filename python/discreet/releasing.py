@@ -51,6 +51,8 @@ class Asked(Generic[_Made]):
     """Returns the mechanism for an epsilon and a delta, and notes on the choice."""
     epsilon: float | None
     delta: float | None
+    quoted_at: float | None = None
+    """The delta at which a guarantee without a delta of its own is stated as (epsilon, delta)-DP."""
 
     def chosen(self) -> tuple[_Made, Notes]:
         """Return the mechanism for these parameters, and notes on the choice."""
@@ -58,7 +60,9 @@ class Asked(Generic[_Made]):
 
     def guarantee(self, mechanism: Promising) -> Guarantee:
         """Return the mechanism's guarantee, in epsilon if the caller gave epsilon."""
-        return stated(mechanism, self.epsilon, self.delta)
+        if self.quoted_at is None:
+            return stated(mechanism, self.epsilon, self.delta)
+        return mechanism.guarantee.stating(mechanism.guarantee.epsilon(self.quoted_at), self.quoted_at)
 
     def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""

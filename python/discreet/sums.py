@@ -11,7 +11,6 @@ from discreet.engines.engine import Label
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
-from discreet.planning.choose import stated
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_promise, unusual
 from discreet.privacy.validation import require_number
@@ -61,7 +60,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         l0: The most items of a user that count. May be left out if `items` are given; a user may then have all of them.
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
-        delta: The probability that the guarantee fails. May be left out with rho and `items`.
+        delta: The probability that the guarantee fails. May be left out with rho and `items`: their guarantee in zCDP
+            has no delta. A given delta is then the one at which the guarantee is stated as (epsilon, delta)-DP.
         resolution: The unit to which each value is rounded: from 1e-12 to 1e12.
         items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
@@ -106,10 +106,12 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
             own = rho if epsilon is None else round_down(cdp_rho(epsilon, round_down(required(delta), 64)), 64)
             assert own is not None
             made = mechanisms.ClippedSums(items=listed, rho=own, l0=l0, **limits)  # type: ignore[arg-type]
-        return made, unusual(stated(made, epsilon, delta))
+        return made, ()
 
-    asked = Asked(chosen, epsilon, delta)
-    made, notes = asked.chosen()
+    at = delta if listed is not None and epsilon is None else None
+    asked = Asked(chosen, epsilon, delta, quoted_at=at)
+    made, _ = asked.chosen()
+    notes = unusual(asked.guarantee(made))
     engines.require_rows_again(data)
     table = tables.Table(data, user=user, item=item, value=value)
     return publish(made, lambda: table, budget, asked, notes)

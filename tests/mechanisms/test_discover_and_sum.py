@@ -100,7 +100,7 @@ def test_selection_and_sums_are_one_release_with_one_guarantee():
     assert release.guarantee == release.spent == mechanism.guarantee
     assert (release.guarantee.rho, release.guarantee.delta) == (1.0, 1e-6)
     assert release.made_by == repr(mechanism)
-    assert any("sums of a value" in note for note in release.notes)
+    assert any("sums of value in units of 1" in note for note in release.notes)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])

@@ -136,7 +136,9 @@ def test_sums_of_values_are_clipped():
     sums = dp.mechanisms.ClippedSums(rho=1.0, items=("a",), low=0, high=10, resolution=0.1)
     release = sums.release(rows, user="user", item="item", value="value")
     assert release.clipped
-    assert release.measure == "sums of values clipped to [0, 10] units for each user; sigma is the noise alone"
+    assert release.measure == (
+        "sums of value in units of 0.1, clipped to [0, 10] units for each user; sigma is the noise alone"
+    )
     with pytest.raises(ParameterError, match="no interval"):
         release.interval()
 

@@ -29,8 +29,7 @@ def test_shops_and_their_revenue_are_found_in_one_release(sales):
     assert len(release) == 12
     for row in release:
         assert abs(row[1] / 100 - clipped_revenue(sales, row[0], 200)) < 6 * row.sigma / 100
-    assert "sums of values clipped to [0, 20000] units" in repr(release)
-    assert "in units of 0.01" in repr(release)
+    assert "sums of price in units of 0.01, clipped to [0, 20000] units" in repr(release)
     assert release.guarantee == dp.Guarantee(rho=1, delta=1e-6)
 
 

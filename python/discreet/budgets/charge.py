@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
 from discreet.privacy.conversion import pure_rho, round_down
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, require_one, resolve_rho
 from discreet.privacy.validation import require_number
 
 __all__ = ["NOTHING", "Account", "Charge", "Protected"]
@@ -119,8 +119,7 @@ class Account:
 
         Raises ParameterError if a parameter is out of range, or if both or neither of rho and epsilon are given.
         """
-        if (rho is None) == (epsilon is None):
-            raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
+        require_one(rho, epsilon)
         if epsilon is None:
             terms = Terms(
                 rho=require_number("rho", rho, 0, RHO_LIMIT),
@@ -182,7 +181,7 @@ class Account:
             stated = " and ".join(f"{key} {value:g}" for key, value in total.items())
             raise ParameterError(
                 f"the dataset {name!r} has a total of {stated} per {self.protected}, which is fixed for good: leave "
-                "these parameters out, or repeat them"
+                "these parameters out, repeat them, or choose another name"
             )
 
     @property

@@ -14,6 +14,7 @@ from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, History, spendings, spent_over_time
 from discreet.errors import LedgerError, ParameterError
+from discreet.privacy.guarantee import require_one
 from discreet.privacy.validation import require_flag, require_number
 from discreet.release import export, markup, plot
 
@@ -125,7 +126,7 @@ class Ledger:
         if not isinstance(name, str) or not name.isprintable() or not name.strip() or len(name) > _NAME_LENGTH:
             raise ParameterError(f"the name of a dataset must be printable text of 1 to {_NAME_LENGTH} characters")
         if epsilon is not None and rho is not None:
-            raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
+            require_one(rho, epsilon)
 
         def decide(book: Book) -> Event | None:
             if name in book.accounts:

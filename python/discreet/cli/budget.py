@@ -129,7 +129,10 @@ def history(ledger: str, dataset: str | None) -> None:
     help="Format on standard output.",
 )  # fmt: skip
 def export_history(ledger: str, dataset: str | None, output: str | None, form: str) -> None:
-    """Write all charges, with parameters and digests, as CSV, JSON or Parquet."""
+    """Write all charges, with parameters and digests.
+
+    The format is CSV, JSON, JSON lines or Parquet.
+    """
     outputs.require_apart(output, ledger)
     rows = _rows(ledger, dataset)
     fields = [field.name for field in dataclasses.fields(Spending)]

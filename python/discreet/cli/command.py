@@ -22,6 +22,7 @@ __all__ = ["main"]
 _DECIMAL_COMMA = re.compile(r"'-?\d*,\d+' is not a valid float")
 _MISSING = {
     "delta": "Choose it far below 1 / number of users, such as --delta 1e-6.",
+    "k": "It is the most items to release, such as -k 10.",
     "l0": "It is the most items of a user that count, such as --l0 10. Choose it without the data.",
     "user": "It is the column that says whose row it is, such as --user user. `discreet check FILE` lists the columns.",
     "item": "It is the column to count, such as --item page. `discreet check FILE` lists the columns.",
@@ -117,19 +118,33 @@ def _with_remedy(error: click.ClickException) -> click.ClickException:
     if isinstance(error, click.NoSuchOption) and error.option_name in ("--seed", "--random-state"):
         remedy = "There is no seed: a release that can be repeated gives no privacy."
     elif _reads_no_data(error):
-        context = getattr(error, "ctx", None)
-        streams = context is not None and "stream" in context.command_path.split()
-        more = "" if streams else ", and give count, top-k or select with its parameters"
-        remedy = f"This reads no data. Leave out the file{more}."
+        remedy = _without_data(error)
     elif isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
         remedy = "Give several files as one quoted glob, such as 'logs/*.csv'."
     elif isinstance(error, click.MissingParameter) and error.param is not None and error.param.name in _MISSING:
         message, remedy = error.format_message(), _MISSING[error.param.name]
+    elif isinstance(error, click.BadParameter) and error.message.startswith("'auto' is not a valid integer"):
+        message = error.format_message()
+        remedy = "Only `discreet count --l0 auto` finds the number in the data. Give a number here, such as --l0 10."
+    elif isinstance(error, click.BadParameter) and error.message.startswith("'html' is not one of"):
+        message, remedy = error.format_message(), "A report is a file: give -o report.html, and leave out -f."
     elif isinstance(error, click.BadParameter) and _DECIMAL_COMMA.match(error.message):
         message, remedy = error.format_message(), "Use a point as the decimal separator, such as 0.5."
     else:
         return error
     return click.UsageError(f"{message.rstrip('.')}. {remedy}", ctx=getattr(error, "ctx", None))
+
+
+def _without_data(error: click.ClickException) -> str:
+    """Return the remedy for an extra word after `plan` or `audit`: another command, or a file."""
+    context = getattr(error, "ctx", None)
+    words = [] if context is None else context.command_path.split()
+    known = "count, top-k and select"
+    if any(f"'{name}'" in error.message for name in commands.SUMMARIES) and error.message.startswith("No such"):
+        streams = ", and `discreet stream plan` plans a stream" if words[1:2] == ["plan"] else ""
+        return f"`{' '.join(words)}` knows {known}{streams}."
+    more = "" if "stream" in words else f", and give one of {known} with its parameters"
+    return f"This reads no data. Leave out the file{more}."
 
 
 def _reads_no_data(error: click.ClickException) -> bool:

@@ -44,7 +44,10 @@ def known_items(path: str, columns: tuple[str, ...]) -> list[str]:
     try:
         require_regular(path)
         lines = Path(path).read_text("utf-8-sig").split("\n")
-    except (OSError, ValueError):
+    except OSError as error:
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise InputError(f"cannot read {path}: {reason or 'the system reported an error'}") from None
+    except ValueError:
         raise InputError(f"cannot read {path}: it must be a text file in UTF-8, with one item on each line") from None
     found = dict.fromkeys(line.removesuffix("\r") for line in lines)
     found.pop("", None)

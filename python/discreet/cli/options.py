@@ -21,6 +21,7 @@ __all__ = [
     "known",
     "memory",
     "promise",
+    "promise_of_sums",
     "published",
     "published_sums",
     "selected",
@@ -71,6 +72,13 @@ class _Number(click.ParamType[Decimal]):
         if not found.is_finite():
             self.fail(f"{value!r} is not a number. Use a point as the decimal separator, such as 0.5.", param, ctx)
         return found
+
+
+def _once(_context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str:
+    """Return the value of an option that is given once. By itself, click would ignore all values but the last one."""
+    if len(given) > 1:
+        raise click.UsageError(f"A sum has one user, one item and one column to sum: give {parameter.opts[0]} once.")
+    return given[0]
 
 
 NUMBER = _Number()
@@ -130,10 +138,15 @@ memory = click.option(
     help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
 )
 summed = joined(
-    click.argument("file", required=False),
-    click.option("--user", required=True, metavar="COLUMN", help="Column of users."),
-    click.option("--item", required=True, metavar="COLUMN", help="Column of items."),
-    click.option("--column", "value", required=True, metavar="COLUMN", help="Column of numbers to sum."),
+    click.argument("file", required=False, type=FILE),
+    *(
+        click.option(*names, required=True, multiple=True, callback=_once, metavar="COLUMN", help=text)
+        for *names, text in (
+            ("--user", "Column of users."),
+            ("--item", "Column of items."),
+            ("--column", "value", "Column of numbers to sum."),
+        )
+    ),
     click.option(
         "--bounds",
         type=(NUMBER, NUMBER),
@@ -151,11 +164,15 @@ summed = joined(
         help="Round each value to this unit, and release sums in it. 0.01 is for amounts with two decimal places.",
     ),
     click.option(
-        "--l0", type=int, metavar="N", help="Sum at most N items of each user. The noise of a sum is that of N items."
+        "--l0",
+        type=int,
+        metavar="N",
+        help="Sum at most N items of each user. The noise of a sum is that of N items. Needed without --items.",
     ),
     click.option(
         "--items",
         metavar="FILE",
+        type=FILE,
         help="Release a sum for each item in this file, one on each line and without a header, and apply no threshold. "
         "The file must be public, because all of its lines are published.",
     ),
@@ -175,14 +192,19 @@ known = joined(
         "chosen among all items, so counts of listed items are lower too.",
     ),
 )
-promise = joined(
+_cost = joined(
     click.option("--rho", type=float, help="Privacy cost rho, in delta-approximate zCDP."),
     click.option("--epsilon", type=float, help="Instead of --rho: total (epsilon, delta)-DP."),
+)
+_delta = "Probability that the guarantee fails. Choose it far below 1 / number of users."
+promise = joined(_cost, click.option("--delta", type=float, required=True, help=_delta))
+promise_of_sums = joined(
+    _cost,
     click.option(
         "--delta",
         type=float,
-        required=True,
-        help="Probability that the guarantee fails. Choose it far below 1 / number of users.",
+        help=f"{_delta} Needed, but not for --rho with --items: it then only states the guarantee as (epsilon, "
+        "delta)-DP.",
     ),
 )
 _accuracy = joined(
@@ -309,7 +331,7 @@ _charge = click.option(
 _sql = click.option(
     "--sql",
     metavar="QUERY",
-    help="Count the rows of this SELECT instead of FILE. The query must only read, and -o must name a new file. "
+    help="Read the rows of this SELECT instead of FILE. The query must only read, and -o must name a new file. "
     "Only the data owner may write it: it defines who the users are, and it can fail on a value of the data.",
 )
 published = joined(

@@ -107,6 +107,11 @@ def publish(
     if file == "-" and (verb == "sum" or str(parameters.get("l0")) == "auto" or parameters.get("kept_share")):
         what = "This command reads" if verb == "sum" else "--l0 auto and --kept-share read"
         raise click.UsageError(f"{what} the rows twice. Give a FILE, not standard input.")
+    if verb == "sum" and parameters.get("delta") is None and (items is None or parameters.get("epsilon") is not None):
+        raise click.UsageError(
+            "--delta is missing. Choose it far below 1 / number of users, such as --delta 1e-6. Only --rho with "
+            "--items needs no --delta."
+        )
     if parameters.get("charge") == "spent" and ledger is None:
         raise click.UsageError("--charge spent needs --ledger and --dataset.")
     if file == "-" and sys.stdin is None:

@@ -93,17 +93,21 @@ def select(**options: Unpack[Options]) -> None:
 
 @click.command(short_help="Sum a column for each item in FILE.")
 @options.summed
-@options.promise
+@options.promise_of_sums
 @options.published_sums
 def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the command
     """Sum a column for each item in FILE, for items that are not known in advance.
 
-    The values of a user for an item are added up, and this sum is clipped to --bounds. At most --l0 items of each user
-    count. The noise of a sum is that of N items, whatever the number of released items. Half of rho finds the items
-    with a threshold on their users, the other half pays for the sums.
+    FILE is a Parquet, CSV or Arrow file, or a quoted glob or a folder of such files, as for `discreet count`. It is
+    read twice, so it cannot be standard input.
 
-    The rows have the sum as a whole number of --resolution in the column count, and sigma in the same unit. Integers of
-    cents need no --resolution. For decimals with two places give --resolution 0.01; the sums are then in cents.
+    The values of a user for an item are added up, and this sum is clipped to --bounds. At most --l0 items of each user
+    count; only with --items may --l0 be left out. The noise of a sum is that of N items, whatever the number of
+    released items. Half of rho finds the items with a threshold on their users, the other half pays for the sums.
+
+    The rows have the sum as a whole number of --resolution in the column count of a file (sum in a table or report),
+    and sigma in the same unit. Integers of cents need no --resolution. For decimals with two places give --resolution
+    0.01; the sums are then in cents.
 
     \b
     discreet sum sales.parquet --user customer --item shop --column cents --bounds 0 2000 --l0 5

@@ -58,7 +58,7 @@ def _cells(release: Release, shown: int) -> dict[str, list[str]]:
     if release.ranked:
         cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
     if release.counts is not None and release.sigmas is not None:
-        cells["count"] = [f"{count:,}" for count in release.counts[:shown].tolist()]
+        cells[release.quantity] = [f"{count:,}" for count in release.counts[:shown].tolist()]
         cells["± 2 sigma"] = [f"{2 * sigma:,.0f}" for sigma in release.sigmas[:shown].tolist()]
     return cells
 
@@ -153,6 +153,8 @@ def _forecast(release: Release) -> str:
     """Return a sentence about the plan of the command that made a release; a stream has no such command."""
     if release.round is not None:
         return ""
+    if release.quantity == "sum":
+        return ""  # no plan knows sums, and a note of the release states the threshold
     if release.made_by.startswith("ConfirmedCounts("):
         return "`discreet plan count` with the same parameters forecasts how many items are released. "
     return "`discreet plan` with the same command and parameters says how many users an item needs. "

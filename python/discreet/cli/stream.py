@@ -99,9 +99,10 @@ def _recommended(linf: int | None, parameters: Promise) -> Callable[..., StreamM
 @_chosen
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(linf: int | None, as_json: bool, **parameters: Unpack[Promise]) -> None:
-    """Predict a stream without data: mechanism, noise, guarantee and the users that an item needs.
+    """Predict a stream without data.
 
-    The options are those of `discreet stream init`. The numbers are for the round with the most noise.
+    The plan names the mechanism, the noise, the guarantee and the users that an item needs. The options are those of
+    `discreet stream init`. The numbers are for the round with the most noise.
 
     \b
     discreet stream plan --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
@@ -155,12 +156,6 @@ def init(
                 click.echo(f"Note: {note}.", err=True)
 
 
-_rows = options.joined(
-    options.written,
-    click.option("-q", "--quiet", is_flag=True, help="Print only rows, closed rounds and errors."),
-)
-
-
 @stream.command(short_help="Add the events of DATA and release the counts.")
 @click.argument("file", type=FILE)
 @click.argument("data", type=FILE)
@@ -183,7 +178,8 @@ _rows = options.joined(
 @click.option(
     "--round", "number", type=int, metavar="N", help="Add DATA as round N. Without it, DATA is the next round."
 )
-@_rows
+@options.written
+@click.option("-q", "--quiet", is_flag=True, help="Print only rows, closed rounds and errors.")
 def step(
     file: str,
     data: str,
@@ -261,7 +257,8 @@ def step(
 
 @stream.command()
 @click.argument("file", type=FILE)
-@_rows
+@options.written
+@click.option("-q", "--quiet", is_flag=True, help="Print only rows and errors.")
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Print the release of the last round again, at no privacy cost."""
     outputs.require_form(output, form)

@@ -9,6 +9,13 @@ __all__ = ["in_options"]
 _WORDS = re.compile(r"\b(?:(certificate|others)=True|(unit|method|items|l0)=(['\"])([\w+]+)\3)")
 _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
 _NAMES = re.compile(r"(?<![\w-])(kept_share|l0_share|relative_error|k_bar)(?![\w=])")
+_BARE = re.compile(r"\b(user|item|like)=(?=[\s,.:;]|$)")
+_IN_PYTHON = {
+    " If you still have the Release, write it again with certificate=True, which costs no budget.": "",
+    ", or write the Release again with certificate=True": "",
+    "leave these parameters out, repeat them, or choose another name": "repeat them, or choose another --dataset",
+}
+"""Steps that only a caller of the library can take, and what replaces them in the command."""
 _BEGINNINGS = re.compile(
     r"^(?:(?:every, since and until|time|others) needs?"
     r"|(?:since|until) must|user, item and time must|percentile|kept_share needs"
@@ -19,14 +26,20 @@ these errors alone."""
 _PARAMETERS = re.compile(r"(?<![\w-])(every|since|until|time|others|user|item|percentile|l0|items)(?![\w=])")
 _EXPLAINED = re.compile(r": |; |, the | such as | must be ")
 """What ends the part of an error that names parameters."""
+_COSTS = re.compile(r"(?<![\w(-])(rho|epsilon)\b")
 _L0 = re.compile(r"(?<![\w-])(l0)(?![\w=])")
 
 
 def in_options(text: str) -> str:
     """Return an error text with Python parameters replaced by options, such as unit='event' by `--unit event`."""
+    for step, other in _IN_PYTHON.items():
+        text = text.replace(step, other)
+    if text.startswith("give exactly one of rho and epsilon:"):
+        return _COSTS.sub(r"--\1", text)
     if _BEGINNINGS.match(text):
         end = found.start() if (found := _EXPLAINED.search(text)) else len(text)
         text = _PARAMETERS.sub(r"--\1", text[:end]) + _L0.sub(r"--\1", text[end:])
+    text = _BARE.sub(r"--\1", text)
     text = _NAMES.sub(lambda found: "--" + found[1].replace("_", "-"), text)
     text = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", text)
     said, tried, advice = text.partition(" Try ")

@@ -14,6 +14,7 @@ from discreet.cli.options import bounded, counting, joined, known, promise, sele
 from discreet.planning import explorer
 from discreet.planning import plan as planning
 from discreet.planning.choose import Parameters, Verb, choose, stated
+from discreet.planning.comparison import ANOTHER_SHAPE
 from discreet.planning.shape import DEFAULT, Shape
 from discreet.release import export
 
@@ -54,6 +55,13 @@ def audit() -> None:
     """
 
 
+def _runs(_context: click.Context, _parameter: click.Parameter, runs: int) -> int:
+    """Return the number of releases of --runs, before the audit starts. `trial` needs at least 100."""
+    if runs and not 100 <= runs <= 10**8:
+        raise click.BadParameter(f"{runs} is neither 0 nor from 100 to 100,000,000: fewer runs detect too little.")
+    return runs
+
+
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _examined = joined(
     click.option(
@@ -65,9 +73,12 @@ _examined = joined(
     ),
     click.option(
         "--runs",
-        type=click.IntRange(min=0),
+        type=int,
         default=0,
-        help="Also release both datasets of the pair closest to the guarantee N times (at least 100).",
+        metavar="N",
+        callback=_runs,
+        help="Also release both datasets of the pair closest to the guarantee N times, at least 100. By default an "
+        "audit makes only its 1,000 releases of some pairs.",
     ),
     _as_json,
 )
@@ -104,6 +115,10 @@ _NAMES: dict[str, Callable[[str], float]] = {
     "spread": float,
 }
 _NEEDED = [*_NAMES][:4]
+_ANOTHER_SHAPE = (
+    "give --like users=...,items=...,exponent=...,items-per-user=..., or --like with a public file, --user and --item."
+)
+"""The advice of a plan on the default shape, in options."""
 
 
 def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dict[str, object]:
@@ -149,7 +164,7 @@ def _plan(verb: Verb, as_json: bool, html: str | None, public: dict[str, object]
                 relative_error=parameters.get("relative_error", 0.1),
             ),
         )
-    click.echo(made.to_json() if as_json else made)
+    click.echo(made.to_json() if as_json else str(made).replace(ANOTHER_SHAPE, _ANOTHER_SHAPE))
 
 
 def _audit(verb: Verb, pairs: int, runs: int, as_json: bool, parameters: Parameters) -> None:

@@ -70,13 +70,17 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
         labels, _ = histogram._in_order(int(rows.max(initial=-1)) + 1)
         return published(self, labels, rows, rng, **more)
 
-    def release(self, data: Histogram, *, rng: _core.Rng | Opening | None = None) -> Release:
+    def release(
+        self, data: Histogram, *, rng: _core.Rng | Opening | None = None, user: None = None, item: None = None
+    ) -> Release:
         """Release what the mechanism finds in a histogram.
 
         Args:
             data: A Histogram with a sensitivity of at most `protects`.
             rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
                 key from the operating system.
+            user: Not taken: the names of columns belong to `Histogram.from_table`.
+            item: Not taken, for the same reason.
 
         Returns:
             A Release.
@@ -93,6 +97,10 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
             >>> sorted(dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=2).release(table).items)
             ['a', 'b']
         """
+        if user is not None or item is not None:
+            raise ParameterError(
+                "release takes a Histogram and no names of columns: give Histogram.from_table(data, user=..., item=...)"
+            )
         if not isinstance(data, Histogram):
             raise ParameterError(
                 "release takes a Histogram: make one with Histogram.from_table, from_pairs or from_counts"

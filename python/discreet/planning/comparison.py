@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["Outlook", "PlanComparison", "with_best"]
+__all__ = ["ANOTHER_SHAPE", "Outlook", "PlanComparison", "with_best"]
+
+ANOTHER_SHAPE = "give like=, a Shape or a public table."
+"""The advice of a plan on the default shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,7 @@ class PlanComparison:
         if self.recommended is not None:
             lines.append(f"Recommended (*): {self.recommended.label}, because it has the most {self.goal}.")
         if self.is_default:
-            lines.append("Your data has another shape: give like=, a Shape or a public table.")
+            lines.append(f"Your data has another shape: {ANOTHER_SHAPE}")
         return "\n".join([*lines, *self.notes])
 
     @property

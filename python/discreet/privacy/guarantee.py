@@ -12,7 +12,16 @@ from discreet.errors import ParameterError
 from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_implies, cdp_rho, pure_rho, round_down
 from discreet.privacy.validation import brief, require_flag, require_number, require_whole
 
-__all__ = ["RHO_LIMIT", "Guarantee", "Promising", "Sensitivity", "require_promise", "resolve_rho", "unusual"]
+__all__ = [
+    "RHO_LIMIT",
+    "Guarantee",
+    "Promising",
+    "Sensitivity",
+    "require_one",
+    "require_promise",
+    "resolve_rho",
+    "unusual",
+]
 
 RHO_LIMIT = 10_000.0
 """The largest rho of a guarantee. A larger one gives no privacy."""
@@ -319,6 +328,17 @@ def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple
     return _spendable(epsilon, delta)
 
 
+def require_one(rho: object, epsilon: object) -> None:
+    """Raise ParameterError if both or neither of rho and epsilon are given. The text suggests no value."""
+    if rho is not None and epsilon is not None:
+        raise ParameterError("give exactly one of rho and epsilon: both are given. Leave out rho or epsilon.")
+    if rho is None and epsilon is None:
+        raise ParameterError(
+            "give exactly one of rho and epsilon: neither is given. rho is the privacy cost in zCDP; epsilon belongs "
+            "to the total (epsilon, delta)-DP guarantee."
+        )
+
+
 def require_promise(
     rho: float | None, epsilon: float | None, delta: float, *, with_zero: bool = False
 ) -> tuple[float | None, float | None, float]:
@@ -327,8 +347,7 @@ def require_promise(
     Raises:
         ParameterError: A parameter is out of range, or both or neither of rho and epsilon are given.
     """
-    if (rho is None) == (epsilon is None):
-        raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
+    require_one(rho, epsilon)
     delta = require_number("delta", delta, 0, 1, open_low=not with_zero, open_high=True)
     if epsilon is None:
         return require_number("rho", rho, 0, RHO_LIMIT), None, delta

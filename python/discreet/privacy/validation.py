@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+import re
 from contextlib import suppress
 from typing import SupportsIndex
 
@@ -27,8 +28,14 @@ def require_number(
                 number = float(value)
                 if (number > low or not open_low) and (number < high or not open_high):
                     return number
+    remedy = "; use a point as the decimal separator, such as 0.5, and no quotes" if _is_comma(value) else ""
     least, most = "above" if open_low else "at least", "below" if open_high else "at most"
-    raise ParameterError(f"{name} must be a number {least} {low:g} and {most} {high:g}, not {brief(value)}")
+    raise ParameterError(f"{name} must be a number {least} {low:g} and {most} {high:g}, not {brief(value)}{remedy}")
+
+
+def _is_comma(value: object) -> bool:
+    """Return whether this is text with a decimal comma, such as "0,5"."""
+    return isinstance(value, str) and re.fullmatch(r"-?\d*,\d+", value) is not None
 
 
 def is_zero(value: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 
@@ -63,7 +63,8 @@ class Release(Rows):
 
     Args:
         items: Labels, all of one type: str, int or bytes.
-        counts: Noisy counts, as int64. They may differ from the true counts by a few sigma, and may be negative.
+        counts: Noisy counts, or sums if `quantity` is "sum", as int64. They may differ from the true ones by a few
+            sigma, and may be negative.
         sigmas: The standard deviation of the noise of each count.
         ranked: Whether the rows are ranks 1, 2, 3 and so on.
         guarantee: The guarantee, fixed before any data was read.
@@ -158,13 +159,18 @@ class Release(Rows):
 
     @property
     def measure(self) -> str:
-        """The meaning of the counts: "counts of users", or which clipped counts they are; "items" without counts."""
+        """The meaning of the counts: "counts of users", or which clipped counts or sums; "items" without counts."""
         unit = self.guarantee.unit
         if self.counts is None:
             return "items by rank" if self.ranked else "items"
         if not self.clipped:
             return f"counts of {unit}s"
         return next(filter(is_measure, self.notes), f"counts of clipped {unit}s; sigma is the noise alone")
+
+    @property
+    def quantity(self) -> Literal["count", "sum"]:
+        """The meaning of a number in `counts`: "sum" in a release of sums, "count" in all others."""
+        return "sum" if self.measure.startswith("sums of ") else "count"
 
     def __repr__(self) -> str:
         lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
@@ -176,7 +182,8 @@ class Release(Rows):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        names = [export.shortened(name) for name, _, _ in self._columns]
+        own = [self.quantity if name == "count" else name for name, _, _ in self._columns[len(self.item_names) :]]
+        names = [export.shortened(name) for name in (*self.item_names, *own)]
         title, more = f"{self._size}, {self.promise}", len(self) - _SHOWN
         return markup.table(names, self._shown(_SHOWN), title=title, notes=self.notes, more=more)
 
@@ -216,8 +223,12 @@ class Release(Rows):
         counts, sigmas = self._measured("interval")
         if self.clipped:
             raise ParameterError(
-                f"no interval of the true counts: these are {self.measure}. A true count can be higher by any number; "
-                "release without a bound, such as l0"
+                f"no interval of the true {self.quantity}s: these are {self.measure}. "
+                + (
+                    "A true sum can be higher or lower by any number; give wider bounds to clip less"
+                    if self.quantity == "sum"
+                    else "A true count can be higher by any number; release without a bound, such as l0"
+                )
             )
         return intervals.interval(counts, sigmas, confidence, self.noise, self.above)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from discreet.privacy.guarantee import Guarantee
 from discreet.release import export
@@ -114,6 +114,10 @@ class Reported(Protocol):
         """The meaning of the counts."""
 
     @property
+    def quantity(self) -> Literal["count", "sum"]:
+        """The meaning of a number."""
+
+    @property
     def made_by(self) -> str:
         """The mechanism and its parameters."""
 
@@ -144,8 +148,7 @@ class Reported(Protocol):
 def page(release: Reported) -> str:
     """Return the report of a release as a page of HTML."""
     shown = release.head(ROWS)
-    what = f": {release.measure}" if release.counts is not None else " by rank" if release.ranked else ""
-    title = f"{counted(len(release), 'item')}{what}"
+    title = _title(release)
     body = [
         f"<h1>{escaped(title)}</h1>",
         f'<p class="lead">{escaped(release.promise)}</p>',
@@ -164,6 +167,26 @@ def page(release: Reported) -> str:
     )
 
 
+def _title(release: Reported) -> str:
+    """Return the title of a report."""
+    size = counted(len(release), "item")
+    if release.quantity == "sum":
+        return f"{_sentence(_summed(release.measure)[0])}, for {size}"
+    return f"{size}: {release.measure}" if release.counts is not None else f"{size} by rank" if release.ranked else size
+
+
+def _summed(measure: str) -> tuple[str, str]:
+    """Return the parts of the measure of sums: the column with its unit, and the bounds."""
+    # A column can have any name, so the last comma before the bounds divides both parts.
+    what, _, bounds = measure.rpartition(", clipped to ")
+    return (what, f"clipped to {bounds}") if what else ("sums of values", measure)
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a capital at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def _warnings(release: Reported) -> list[str]:
     """Return the notes that a reader must not miss."""
     found = []
@@ -172,7 +195,10 @@ def _warnings(release: Reported) -> list[str]:
     if release.claimed:
         found.append("These rows were read from a file. The guarantee is what the file claims; nothing verifies it.")
     if release.clipped and release.counts is not None:
-        found.append(f"{release.measure[0].upper()}{release.measure[1:]}. A true count may be far higher.")
+        if release.quantity == "sum":
+            found.append(f"{_sentence(_summed(release.measure)[1])}. A true sum may be far higher or lower.")
+        else:
+            found.append(f"{_sentence(release.measure)}. A true count may be far higher.")
     return found
 
 
@@ -209,8 +235,8 @@ def _picture(shown: Reported) -> str:
         )
     height = 42 * len(parts)
     return (
-        f"<h2>The {'largest counts' if len(shown.items) > _BARS else 'counts'}</h2>{paragraph(what)}"
-        f'<svg height="{height}" role="img" aria-label="bars of the largest counts">{"".join(parts)}</svg>'
+        f"<h2>The {'largest ' if len(shown.items) > _BARS else ''}{shown.quantity}s</h2>{paragraph(what)}"
+        f'<svg height="{height}" role="img" aria-label="bars of the largest {shown.quantity}s">{"".join(parts)}</svg>'
     )
 
 
@@ -220,7 +246,7 @@ def _table(shown: Reported, total: int) -> str:
     if shown.ranked:
         columns.append(("rank", [f"{rank:,}" for rank in shown.to_dict().values()]))
     if shown.counts is not None and shown.sigmas is not None:
-        columns.append(("count", [f"{count:,}" for count in shown.counts.tolist()]))
+        columns.append((shown.quantity, [f"{count:,}" for count in shown.counts.tolist()]))
         columns.append(("sigma", [f"{sigma:,.1f}" for sigma in shown.sigmas.tolist()]))
         if not shown.clipped:
             ends = shown.interval(_CONFIDENCE)
@@ -266,16 +292,17 @@ def _in_words(release: Reported) -> str:
 
 def _reading(release: Reported) -> list[str]:
     """Return how to read the numbers."""
-    texts = []
+    texts, word = [], release.quantity
     if release.counts is not None:
         texts.append(
-            "Each count has random noise. Sigma is the standard deviation of this noise: about two of three counts are "
-            "within one sigma of their value without noise, and about 95 of 100 within two."
+            f"Each {word} has random noise. Sigma is the standard deviation of this noise: about two of three {word}s "
+            "are within one sigma of their value without noise, and about 95 of 100 within two."
         )
         if release.clipped:
             texts.append(
-                "A bound limits what each user contributes, so that the noise can be small. The counts are those of "
-                "the clipped data. The true counts may be higher, by an amount that sigma does not include."
+                f"A bound limits what each user contributes, so that the noise can be small. The {word}s are those of "
+                f"the clipped data. The true {word}s may be higher{' or lower' if word == 'sum' else ''}, by an amount "
+                "that sigma does not include."
             )
         else:
             texts.append(
@@ -288,8 +315,9 @@ def _reading(release: Reported) -> list[str]:
         )
     else:
         texts.append("The rows are names alone, in the order of the names.")
-    if release.made_by.startswith("KnownItems("):
-        texts.append("All listed items are published, even items that nobody has. A negative count is a small count.")
+    if release.made_by.startswith(("KnownItems(", "ClippedSums(")):
+        small = "" if word == "sum" else " A negative count is a small count."
+        texts.append(f"All listed items are published, even items that nobody has.{small}")
     texts.append(
         "An item that is missing is not necessarily absent from the data. Items of few users are left out, because "
         "their names could reveal a user. The file has no trace of them."

@@ -7,6 +7,7 @@ from typing import Literal
 
 from discreet.errors import ParameterError
 from discreet.logs import debug
+from discreet.privacy.guarantee import require_one
 from discreet.privacy.validation import require_whole
 from discreet.streams.base import StreamMechanism, require_horizon
 from discreet.streams.binary import BinaryMechanism
@@ -58,8 +59,7 @@ def recommended(
         >>> type(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=365)).__name__
         'SquareRootMechanism'
     """
-    if (rho is None) == (epsilon is None):
-        raise ParameterError("give exactly one of rho and epsilon")
+    require_one(rho, epsilon)
     promise: dict[str, object] = {"delta": delta, "l0": l0}
     if horizon is None and (unit, linf) != ("event", 1):
         raise ParameterError("unit and linf need a horizon: give the number of rounds")

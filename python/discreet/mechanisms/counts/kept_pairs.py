@@ -16,7 +16,7 @@ from discreet.mechanisms.noises import laplace_deviation
 from discreet.mechanisms.parameters import require_rho
 from discreet.mechanisms.published import published
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee, Sensitivity
+from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.intervals import Law
 from discreet.release.kept import KeptShare
@@ -82,8 +82,7 @@ class KeptPairs(HistogramMechanism):
     def __post_init__(self) -> None:
         l0 = require_whole("l0", self.l0, 1, _L0_LIMIT)
         self._set(l0=l0, most=require_whole("most", self.most, l0 + 1, 2**26))
-        if (self.rho is None) == (self.epsilon is None):
-            raise ParameterError("give exactly one of rho and epsilon. Try rho=0.01.")
+        require_one(self.rho, self.epsilon)
         if self.rho is not None:
             self._set(rho=require_rho(self.rho))
         else:

@@ -15,6 +15,7 @@ from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.published import published
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
+from discreet.release.export import shortened
 from discreet.release.release import Release
 from discreet.tables.table import Table
 from discreet.theorems import rogers2024
@@ -114,6 +115,18 @@ class ClippedSums(TableMechanism):
         """Return the sensitivity: a user may have any rows, because the user's sum for each item is clipped."""
         return Sensitivity(l0=None, linf=max(abs(self.low), abs(self.high)))
 
+    def _notes(self, column: str) -> list[str]:
+        """Return the notes of every release of these sums; the first one is its `measure`."""
+        notes = [
+            f"sums of {shortened(column)} in units of {self.resolution:g}, clipped to [{self.low}, {self.high}] units "
+            "for each user; sigma is the noise alone"
+        ]
+        if self.resolution == 1:
+            notes.append(
+                "each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01"
+            )
+        return notes
+
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         if table.value is None:
             raise ParameterError("ClippedSums needs a column to sum: give value=, its name")
@@ -133,10 +146,7 @@ class ClippedSums(TableMechanism):
         rng = opened(rng)
         noisy = np.array(sums, np.int64) + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
         labels = _core.Labels.from_sequence(list(self.items))
-        notes = [
-            f"counts are sums of a value in units of {self.resolution:g}",
-            f"sums of values clipped to [{self.low}, {self.high}] units for each user; sigma is the noise alone",
-        ]
+        notes = self._notes(table.value)
         bound = self.l0 if self.moved < len(self.items) else None
         if bound is not None:
             notes.append(f"each user contributes to at most {counted(self.moved, 'sum')}; sigma does not include this")

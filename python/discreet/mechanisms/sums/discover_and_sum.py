@@ -23,6 +23,7 @@ from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import Table
+from discreet.wording import counted
 
 __all__ = ["DiscoverAndSum"]
 
@@ -206,7 +207,10 @@ class DiscoverAndSum(TableMechanism):
             release = self.sums(tuple(found.items)).release(table, rng=rng)
             return changed(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self), l0=self.l0)
         nothing = np.zeros(0, np.int64)
-        labels, note = _core.Labels.from_sequence([]), "no item was selected, so there is no sum"
+        labels = _core.Labels.from_sequence([])
+        least = self.selection.threshold.value
+        note = f"no item was selected: the selection needs a noisy count of more than {counted(least, 'user')}"
+        notes = (*self.sums(("an item",))._notes(table.value), note)  # noqa: SLF001 - of the same room
         return published(
             self,
             labels,
@@ -215,7 +219,7 @@ class DiscoverAndSum(TableMechanism):
             noisy=nothing,
             sigmas=nothing.astype(float),
             item_type=found.item_type,
-            notes=(note,),
+            notes=notes,
             clipped=True,
             l0=self.l0,
         )

@@ -71,13 +71,17 @@ class UnionMechanism(Mechanism[UserItems, Release]):
     def _rounds(self) -> tuple[SetUnion, ...]:
         """Return the set unions to run, in order."""
 
-    def release(self, data: UserItems, *, rng: _core.Rng | Opening | None = None) -> Release:
+    def release(
+        self, data: UserItems, *, rng: _core.Rng | Opening | None = None, user: None = None, item: None = None
+    ) -> Release:
         """Release the items that are safe to name.
 
         Args:
             data: The users' items, as `UserItems`.
             rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
                 key from the operating system.
+            user: Not taken: the names of columns belong to `UserItems.from_table`.
+            item: Not taken, for the same reason.
 
         Returns:
             A Release of items, in the order of the items.
@@ -94,6 +98,10 @@ class UnionMechanism(Mechanism[UserItems, Release]):
             >>> dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=2).release(items).items
             ['help', 'home']
         """
+        if user is not None or item is not None:
+            raise ParameterError(
+                "release takes UserItems and no names of columns: give UserItems.from_table(data, user=..., item=...)"
+            )
         if not isinstance(data, UserItems):
             raise ParameterError("release takes UserItems: make them with UserItems.from_table or from_pairs")
         weighing = data._lists.weighing(*(union.weighting for union in self._rounds))
