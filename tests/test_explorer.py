@@ -18,7 +18,7 @@ from command import discreet
 import discreet as dp
 from discreet.planning.candidates import compared
 from discreet.planning.explorer import explorer
-from discreet.planning.grid import AXES, confirmed, grid, thresholded
+from discreet.planning.grid import AXES, SHAPE, around, confirmed, grid, thresholded
 from discreet.planning.law import Size
 from discreet.planning.sources import Drawn
 
@@ -71,6 +71,7 @@ def test_the_page_has_a_slider_for_each_parameter_and_two_pictures(text):
     sliders = {has["id"]: float(has["data-value"]) for has, _ in page.all("input", type="range")}
     assert [*sliders] == ["rho", "delta", "l0", "users", "items", "exponent", "items_per_user"]
     assert (sliders["rho"], sliders["users"]) == (1.0, 20_000)
+    assert sliders["l0"] == dp.plan("count", rho=1, delta=1e-6).comparison.recommended.l0
     labelled = {has["for"] for has, _ in page.all("label")}
     assert labelled == {*sliders}
     assert {has["id"] for has, _ in page.all("svg", role="img")} == {"named", "noise"}
@@ -134,6 +135,7 @@ def between(found, kind, point):
 
 def test_points_between_the_grid_are_interpolated_well():
     found, random, far, many = grid(0.1), np.random.default_rng(4), 0, 0
+    named, close = [], []
     for _ in range(150):
         point = {name: float(np.exp(random.uniform(*np.log(axis[:: len(axis) - 1])))) for name, axis in AXES.items()}
         point["exponent"] = float(random.uniform(AXES["exponent"][0], AXES["exponent"][-1]))
@@ -144,12 +146,57 @@ def test_points_between_the_grid_are_interpolated_well():
             ("confirmed", confirmed(*given, 0.1)),
             ("threshold", thresholded(*given, point["l0"], 0.1)),
         ):
-            ours, theirs = between(found, kind, point)[0], exact.items
-            if max(ours, theirs) >= 25:
+            ours, theirs = between(found, kind, point), exact
+            if max(ours[0], theirs.items) >= 25:
                 many += 1
-                far += not 1 / 1.5 <= ours / max(theirs, 1) <= 1.5
+                named.append(ours[0] / max(theirs.items, 1))
+                far += not 1 / 1.5 <= named[-1] <= 1.5
+            if kind == "threshold" and max(ours[1], theirs.within) >= 25:
+                close.append(ours[1] / max(theirs.within, 1))
     assert many > 200
+    assert len(close) > 50
     assert far <= 0.05 * many
+    # The page states these two ranges.
+    assert np.mean([0.75 <= ratio <= 1.05 for ratio in named]) >= 0.8
+    assert np.mean([1 / 3 <= ratio <= 1.05 for ratio in close]) >= 0.8
+
+
+def test_the_fine_grid_has_every_bound_of_the_table_and_the_numbers_of_the_mechanisms_there(text):
+    ((_, data),) = Page(text).all("script", type="application/json")
+    found = json.loads(data)["start"]
+    compared_rows = [row for row in dp.plan("count", rho=1, delta=1e-6).comparison.rows if row.l0 is not None]
+    assert {row.l0 for row in compared_rows} <= {*found["axes"]["l0"]}
+    for row in compared_rows:
+        point = {"rho": 1, "delta": 1e-6, "l0": row.l0}
+        items, within = corner(found, "threshold", point)
+        assert items == pytest.approx(row.items, rel=0.1)
+        assert within == pytest.approx(row.within, rel=0.1, abs=5), row.label
+
+
+@pytest.mark.parametrize("rho", [0.045, 1.0])
+def test_the_fine_grid_is_in_the_order_of_its_axes(rho):
+    shape = {"items": 4_000, "exponent": 0.7, "items_per_user": 12.5, "users": 8_000}
+    found = around(shape, {"rho": rho, "delta": 3e-7, "l0": 25}, 0.1)
+    assert {*found["shape"]} == {*SHAPE}
+    for l0 in (1, 25, 300):
+        expected = thresholded(Size(8_000, 4_000, 0.7, 12.5), rho, 3e-7, l0, 0.1)
+        assert corner(found, "threshold", {"rho": rho, "delta": 3e-7, "l0": l0}) == pytest.approx(expected, abs=0.006)
+    expected = confirmed(Size(8_000, 4_000, 0.7, 12.5), rho, 3e-7, 0.1)
+    assert corner(found, "confirmed", {"rho": rho, "delta": 3e-7}) == pytest.approx(expected, abs=0.006)
+
+
+def test_a_page_begins_with_the_best_threshold_if_confirmed_counts_are_recommended():
+    plan = dp.plan("count", rho=1, delta=1e-6, like=dp.Shape(3_000, 4_000, 0.4, 300))
+    best = max((row for row in plan.comparison.rows if row.l0 is not None), key=lambda row: row.score)
+    page = Page(explorer(plan, shape=dp.Shape(3_000, 4_000, 0.4, 300)))
+    ((l0, _),) = page.all("input", id="l0")
+    assert float(l0["data-value"]) == min(best.l0, AXES["l0"][-1])
+
+
+def test_a_page_says_that_its_curves_ignore_cutoff_and_spread():
+    shape = dp.Shape(users=3_000, items=2_000, exponent=0.5, items_per_user=4, cutoff=3)
+    plan = dp.plan("count", rho=1, delta=1e-6, like=shape)
+    assert "the cutoff 3 and the spread 1 of the shape" in explorer(plan, shape=shape)
 
 
 def test_the_grid_is_in_the_order_of_its_axes():
@@ -210,6 +257,9 @@ def test_a_browser_draws_the_curves(text, tmp_path, width):
         "document.body.dataset.summary = f.getElementById('summary').textContent;"
         "document.body.dataset.curves = f.querySelectorAll('#named path, #noise path').length;"
         "document.body.dataset.wide = f.documentElement.scrollWidth;"
+        "const l0 = f.getElementById('l0'), seen = {}; for (const bound of [1, 3, 10, 30, 100]) {"
+        "l0.value = Math.round(1000 * Math.log(bound) / Math.log(300)); l0.dispatchEvent(new Event('input'));"
+        "seen[bound] = f.getElementById('summary').textContent;} document.body.dataset.bounds = JSON.stringify(seen);"
         "const rho = f.getElementById('rho'); rho.value = 1000; rho.dispatchEvent(new Event('input'));"
         "document.body.dataset.most = f.getElementById('summary').textContent;});</script>"
     )
@@ -234,8 +284,13 @@ def test_a_browser_draws_the_curves(text, tmp_path, width):
     ((body, _),) = Page(dom).all("body")
     numbers = [int(number.replace(",", "")) for number in re.findall(r"about ([\d,]+)", body["data-summary"])]
     rows = {row.label: row for row in dp.plan("count", rho=1, delta=1e-6).comparison.rows}
-    expected = [rows["ConfirmedCounts"].items, rows["GaussianThreshold, l0=10"].items]
+    expected = [rows["ConfirmedCounts"].items, rows["GaussianThreshold, l0=100"].items]
     assert all(1 / 1.3 < ours / theirs < 1.3 for ours, theirs in zip(numbers, expected, strict=True))
+    for bound, summary in json.loads(body["data-bounds"]).items():
+        row = rows[f"GaussianThreshold, l0={bound}"]
+        found = [int(number.replace(",", "")) for number in re.findall(r"(?:about|,) ([\d,]*\d)", summary)][2:]
+        assert f"l0 = {bound} " in summary
+        assert found == [pytest.approx(row.items, rel=0.1), pytest.approx(row.within, rel=0.1, abs=5)], summary
     assert int(body["data-curves"]) >= 6
     assert int(body["data-wide"]) <= width
     more = [int(number.replace(",", "")) for number in re.findall(r"about ([\d,]+)", body["data-most"])]

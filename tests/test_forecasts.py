@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.planning import candidates
 from discreet.planning.candidates import compared
 from discreet.planning.shape import DEFAULT
 from discreet.planning.sources import Drawn, Table
@@ -160,6 +161,13 @@ def test_the_greedy_method_is_never_recommended():
 def test_a_given_bound_is_one_of_those_compared():
     labels = [row.label for row in dp.plan("count", l0=7, **PROMISE).comparison.rows]
     assert "GaussianThreshold, l0=7" in labels
+
+
+def test_the_page_of_plans_names_every_bound_that_a_plan_tries():
+    page = " ".join((Path(__file__).resolve().parent.parent / "docs" / "planning.md").read_text("utf-8").split())
+    shown, tried = ([f"{l0:,}" for l0 in bounds] for bounds in (candidates.L0S, candidates._OTHER_L0S))
+    assert f"a row for l0 = {', '.join(shown[:-1])} and {shown[-1]}, and for your l0" in page
+    assert f"It also tries {', '.join(tried[:-1])} and {tried[-1]}" in page
 
 
 def test_plans_are_the_same_in_every_call():

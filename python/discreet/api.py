@@ -102,8 +102,9 @@ def count(
         l0_share: The share of rho that finds the bound for l0="auto": above 0 and at most 0.9.
         kept_share: Whether to estimate the share of (user, item) pairs that a number l0 keeps, as `Release.kept_share`.
             It costs 1 % of rho, or 5 % of epsilon (`CountsWithShare`). The table is read twice. l0="auto" includes it.
-        relative_error: The target error of a count, as a fraction of the count: from 0.005 to below 1. The standard
-            deviation is 0.475 times that, and at most 8 % of the count. Only without `l0`.
+        relative_error: The target error of a count, as a fraction of the count: from 0.005 to below 1. Sigma is usually
+            about 0.475 times that fraction of the count, or about 8 % of it above 0.17. With a delta of at most 1e-6,
+            it is at most about a quarter of the released count. Only without `l0`.
         k_bar: Consider only the k_bar most common items. Only without `l0`.
         mechanism: A mechanism that reads a histogram, such as `PrivateCountRelease(rho=1, delta=1e-6)`, instead of the
             chosen one. Leave out rho, epsilon, delta, l0, relative_error and k_bar then.

@@ -125,7 +125,7 @@ class Bounding:
                 epsilon,
                 delta=delta,
                 percentile=self.percentile,
-                bound_share=self.l0_share,
+                l0_share=self.l0_share,
             )
             return made, unusual(stated(made, epsilon, delta))
         shared, notes = mechanisms.CountsWithShare.chosen(rho=rho, epsilon=epsilon, delta=delta, l0=self.l0)

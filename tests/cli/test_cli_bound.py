@@ -41,7 +41,7 @@ def test_the_percentile_and_the_share_of_rho_are_options(log, tmp_path):
     assert discreet("count", log, *COUNT, *BUDGET, *given)[0] == 0
     release = dp.Release.read(tmp_path / "rows.json")
     assert release.l0 == 2
-    assert "percentile=50, most=1000, bound_share=0.3" in release.made_by
+    assert "percentile=50, most=1000, l0_share=0.3" in release.made_by
 
 
 def test_the_share_of_a_given_bound_is_stated(log, tmp_path):
@@ -71,3 +71,9 @@ def test_a_plan_takes_a_number_alone():
     code, _, errors = discreet("plan", "count", *BUDGET, "--l0", "auto")
     assert code == 2
     assert "--l0" in errors
+
+
+def test_the_help_of_check_names_the_private_way_to_a_bound_in_one_step():
+    code, out, _ = discreet("check", "--help")
+    assert code == 0
+    assert "discreet count --l0 auto" in " ".join(out.split())

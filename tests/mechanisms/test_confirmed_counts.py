@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -122,6 +123,38 @@ def test_rust_and_python_release_the_same_rows(counts, slack, more, k_bar, most,
     assert ours.bits64() == same_rng.bits64()
 
 
+@pytest.mark.parametrize("rho", [0.001, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("error", [0.005, 0.1, 0.5])
+@pytest.mark.parametrize("delta", [1e-4, 1e-6, 1e-10])
+@pytest.mark.parametrize("factor", [1, 2])
+def test_the_noise_of_every_affordable_step_is_bounded_by_the_least_confirmed_count(rho, error, delta, factor):
+    quantile, checked = -NormalDist().inv_cdf(delta), 0
+    for level in theorem.levels(error, factor=factor, replaced=False)[::5]:
+        for step in level.steps:
+            if step.price <= rho * UNIT:
+                (share,) = theorem.deltas([step.price], rho, delta)
+                checked += 1
+                assert theorem.margin(step.sigma, share) + 2 >= quantile * step.sigma
+    assert checked > 100
+
+
+@pytest.mark.parametrize("rho", [0.03, 0.5, 8.0])
+@pytest.mark.parametrize("error", [0.02, 0.1, 0.5])
+def test_sigma_is_usually_near_the_target_and_at_most_a_quarter_of_the_count(rho, error):
+    share, shares = min(0.475 * error, 0.08), []
+    tables = [(zipf(), 70_000), (np.full(300, 400), 9_000), (np.full(3, 2_000), 9_000), (np.full(500, 20), 4_000)]
+    for seed, (counts, users) in enumerate(tables * 3):
+        for known in (users, None):
+            mechanism = ConfirmedCounts(rho=rho, delta=1e-6, relative_error=error)
+            release = mechanism.release(histogram(counts, known), rng=seeded_rng(seed))
+            shares += (release.sigmas / release.counts).tolist()
+    assert len(shares) > 20
+    assert max(shares) <= 0.25
+    assert 0.75 * share <= np.median(shares) <= 1.35 * share
+    # The level, and not the count, determines the noise: so no multiple of the target bounds sigma.
+    assert max(shares) > share
+
+
 def zipf(items=3000, users=60_000, seed=1):
     return np.sort(np.random.default_rng(seed).poisson(users / np.arange(1, items + 1)))[::-1]
 
@@ -214,6 +247,8 @@ def test_a_release_states_the_number_of_users():
     assert np.all(abs(users - 70_000) < 6 * deviation + 1)
     assert 0.5 < np.std((users - 70_000) / deviation) < 1.6
     assert mechanism.release(histogram(counts)).users is None
+    (note,) = [note for note in mechanism.release(histogram(counts, 70_000)).notes if "number of users" in note]
+    assert "Half of the error of this number" in note
 
 
 # The largest count and the exponent of Zipf's law; the items and the smallest count at rho 0.1, 0.5 and 1.

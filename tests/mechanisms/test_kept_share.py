@@ -197,7 +197,7 @@ def test_a_bound_that_was_found_is_stated_with_its_share():
     assert any(note.startswith(f"l0 = {release.l0} was found") for note in release.notes)
     assert any("pairs were kept" in note for note in release.notes)
     assert release.measure == f"counts of users clipped to {release.l0} items each; sigma is the noise alone"
-    assert "CountsWithFoundBound(rho=1.0, delta=1e-06, percentile=95, most=1000, bound_share=0.05)" in release.made_by
+    assert "CountsWithFoundBound(rho=1.0, delta=1e-06, percentile=95, most=1000, l0_share=0.05)" in release.made_by
     low = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto", percentile=50, l0_share=0.3)
     assert low.l0 < release.l0
 
@@ -285,7 +285,7 @@ def test_the_charge_is_made_before_any_noise_is_drawn(monkeypatch):
         ({"l0": "auto", "items": [1]}, "l0 as a number"),
         ({"l0": 2, "kept_share": True, "items": [1]}, "others=True"),
         ({"l0": "auto", "percentile": 100}, "percentile"),
-        ({"l0": "auto", "l0_share": 0.95}, "bound_share"),
+        ({"l0": "auto", "l0_share": 0.95}, "l0_share"),
         ({"l0": 2**21, "kept_share": True}, "l0"),
         ({"l0": "auto", "mechanism": TruncatedGeometric(epsilon=1, delta=1e-3)}, "leave out"),
     ],
@@ -306,7 +306,7 @@ def test_a_plan_needs_a_number():
     ("parameters", "text"),
     [
         ({"rho": 1e-9}, "give another rho"),
-        ({"rho": 9999, "bound_share": 0.9}, "lower bound_share"),
+        ({"rho": 9999, "l0_share": 0.9}, "lower l0_share"),
         ({"rho": 1e-10}, "rho"),
         ({"delta": 0}, "delta"),
         ({"most": 1}, "most"),

@@ -40,7 +40,7 @@ def check(
     of the first ones in CSV and JSON lines, types, users, items, and the number of items of a user.
 
     The output is NOT PRIVATE. It is as sensitive as the data, so do not publish it. No release calls this command. An
-    l0 chosen by it depends on the data; to choose l0 with privacy use ContributionBound.
+    l0 chosen by it depends on the data. To choose l0 with privacy, use discreet count --l0 auto.
 
     \b
     discreet check visits.csv

@@ -160,7 +160,7 @@ def _plan(verb: Verb, as_json: bool, html: str | None, public: dict[str, object]
             explorer.explorer(
                 made,
                 shape=shape if isinstance(shape, Shape) else DEFAULT,
-                l0=parameters.get("l0") or 10,
+                l0=parameters.get("l0"),
                 relative_error=parameters.get("relative_error", 0.1),
             ),
         )

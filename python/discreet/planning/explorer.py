@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING
 
 from discreet.planning.explorer_script import SCRIPT, STYLE
-from discreet.planning.grid import AXES, grid
+from discreet.planning.grid import SHAPE, around, grid, inside
 from discreet.planning.shape import DEFAULT, Shape
 from discreet.release import report
 from discreet.release.markup import escaped, paragraph
@@ -33,21 +33,23 @@ _TEXTS = {
 _CURVES = (("one", "confirmed counts"), ("two", "threshold"))
 
 
-def explorer(plan: Plan, *, shape: Shape = DEFAULT, l0: int = 10, relative_error: float = 0.1) -> str:
+def explorer(plan: Plan, *, shape: Shape = DEFAULT, l0: int | None = None, relative_error: float = 0.1) -> str:
     """Return a page with sliders and curves, which begins with the parameters of a plan.
 
     Args:
         plan: A plan of counts.
         shape: The shape that the sliders begin with.
-        l0: The bound that the slider begins with.
+        l0: The bound that the slider begins with; by default that of the best threshold of the comparison.
         relative_error: The error that counts as close, as a fraction of a count.
 
     Returns:
-        One page of HTML, about 450 kB. It needs no network.
+        One page of HTML, about 530 kB. It needs no network.
     """
-    start = {"rho": plan.guarantee.rho, "delta": plan.guarantee.delta, "l0": l0}
-    start |= {name: getattr(shape, name) for name in ("users", "items", "exponent", "items_per_user")}
-    data = json.dumps(grid(relative_error), separators=(",", ":"))
+    given = {"rho": plan.guarantee.rho, "delta": plan.guarantee.delta, "l0": l0 or _best_bound(plan.comparison)}
+    given |= {name: getattr(shape, name) for name in SHAPE}
+    start = {name: inside(name, value) for name, value in given.items()}
+    near = around({name: start[name] for name in SHAPE}, start, relative_error)
+    data = json.dumps(grid(relative_error) | {"start": near}, separators=(",", ":"))
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     percent = f"{100 * relative_error:.3g} %"
@@ -67,7 +69,7 @@ def explorer(plan: Plan, *, shape: Shape = DEFAULT, l0: int = 10, relative_error
         "</div>",
         f"<h2>Side by side</h2>{'' if plan.comparison is None else _table(plan.comparison)}",
         "<h2>How to read it</h2>",
-        *map(paragraph, _reading()),
+        *map(paragraph, _reading(shape)),
         f"<h2>This plan</h2><dl>{''.join(_term(*pair) for pair in _terms(plan))}</dl>",
         f'<script type="application/json" id="grid">{data}</script>',
         f"<script>{SCRIPT}</script>",
@@ -81,14 +83,19 @@ def explorer(plan: Plan, *, shape: Shape = DEFAULT, l0: int = 10, relative_error
     )
 
 
+def _best_bound(comparison: PlanComparison | None) -> int:
+    """Return the l0 of the recommended threshold, or else of the best one; 10 if there is none."""
+    thresholds = [row for row in (comparison.rows if comparison is not None else ()) if row.l0 is not None]
+    best = max(thresholds, key=lambda row: row.score, default=None)
+    return 10 if best is None or best.l0 is None else best.l0
+
+
 def _slider(name: str, value: float) -> str:
     """Return a slider over an axis of the grid, with the value that it begins with."""
-    low, high = AXES[name][0], AXES[name][-1]
-    inside = min(max(value, low), high)
     return (
         f'<div><label for="{name}"><span>{escaped(_TEXTS[name])}</span>'
-        f'<output id="{name}-value" for="{name}">{inside:g}</output></label>'
-        f'<input type="range" id="{name}" min="0" max="1000" data-value="{inside!r}"></div>'
+        f'<output id="{name}-value" for="{name}">{value:g}</output></label>'
+        f'<input type="range" id="{name}" min="0" max="1000" data-value="{value!r}"></div>'
     )
 
 
@@ -135,17 +142,26 @@ def _cells(row: Outlook) -> list[str]:
     return [*shown, f"{100 * row.clipped_share:.0f} %"]
 
 
-def _reading() -> list[str]:
-    return [
+def _reading(shape: Shape) -> list[str]:
+    texts = [
         "Confirmed counts let a user have any number of items. The noise grows with the count, so the relative error "
         "is about the same for all items.",
         "A threshold counts at most l0 items of each user. Its noise is the same for all items. The published counts "
         "lack what clipping loses, which may be far more than the noise.",
-        "The popularity of the i-th item is i to the power of minus the exponent, and the rarest items are rarer. A "
-        "few users have many items, most have few. Read the curves as forecasts: your data has its own shape.",
-        "The curves are interpolated between computed points. Nearly all are between 20 % lower and as high as the "
-        "computed numbers, and a few are lower.",
+        "The popularity of the i-th most common item is proportional to i^-exponent. A few users have many items, most "
+        "have few. Read the curves as forecasts: your data has its own shape.",
+        "At the shape that the sliders begin with, the numbers are computed. The table runs the mechanisms instead, so "
+        "it differs by a few percent.",
+        "Far from this shape the numbers are interpolated. In a test at random places, 8 in 10 numbers of named items "
+        "were from 25 % too low to 5 % too high. The number of a threshold's counts that are close to the truth is "
+        "rough: 8 in 10 were from a third of the computed number to 5 % too high.",
     ]
+    if (shape.cutoff, shape.spread) != (DEFAULT.cutoff, DEFAULT.spread):
+        texts.append(
+            f"The table uses the cutoff {shape.cutoff:g} and the spread {shape.spread:g} of the shape. The curves use "
+            f"{DEFAULT.cutoff:g} and {DEFAULT.spread:g}, so they differ from it."
+        )
+    return texts
 
 
 def _terms(plan: Plan) -> list[tuple[str, str]]:

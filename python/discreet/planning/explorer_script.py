@@ -63,27 +63,45 @@ function placeOf(name, value) {
   const [low, high] = ends(name).map(end => scaled(name, end));
   return Math.round(1000 * Math.min(1, Math.max(0, (scaled(name, value) - low) / (high - low))));
 }
-function weights(name, value) {
-  const axis = grid.axes[name], x = scaled(name, value);
+function weights(name, axis, value) {
+  const x = scaled(name, value);
+  if (axis.length < 2) return [[0, 1]];
   let i = 0;
   while (i < axis.length - 2 && x > scaled(name, axis[i + 1])) i++;
   const low = scaled(name, axis[i]), high = scaled(name, axis[i + 1]);
   const t = Math.min(1, Math.max(0, (x - low) / (high - low)));
   return [[i, 1 - t], [i + 1, t]];
 }
-function interpolated(table, along, at) {
+function logarithms(tables, kind, at) {
   let corners = [[0, 1]];
-  for (const name of along) {
-    const next = [];
+  for (const name of Object.keys(tables.axes).filter(name => name !== "l0" || kind === "threshold")) {
+    const next = [], axis = tables.axes[name];
     for (const [index, weight] of corners)
-      for (const [i, w] of weights(name, at[name]))
-        if (w > 0) next.push([index * grid.axes[name].length + i, weight * w]);
+      for (const [i, w] of weights(name, axis, at[name]))
+        if (w > 0) next.push([index * axis.length + i, weight * w]);
     corners = next;
   }
-  return [0, 1].map(part => Math.expm1(corners.reduce((sum, [i, w]) => sum + w * Math.log1p(table[2 * i + part]), 0)));
+  return [0, 1].map(part => corners.reduce((sum, [i, w]) => sum + w * Math.log1p(tables[kind][2 * i + part]), 0));
 }
-const confirmed = at => interpolated(grid.confirmed, names.filter(name => name !== "l0"), at);
-const threshold = at => interpolated(grid.threshold, names, at);
+function nearness(at) {
+  // 1 at the shape of the plan, and 0 at the next points of the grid.
+  let product = 1;
+  for (const name of Object.keys(grid.start.shape)) {
+    const x = scaled(name, at[name]), start = scaled(name, grid.start.shape[name]);
+    const axis = grid.axes[name].map(value => scaled(name, value));
+    const end = x < start ? axis.findLast(value => value < start) : axis.find(value => value > start);
+    if (x !== start && end !== undefined) product *= Math.max(0, (x - end) / (start - end));
+  }
+  return product;
+}
+function figures(kind, at) {
+  const near = nearness(at), coarse = logarithms(grid, kind, at);
+  if (near === 0) return coarse.map(Math.expm1);
+  const exact = logarithms(grid.start, kind, at), there = logarithms(grid, kind, {...at, ...grid.start.shape});
+  return coarse.map((value, part) => Math.max(0, Math.expm1(value + near * (exact[part] - there[part]))));
+}
+const confirmed = at => figures("confirmed", at);
+const threshold = at => figures("threshold", at);
 
 const short = x => x >= 1e6 ? x / 1e6 + "M" : x >= 1e3 ? x / 1e3 + "k" : String(x);
 const whole = x => Math.round(x).toLocaleString("en-US");

@@ -21,21 +21,30 @@ from discreet.planning.law import clipped as clipped_counts
 from discreet.theorems.confirmed_counts import scale
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-__all__ = ["AXES", "Figures", "confirmed", "grid", "thresholded"]
+__all__ = ["AXES", "SHAPE", "Figures", "around", "confirmed", "grid", "inside", "thresholded"]
 
 AXES: dict[str, tuple[float, ...]] = {
     "rho": (0.03, 0.2, 1.4, 10),
     "delta": (1e-10, 1e-4),
-    "l0": (1, 4, 17, 70, 300),
+    "l0": (1, 3, 10, 30, 100, 300),
     "users": (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
     "items": (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
     "exponent": (0.4, 0.6, 0.8, 1.0, 1.2),
     "items_per_user": (1, 3, 10, 30, 100),
 }
 """The grid. All axes but the exponent are logarithmic."""
-_SHAPE = ("items", "exponent", "items_per_user", "users")
+SHAPE = ("items", "exponent", "items_per_user", "users")
+"""The axes of a shape."""
+_FINE: dict[str, tuple[float, ...]] = {
+    "rho": (0.03, 0.06, 0.1, 0.2, 0.4, 0.7, 1.4, 3, 5.5, 10),
+    "delta": (1e-10, 1e-8, 1e-6, 1e-4),
+    "l0": (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200, 300),
+}
+"""The finer grid for one shape. It has every l0 of the comparison up to 300."""
 
 
 class Figures(NamedTuple):
@@ -52,19 +61,42 @@ def grid(relative_error: float) -> dict[str, Any]:
     """
     promises = list(product(AXES["rho"], AXES["delta"]))
     unbounded, bounded = [], []
-    for items, exponent, each, users in product(*(AXES[name] for name in _SHAPE)):
+    for items, exponent, each, users in product(*(AXES[name] for name in SHAPE)):
         size = Size(int(users), int(items), exponent, each)
         for rho, delta in promises:
             unbounded += [round(number) for number in confirmed(size, rho, delta, relative_error)]
             for l0 in AXES["l0"]:
                 bounded += [round(number) for number in thresholded(size, rho, delta, int(l0), relative_error)]
     return {
-        "axes": {name: list(AXES[name]) for name in (*_SHAPE, "rho", "delta", "l0")},
+        "axes": {name: list(AXES[name]) for name in (*SHAPE, "rho", "delta", "l0")},
         "confirmed": unbounded,
         "threshold": bounded,
         "relative_error": relative_error,
         "share": scale(relative_error),
     }
+
+
+def around(shape: Mapping[str, float], own: Mapping[str, float], relative_error: float) -> dict[str, Any]:
+    """Return the forecasts for one shape on a fine grid of rho, delta and l0, which has the own values of a plan.
+
+    Args:
+        shape: The numbers of the shape, by the names in `SHAPE`, each inside its axis.
+        own: rho, delta and l0 of the plan, each inside its axis.
+        relative_error: The error that counts as close, as a fraction of a count.
+    """
+    size = Size(int(shape["users"]), int(shape["items"]), shape["exponent"], shape["items_per_user"])
+    axes = {name: sorted({*values, own[name]}) for name, values in _FINE.items()}
+    unbounded, bounded = [], []
+    for rho, delta in product(axes["rho"], axes["delta"]):
+        unbounded += [round(number, 2) for number in confirmed(size, rho, delta, relative_error)]
+        for l0 in axes["l0"]:
+            bounded += [round(number, 2) for number in thresholded(size, rho, delta, int(l0), relative_error)]
+    return {"shape": {name: shape[name] for name in SHAPE}, "axes": axes, "confirmed": unbounded, "threshold": bounded}
+
+
+def inside(name: str, value: float) -> float:
+    """Return the value of an axis that is closest to a value."""
+    return min(max(value, AXES[name][0]), AXES[name][-1])
 
 
 def confirmed(size: Size, rho: float, delta: float, relative_error: float) -> Figures:

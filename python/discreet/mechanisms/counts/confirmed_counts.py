@@ -54,8 +54,9 @@ class ConfirmedCounts(HistogramMechanism):
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
         delta: The probability that the guarantee fails: from 1e-100 to below 1.
-        relative_error: The error to aim for, as a fraction of a count: from 0.005 to below 1. The standard deviation of
-            a count is 0.475 times this fraction of it, and at most 8 % of it, so values above 0.17 change nothing.
+        relative_error: The error to aim for, as a fraction of a count: from 0.005 to below 1. The sigma of a count
+            is usually about 0.475 times this fraction of it. Values above 0.17 change nothing: sigma is then usually
+            about 8 % of the count. With a delta of at most 1e-6, it is at most about a quarter of the released count.
         k_bar: Consider only the k_bar most common items in each step: from 1 to 2^30. Choose it without the data.
 
     Raises:
@@ -96,8 +97,8 @@ class ConfirmedCounts(HistogramMechanism):
         Args:
             rho: The privacy cost in zCDP: above 0 and at most 10,000.
             delta: The probability that the guarantee fails: from 1e-100 to below 1.
-            relative_error: The error to aim for, as a fraction of a count. The standard deviation of a count is 0.475
-                times this fraction of it, and at most 8 % of it.
+            relative_error: The error to aim for, as a fraction of a count. The sigma of a count is usually
+                about 0.475 times this fraction of it, and at most about a quarter of it with a delta of at most 1e-6.
             k_bar: Consider only the k_bar most common items in each step.
 
         Returns:
@@ -117,8 +118,8 @@ class ConfirmedCounts(HistogramMechanism):
         Args:
             epsilon: The total epsilon: above 0 and at most 1000.
             delta: The probability that the guarantee fails: above 0 and below 1.
-            relative_error: The error to aim for, as a fraction of a count. The standard deviation of a count is 0.475
-                times this fraction of it, and at most 8 % of it.
+            relative_error: The error to aim for, as a fraction of a count. The sigma of a count is usually
+                about 0.475 times this fraction of it, and at most about a quarter of it with a delta of at most 1e-6.
             k_bar: Consider only the k_bar most common items in each step.
 
         Returns:
@@ -376,8 +377,9 @@ class ConfirmedCounts(HistogramMechanism):
             )
         if users is not None:
             notes.append(
-                f"number of users with at least one item: about {max(0, round(users)):,} (sigma {deviation:.3g}); all "
-                f"counts share half of its error (sigma {deviation / 2:.3g}), which their sigma includes"
+                f"number of users with at least one item: about {max(0, round(users)):,} (sigma {deviation:.3g}). "
+                f"Half of the error of this number (sigma {deviation / 2:.3g}) is in every count, and is part of their "
+                "sigma"
             )
         elif not replaced:
             notes.append(

@@ -33,7 +33,7 @@ _MOST_RHO = 1_000
 class CountsWithFoundBound(TableMechanism):
     """A mechanism that finds a bound l0 with privacy, counts at most l0 items of each user, and says what it dropped.
 
-    Three steps share rho. `ContributionBound` chooses l0 with `bound_share` of rho. A threshold mechanism counts at
+    Three steps share rho. `ContributionBound` chooses l0 with `l0_share` of rho. A threshold mechanism counts at
     most l0 items of each user, with about 94 % of rho by default and all of delta. It is the one whose items need the
     fewest users at the found l0, which is released. `KeptPairs` takes 1 % of rho for `Release.kept_share`. The
     guarantee is delta-approximate rho-zCDP per user, added or removed. `Release.l0` is the bound that was found.
@@ -45,7 +45,7 @@ class CountsWithFoundBound(TableMechanism):
         delta: The probability that the guarantee fails: above 0 and below 1.
         percentile: The percentage of users who have at most l0 items, about: a whole number from 1 to 99.
         most: The largest l0 to choose: from 2 to 2^20. Choose it without the data.
-        bound_share: The fraction of rho that finds l0: above 0 and at most 0.9.
+        l0_share: The fraction of rho that finds l0: above 0 and at most 0.9.
 
     Raises:
         ParameterError: A parameter is out of range.
@@ -66,7 +66,7 @@ class CountsWithFoundBound(TableMechanism):
     delta: float
     percentile: int = 95
     most: int = 1_000
-    bound_share: float = 0.05
+    l0_share: float = 0.05
 
     def __post_init__(self) -> None:
         self._set(
@@ -74,10 +74,10 @@ class CountsWithFoundBound(TableMechanism):
             delta=require_delta(self.delta),
             percentile=require_whole("percentile", self.percentile, 1, 99),
             most=require_whole("most", self.most, 2, 2**20),
-            bound_share=require_number("bound_share", self.bound_share, 0, 0.9),
+            l0_share=require_number("l0_share", self.l0_share, 0, 0.9),
         )
-        if self.bound_share * self.rho > _MOST_RHO:
-            raise ParameterError(f"bound_share of rho must be at most {_MOST_RHO:,}; lower bound_share or rho")
+        if self.l0_share * self.rho > _MOST_RHO:
+            raise ParameterError(f"l0_share of rho must be at most {_MOST_RHO:,}; lower l0_share or rho")
         _ = self.bound
         # Nothing may be refused after the charge. The scales of noise grow with l0, so all lie between these.
         for l0 in (1, self.most):
@@ -86,7 +86,7 @@ class CountsWithFoundBound(TableMechanism):
 
     @classmethod
     def from_rho(
-        cls, *, rho: float, delta: float, percentile: int = 95, most: int = 1_000, bound_share: float = 0.05
+        cls, *, rho: float, delta: float, percentile: int = 95, most: int = 1_000, l0_share: float = 0.05
     ) -> Self:
         """Return the mechanism that guarantees delta-approximate rho-zCDP.
 
@@ -95,7 +95,7 @@ class CountsWithFoundBound(TableMechanism):
             delta: The probability that the guarantee fails: above 0 and below 1.
             percentile: The percentage of users who have at most l0 items, about.
             most: The largest l0 to choose.
-            bound_share: The fraction of rho that finds l0.
+            l0_share: The fraction of rho that finds l0.
 
         Returns:
             The mechanism.
@@ -103,11 +103,11 @@ class CountsWithFoundBound(TableMechanism):
         Raises:
             ParameterError: A parameter is out of range.
         """
-        return cls(rho=rho, delta=delta, percentile=percentile, most=most, bound_share=bound_share)
+        return cls(rho=rho, delta=delta, percentile=percentile, most=most, l0_share=l0_share)
 
     @classmethod
     def from_epsilon(
-        cls, *, epsilon: float, delta: float, percentile: int = 95, most: int = 1_000, bound_share: float = 0.05
+        cls, *, epsilon: float, delta: float, percentile: int = 95, most: int = 1_000, l0_share: float = 0.05
     ) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
@@ -118,7 +118,7 @@ class CountsWithFoundBound(TableMechanism):
             delta: The probability that the guarantee fails: above 0 and below 1.
             percentile: The percentage of users who have at most l0 items, about.
             most: The largest l0 to choose.
-            bound_share: The fraction of rho that finds l0.
+            l0_share: The fraction of rho that finds l0.
 
         Returns:
             The mechanism.
@@ -127,7 +127,7 @@ class CountsWithFoundBound(TableMechanism):
             ParameterError: A parameter is out of range, or too small for any noise.
         """
         rho, own = resolve_rho(None, epsilon, delta)
-        return cls(rho=rho, delta=own, percentile=percentile, most=most, bound_share=bound_share)
+        return cls(rho=rho, delta=own, percentile=percentile, most=most, l0_share=l0_share)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -137,7 +137,7 @@ class CountsWithFoundBound(TableMechanism):
     @property
     def bound(self) -> ContributionBound:
         """Return the mechanism that finds l0."""
-        rho = round_down(self.bound_share * self.rho)
+        rho = round_down(self.l0_share * self.rho)
         return ContributionBound.from_rho(rho=rho, percentile=self.percentile, most=self.most)
 
     def pairs(self, l0: int) -> KeptPairs:
@@ -169,7 +169,7 @@ class CountsWithFoundBound(TableMechanism):
     @property
     def _rest(self) -> float:
         # A mechanism made for a rho may cost a few roundings more than that. 4096 ulps are one part in 10^12.
-        return round_down(self.rho * (1 - self.bound_share - RHO_SHARE), 4096)
+        return round_down(self.rho * (1 - self.l0_share - RHO_SHARE), 4096)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         without_value(table, type(self).__name__)
