@@ -76,8 +76,8 @@ class Release(Rows):
         clipped: Whether the release was made with a bound on what each user contributes. Counts may then be below the
             numbers of users, and sigma does not include the difference.
         l0: The most items of a user that were counted, given or found with privacy; None if there is no such bound.
-        kept_share: A private estimate of the share of (user, item) pairs that `l0` kept, a named tuple of `value` and
-            `sigma`; None if it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).
+        kept_share: A private estimate of the share of (user, item) pairs that `l0` kept, a `KeptShare`; None if
+            it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
         round: The round of a stream; None if the release is not from a stream.
         item_type: The Arrow type of the items: string, binary, int64 or uint64. If items have several columns or other
