@@ -109,8 +109,8 @@ def test_a_share_that_noise_hides_has_sigma_one_half():
     assert (value, sigma) == (0.9, pytest.approx(math.hypot(100 * 10, 900 * 10) / 1000**2))
 
 
-def law(mechanism, users):
-    """Return the law of a whole release of users' items, none of whom has more than l0 items, as a joint law."""
+def tables(users):
+    """Return the number of users of each item, and the number of items of each user."""
     counts = {}
     for items in users:
         for item in items:
@@ -120,7 +120,7 @@ def law(mechanism, users):
 
 def violates(mechanism, guarantee, first, second):
     """Return whether the exact law of counts and sums on two tables contradicts a guarantee."""
-    (counts, sizes), (more, larger) = law(mechanism, first), law(mechanism, second)
+    (counts, sizes), (more, larger) = tables(first), tables(second)
     parts = joint_law(mechanism.mechanism, counts, more), joint_law(mechanism.pairs, sizes, larger)
     p, q = (np.multiply.outer(a, b).ravel() for a, b in zip(*parts, strict=True))
     for epsilon, delta in [*([guarantee.dp] if guarantee.dp else []), *((e, guarantee.delta) for e in (20.0,))]:
