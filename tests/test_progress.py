@@ -1,4 +1,4 @@
-"""The bar of `progress=True`: on terminals and in notebooks, and never with a number of rows."""
+"""The bar of `progress=True`, never with a number of rows, and errors of a `progress` that the caller gives."""
 
 import io
 import os
@@ -14,11 +14,19 @@ import pytest
 
 import discreet as dp
 from discreet import progress
-from discreet.errors import ParameterError
+from discreet.errors import InputError, ParameterError
 
 VERBS = {"count": {}, "top_k": {"k": 1}, "select": {"l0": 1}}
 ROWS = {"user": np.arange(4321), "item": np.zeros(4321, int)}
 ASKED = {"user": "user", "item": "item", "rho": 1, "delta": 1e-6}
+
+
+class MineError(RuntimeError):
+    """An error of the caller."""
+
+
+def raises():
+    raise MineError("stop")
 
 
 class Terminal(io.StringIO):
@@ -133,3 +141,38 @@ def test_ipython_on_a_terminal_is_no_notebook(monkeypatch):
     assert not progress._in_notebook()
     fake.get_ipython = lambda: types.SimpleNamespace()
     assert not progress._in_notebook()
+
+
+# --- errors of the caller ---
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"l0": "auto"}, {"l0": 2, "kept_share": True}],
+    ids=["count", "auto", "share"],
+)
+def test_an_error_of_progress_is_the_error_of_a_count(given):
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(MineError, match="stop") as raised:
+        dp.count(Slow(), **ASKED, progress=raises, budget=budget, **given)
+    assert raised.value.__context__ is None
+    assert budget.remaining.rho == 1
+
+
+def test_an_error_of_progress_is_the_error_of_a_set_union():
+    with pytest.raises(MineError):
+        dp.select(Slow(), **ASKED, l0=2, method="greedy", progress=raises)
+
+
+def test_an_interrupt_in_progress_is_an_interrupt():
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dp.count(Slow(), **ASKED, progress=interrupted)
+
+
+def test_other_errors_stay_errors_of_the_input(tmp_path):
+    (tmp_path / "log.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InputError):
+        dp.count(tmp_path / "log.parquet", **ASKED, progress=lambda: None)

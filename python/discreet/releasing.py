@@ -72,7 +72,7 @@ class Asked(Generic[_Made]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounding:
-    """How `count` bounds the items of a user and measures what the bound keeps."""
+    """The way in which `count` bounds the items of a user and measures what the bound keeps."""
 
     l0: int | None
     """The bound; None to find it with privacy."""

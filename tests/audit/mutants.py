@@ -287,11 +287,11 @@ MUTANTS = {
     ),
     "dropped pairs have no bound": lambda: with_property(
         KEPT,
-        sums=lambda numbers: (int(np.minimum(numbers, 3).sum()), int(np.maximum(numbers - 3, 0).sum())),
+        _sums=lambda numbers: (int(np.minimum(numbers, 3).sum()), int(np.maximum(numbers - 3, 0).sum())),
         protects=Sensitivity(l0=1, linf=20),
     ),
     "kept pairs have no bound": lambda: with_property(
-        KEPT, sums=lambda numbers: (int(numbers.sum()), 0), protects=Sensitivity(l0=1, linf=20)
+        KEPT, _sums=lambda numbers: (int(numbers.sum()), 0), protects=Sensitivity(l0=1, linf=20)
     ),
     "each sum of pairs has all of rho": lambda: with_property(KEPT, scale=5 / math.sqrt(2 * KEPT.rho)),
     "Laplace noise of pairs is made for l0": lambda: with_property(KEPT_BY_LAPLACE, scale=2.0),

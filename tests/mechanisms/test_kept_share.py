@@ -76,7 +76,7 @@ def test_no_user_exceeds_the_stated_sensitivity(l0, most):
 def test_the_sums_are_those_of_a_loop_over_users():
     pairs = KeptPairs(l0=4, most=20, rho=0.1)
     both = [change(4, 20, int(n)) for n in SIZES]
-    assert pairs.sums(SIZES.astype(np.int64)) == (sum(a for a, _ in both), sum(b for _, b in both))
+    assert pairs._sums(SIZES.astype(np.int64)) == (sum(a for a, _ in both), sum(b for _, b in both))
 
 
 @pytest.mark.parametrize("given", [{"rho": 0.05}, {"epsilon": 0.3}])
@@ -84,16 +84,16 @@ def test_noisy_sums_are_the_exact_ones_and_noise_of_the_same_stream(given):
     pairs = KeptPairs(l0=4, most=20, **given)
     rng, same = seeded_rng(11), seeded_rng(11)
     noise = same.sample(pairs.noise, 2)
-    assert pairs.measured(SIZES, rng) == tuple(int(a + b) for a, b in zip(pairs.sums(SIZES), noise, strict=True))
+    assert pairs._measured(SIZES, rng) == tuple(int(a + b) for a, b in zip(pairs._sums(SIZES), noise, strict=True))
 
 
 @pytest.mark.parametrize("given", [{"rho": 0.001}, {"epsilon": 0.05}])
 @pytest.mark.parametrize("runs", [2000, pytest.param(50_000, marks=pytest.mark.statistical)])
 def test_sigma_is_the_standard_deviation_of_the_share(given, runs):
     pairs, rng = KeptPairs(l0=3, most=30, **given), seeded_rng(4)
-    kept, dropped = pairs.sums(SIZES)
+    kept, dropped = pairs._sums(SIZES)
     exact = kept / (kept + dropped)
-    shares = [pairs.share(*pairs.measured(SIZES, rng)) for _ in range(runs)]
+    shares = [pairs.share(*pairs._measured(SIZES, rng)) for _ in range(runs)]
     scores = np.array([(share.value - exact) / share.sigma for share in shares])
     assert abs(scores.mean()) < 5 / math.sqrt(runs) + 0.05
     assert 0.9 < scores.std() < 1.1
@@ -109,8 +109,8 @@ def test_a_share_that_noise_hides_has_sigma_one_half():
     assert (value, sigma) == (0.9, pytest.approx(math.hypot(100 * 10, 900 * 10) / 1000**2))
 
 
-def law(mechanism, users):
-    """Return the law of a whole release of users' items, none of whom has more than l0 items, as a joint law."""
+def tables(users):
+    """Return the number of users of each item, and the number of items of each user."""
     counts = {}
     for items in users:
         for item in items:
@@ -120,7 +120,7 @@ def law(mechanism, users):
 
 def violates(mechanism, guarantee, first, second):
     """Return whether the exact law of counts and sums on two tables contradicts a guarantee."""
-    (counts, sizes), (more, larger) = law(mechanism, first), law(mechanism, second)
+    (counts, sizes), (more, larger) = tables(first), tables(second)
     parts = joint_law(mechanism.mechanism, counts, more), joint_law(mechanism.pairs, sizes, larger)
     p, q = (np.multiply.outer(a, b).ravel() for a, b in zip(*parts, strict=True))
     for epsilon, delta in [*([guarantee.dp] if guarantee.dp else []), *((e, guarantee.delta) for e in (20.0,))]:

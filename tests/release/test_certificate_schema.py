@@ -3,11 +3,10 @@
 import json
 from importlib.resources import files
 
+import jsonschema
 import pytest
 
 import discreet as dp
-
-jsonschema = pytest.importorskip("jsonschema")
 
 SCHEMA = json.loads((files("discreet") / "certificate.schema.json").read_text("utf-8"))
 LOG = {

@@ -47,13 +47,6 @@ def test_rows_have_a_key_for_each_column(release):
         row["other"]
 
 
-def test_plotting_libraries_take_a_release_or_its_frame(release):
-    plotnine = pytest.importorskip("plotnine")
-    found, names = release
-    plot = plotnine.ggplot(found, plotnine.aes(names[-1], "count")) + plotnine.geom_col()
-    assert plot.draw() is not None
-
-
 def test_altair_takes_the_frame_of_a_release(release):
     altair = pytest.importorskip("altair")
     found, names = release

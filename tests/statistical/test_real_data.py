@@ -1,4 +1,4 @@
-"""Releases of real words, if the datasets are available: in DISCREET_DATA, or in shared/data next to the project."""
+"""Releases of real words, if the variable DISCREET_DATA names a folder with the datasets."""
 
 import os
 from pathlib import Path
@@ -13,14 +13,14 @@ from discreet.reference.price_list import price_list
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2024
 
-DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+DATA = os.environ.get("DISCREET_DATA")
 MECHANISM = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
 
 
 def words(name):
-    path = DATA / f"{name}.parquet"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not available")
+    path = Path(DATA or "") / f"{name}.parquet"
+    if not DATA or not path.exists():
+        pytest.skip(f"DISCREET_DATA names no folder with {path.name}")
     labels, counts, _ = local.histogram(path, "user", "item")
     truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     return dp.Histogram.from_table(path, user="user", item="item"), truth

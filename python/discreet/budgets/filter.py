@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Charging", "PrivacyFilter", "require_charging"]
 
 Charging: TypeAlias = Literal["guarantee", "spent"]
-"""What a release is charged: its whole guarantee, or the steps that it made."""
+"""The charge of a release: its whole guarantee, or the steps that it made."""
 
 _DRAWN = 30
 """The most charges in a plot: the last ones."""

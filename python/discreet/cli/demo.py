@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet import api
 from discreet import demo as demonstration
-from discreet.cli import beside, report
+from discreet.cli import demo_table, report
 from discreet.cli.names_of_files import FILE
 from discreet.errors import ParameterError
 from discreet.release import export
@@ -46,9 +46,9 @@ def demo(rho: float, delta: float, shape: str | None, write: str | None, overwri
         export.write(write, columns, {}, overwrite=overwrite)
     table = {name: values for name, values, _ in columns}
     release = api.count(table, user="user", item="item", rho=rho, delta=delta)
-    bounded = beside.clipped(table, rho=rho, delta=delta)
-    click.echo(beside.table(release, bounded, truth), nl=False)
-    for line in [*report.guarantee_lines(release), *beside.lines(release, bounded, truth)]:
+    bounded = demo_table.clipped(table, rho=rho, delta=delta)
+    click.echo(demo_table.table(release, bounded, truth), nl=False)
+    for line in [*report.guarantee_lines(release), *demo_table.lines(release, bounded, truth)]:
         click.echo(line, err=True)
     example = write or "FILE"
     count = f"{_command()} count {example} --user user --item item --rho {rho:g} --delta {delta:g}"

@@ -92,7 +92,7 @@ def _(mechanism: GivenCounts, first: Counts, second: Counts) -> Pair:
 def _(mechanism: KeptPairs, first: Counts, second: Counts) -> Pair:
     """Return the laws of both sums. The counts of these histograms are the numbers of items of users."""
     noise = NoiseLaw(mechanism.noise)
-    exact = [mechanism.sums(np.array(list(counts.values()), np.int64)) for counts in (first, second)]
+    exact = [mechanism._sums(np.array(list(counts.values()), np.int64)) for counts in (first, second)]
     pairs = [noise.around(before, after) for before, after in zip(*exact, strict=True)]
     return product([p for p, _ in pairs]), product([q for _, q in pairs])
 

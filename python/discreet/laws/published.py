@@ -105,7 +105,7 @@ def _(mechanism: GivenCounts, counts: Counts) -> list[View]:
 @views.register
 def _(mechanism: KeptPairs, counts: Counts) -> list[View]:
     noise = NoiseLaw(mechanism.noise)
-    exact = mechanism.sums(np.array(list(counts.values()), np.int64))
+    exact = mechanism._sums(np.array(list(counts.values()), np.int64))
     named = zip(("kept", "dropped"), exact, strict=True)
     return _independent({name: _Slot.of(noise, mechanism.deviation, n, None) for name, n in named})
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from discreet import _core
 from discreet.privacy.guarantee import Guarantee, Promising
-from discreet.release.release import ItemType, Release, changed, is_measure, later
-from discreet.wording import counted
+from discreet.release.release import ItemType, Release, changed, later
+from discreet.wording import counted, is_measure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -49,7 +49,7 @@ _GREEDY = frozenset({"greedy"})
 
 
 class Job(NamedTuple):
-    """What a mechanism is asked to do."""
+    """The task for which a plan compares mechanisms."""
 
     verb: str
     relative_error: float

@@ -115,7 +115,7 @@ class PlanComparison:
 
     @property
     def goal(self) -> str:
-        """What the recommended mechanism has the most of."""
+        """Return the figure that the recommended mechanism maximizes."""
         first = self.rows[0] if self.rows else None
         if first is not None and first.within is not None:
             return f"items within {100 * self.relative_error:.3g} % of the true count"

@@ -48,7 +48,7 @@ _ONE_BY_ONE = (ConfirmedCounts, PrivateCountRelease, GumbelTopK, PermuteAndFlip,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """The answer of a plan with `users`: how much privacy cost names an item of so many users.
+    """The answer of a plan with `users`: the least rho or epsilon that names an item of `users` users.
 
     Args:
         users: The number of users of the item.

@@ -72,7 +72,7 @@ class Law(NamedTuple):
     activity: NDArray[np.float64]
     """The number of distinct items of a user of each group, in ascending order."""
     draws: NDArray[np.float64]
-    """The expected number of draws that give so many distinct items, for each group of users."""
+    """The expected number of draws that give the `activity` of a group of users."""
     having: NDArray[np.float64]
     """The probability that a user of a group has the item of a rank: ranks in rows, users in columns."""
 
@@ -103,7 +103,7 @@ def clipped(size: Size, l0: int | None, *, coarse: bool = False) -> tuple[NDArra
 
 
 def named_by(ranks: NDArray[np.int64], counts: NDArray[np.float64], least: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the number of items with at least so many users, for each number."""
+    """Return the number of items with at least t users, for each t in `least`."""
     return np.exp(np.interp(-np.log(least), -np.log(counts), np.log(ranks), left=-30.0))
 
 

@@ -6,14 +6,16 @@ from discreet.names import lazy
 
 if TYPE_CHECKING:
     from discreet.release.comparison import Comparison
+    from discreet.release.kept import KeptShare
     from discreet.release.release import Release
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "release.comparison": "Comparison",
+            "release.kept": "KeptShare",
             "release.release": "Release",
         },
     )
 
-__all__ = ["Comparison", "Release"]
+__all__ = ["Comparison", "KeptShare", "Release"]

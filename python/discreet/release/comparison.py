@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from discreet.errors import needs
+from discreet.errors import ParameterError, needs
 from discreet.release import export, markup
 from discreet.release.intervals import score
 from discreet.wording import counted
@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     import pandas
     from numpy.typing import NDArray
 
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.release.export import ItemType
+
 __all__ = ["Comparison", "compared"]
 
 _SHOWN = 20
+_NOISE_ALONE = "; sigma is the noise alone"
 _NAMES = ("item", "before", "after", "difference", "sigma", "larger than noise")
 
 
@@ -120,22 +124,49 @@ class Comparison:
         return markup.table(_NAMES, self._cells(), title=self._title, notes=self.notes, more=len(self) - _SHOWN)
 
 
-def compared(
-    first: tuple[list[Any], NDArray[np.int64], NDArray[np.float64]],
-    second: tuple[list[Any], NDArray[np.int64], NDArray[np.float64]],
-    confidence: float,
-    notes: tuple[str, ...],
-) -> Comparison:
-    """Return the comparison of two tables of items, counts and sigmas.
+class Counted(Protocol):
+    """The part of a `Release` that a comparison reads."""
+
+    @property
+    def items(self) -> list[Any]: ...
+    @property
+    def guarantee(self) -> Guarantee: ...
+    @property
+    def item_type(self) -> ItemType: ...
+    @property
+    def every(self) -> str | None: ...
+    @property
+    def measure(self) -> str: ...
+    @property
+    def clipped(self) -> bool: ...
+    @property
+    def seeded(self) -> bool: ...
+    @property
+    def claimed(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def _measured(self, what: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
+
+
+def compared(first: Counted, second: Counted, confidence: float) -> Comparison:
+    """Return the comparison of two releases.
 
     Args:
-        first: The table before.
-        second: The table after.
+        first: The release before.
+        second: The release after.
         confidence: The probability that noise alone is not called a change.
-        notes: Notes of the comparison.
+
+    Raises:
+        ParameterError: A release has no counts, or the counts cannot be compared.
     """
-    items, counts, sigmas = first
-    others, after, after_sigmas = second
+    _require_one_kind_of_items(first, second)
+    (counts, sigmas), (after, after_sigmas) = first._measured("compare"), second._measured("compare")
+    if first.measure != second.measure:
+        before, later = (release.measure.removesuffix(_NOISE_ALONE) for release in (first, second))
+        raise ParameterError(
+            f"one release has {before}, and the other has {later}. These differ even if the data does not change, so "
+            "they cannot be compared. Release both with the same bound, such as the same l0"
+        )
+    items, others = first.items, second.items
     places = dict(zip(others, range(len(others)), strict=True))
     pairs = [(row, places[item]) for row, item in enumerate(items) if item in places]
     here, there = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -149,6 +180,7 @@ def compared(
     gone = [(item, count) for item, count in zip(items, counts.tolist(), strict=True) if item not in both]
     new = [(item, count) for item, count in zip(others, after.tolist(), strict=True) if item not in both]
     missing = [None] * (len(gone) + len(new))
+    notes = _notes(first, second)
     if items and others and not pairs:
         notes = (*notes, "the releases have no item in common: are they of the same column?")
     return Comparison(
@@ -161,3 +193,27 @@ def compared(
         confidence=confidence,
         notes=notes,
     )
+
+
+def _require_one_kind_of_items(first: Counted, second: Counted) -> None:
+    """Raise ParameterError if the units, the items or the periods of two releases differ in kind."""
+    if first.guarantee.unit != second.guarantee.unit:
+        raise ParameterError(f"counts of {first.guarantee.unit}s and of {second.guarantee.unit}s cannot be compared")
+    if len(first) and len(second) and first.item_type != second.item_type:
+        raise ParameterError(f"items of type {first.item_type} and {second.item_type} cannot be compared")
+    if None not in (first.every, second.every) and first.every != second.every:
+        raise ParameterError(
+            f"counts per {first.every} and per {second.every} cannot be compared; release with one every"
+        )
+
+
+def _notes(first: Counted, second: Counted) -> tuple[str, ...]:
+    """Return the notes of a comparison, from the public metadata of two releases of one measure."""
+    notes: tuple[str, ...] = (first.measure,) if first.clipped else ()
+    if first.every != second.every:
+        notes += ("only one release says the length of its periods: are both of the same length?",)
+    if first.seeded or second.seeded:
+        notes += ("the randomness of a release was seeded, so its rows give no privacy",)
+    if first.claimed or second.claimed:
+        notes += ("a release was read from a file, so its guarantee is what the file claims",)
+    return notes

@@ -19,7 +19,7 @@ class KeptShare(NamedTuple):
         sigma: The standard deviation of its noise, at most 0.5. With 0.5 the noise hides the share.
 
     Example:
-        >>> from discreet.release.kept import KeptShare
+        >>> from discreet.release import KeptShare
         >>> KeptShare.of(kept=900, dropped=100, deviation=10.0)
         KeptShare(value=0.9, sigma=0.009055385138137417)
     """

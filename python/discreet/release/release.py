@@ -16,7 +16,7 @@ from discreet.release.comparison import Comparison, compared
 from discreet.release.export import ItemType
 from discreet.release.kept import KeptShare
 from discreet.release.rows import Rows
-from discreet.wording import counted
+from discreet.wording import counted, is_measure
 
 if TYPE_CHECKING:
     import os
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["ItemType", "Release", "changed", "is_measure", "later"]
+__all__ = ["ItemType", "Release", "changed", "later"]
 
 _SHOWN = 10
 _PART = "a part of a release of "
-_NOISE_ALONE = "; sigma is the noise alone"
 
 
 def later(labels: _core.Labels) -> list[Any]:
@@ -44,11 +43,6 @@ def changed(release: Release, **changes: Any) -> Release:
     """Return a copy of a release with some fields replaced, without making the list of its items."""
     given = release._given  # noqa: SLF001 - of the class below
     return replace(release, **{"items": given, **changes})
-
-
-def is_measure(note: str) -> bool:
-    """Return whether a note says which clipped counts a release has; see `Release.measure`."""
-    return note.startswith(("counts of ", "sums of ")) and "clipped to" in note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,8 +72,8 @@ class Release(Rows):
         clipped: Whether the release was made with a bound on what each user contributes. Counts may then be below the
             numbers of users, and sigma does not include the difference.
         l0: The most items of a user that were counted, given or found with privacy; None if there is no such bound.
-        kept_share: A private estimate of the share of (user, item) pairs that `l0` kept, a named tuple of `value` and
-            `sigma`; None if it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).
+        kept_share: A private estimate of the share of (user, item) pairs that `l0` kept, a `KeptShare`; None if
+            it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
         round: The round of a stream; None if the release is not from a stream.
         item_type: The Arrow type of the items: string, binary, int64 or uint64. If items have several columns or other
@@ -257,29 +251,7 @@ class Release(Rows):
         confidence = require_number("confidence", confidence, 0, 1, open_high=True)
         if not isinstance(other, Release):
             raise ParameterError("other must be a Release, such as dp.count returns")
-        if self.guarantee.unit != other.guarantee.unit:
-            raise ParameterError(f"counts of {self.guarantee.unit}s and of {other.guarantee.unit}s cannot be compared")
-        if len(self) and len(other) and self.item_type != other.item_type:
-            raise ParameterError(f"items of type {self.item_type} and {other.item_type} cannot be compared")
-        if None not in (self.every, other.every) and self.every != other.every:
-            raise ParameterError(
-                f"counts per {self.every} and per {other.every} cannot be compared; release with one every"
-            )
-        notes: tuple[str, ...] = (self.measure,) if self.clipped else ()
-        if self.every != other.every:
-            notes += ("only one release says the length of its periods: are both of the same length?",)
-        if self.seeded or other.seeded:
-            notes += ("the randomness of a release was seeded, so its rows give no privacy",)
-        if self.claimed or other.claimed:
-            notes += ("a release was read from a file, so its guarantee is what the file claims",)
-        before, after = (Release._measured(release, "compare") for release in (self, other))
-        if self.measure != other.measure:
-            first, second = (release.measure.removesuffix(_NOISE_ALONE) for release in (self, other))
-            raise ParameterError(
-                f"one release has {first}, and the other has {second}. These differ even if the data does not change, "
-                "so they cannot be compared. Release both with the same bound, such as the same l0"
-            )
-        return compared((self.items, *before), (other.items, *after), confidence, notes)
+        return compared(self, other, confidence)
 
     def _measured(self, what: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the counts and their sigmas; raise ParameterError if there are none."""

@@ -142,7 +142,7 @@ class ContributionBound(TableMechanism):
         scores: NDArray[np.int64] = np.maximum(_SCORE_LIMIT - missed, 1)
         return scores
 
-    def drawn(self, numbers: NDArray[np.int64], rng: _core.Rng) -> int:
+    def _drawn(self, numbers: NDArray[np.int64], rng: _core.Rng) -> int:
         """Return the chosen number, drawn from the random stream of a release.
 
         Args:
@@ -169,7 +169,7 @@ class ContributionBound(TableMechanism):
         else:
             numbers = engines.numbers_of_items(table.data, **table.pairs)
         rng = opened(rng)
-        found = self.drawn(numbers, rng)
+        found = self._drawn(numbers, rng)
         which = "items" if self.only is None else "the listed items"
         notes = (f"the item is a number of {which} that about {self.percentile} % of the users do not exceed",)
         return published(self, _core.Labels.from_sequence([found]), np.arange(1), rng, ranked=True, notes=notes)

@@ -165,7 +165,7 @@ class KeptPairs(HistogramMechanism):
         """
         return 1.0
 
-    def sums(self, numbers: NDArray[np.int64]) -> tuple[int, int]:
+    def _sums(self, numbers: NDArray[np.int64]) -> tuple[int, int]:
         """Return the exact numbers of kept and dropped pairs. They are as sensitive as the data.
 
         Args:
@@ -177,7 +177,7 @@ class KeptPairs(HistogramMechanism):
         kept = int(np.minimum(numbers, self.l0).sum())
         return kept, int(np.minimum(numbers, self.most).sum()) - kept
 
-    def measured(self, numbers: NDArray[np.int64], rng: _core.Rng) -> tuple[int, int]:
+    def _measured(self, numbers: NDArray[np.int64], rng: _core.Rng) -> tuple[int, int]:
         """Return the noisy numbers of kept and dropped pairs, drawn from the random stream of a release.
 
         Args:
@@ -187,7 +187,7 @@ class KeptPairs(HistogramMechanism):
         Returns:
             Two integers, which are public.
         """
-        kept, dropped = np.array(self.sums(numbers), np.int64) + rng.sample(self.noise, 2)
+        kept, dropped = np.array(self._sums(numbers), np.int64) + rng.sample(self.noise, 2)
         return int(kept), int(dropped)
 
     def share(self, kept: int, dropped: int) -> KeptShare:
@@ -220,7 +220,7 @@ class KeptPairs(HistogramMechanism):
         require_complete(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        kept, dropped = self.measured(histogram._in_any_order()[1], rng)
+        kept, dropped = self._measured(histogram._in_any_order()[1], rng)
         labels = _core.Labels.from_sequence(["kept", "dropped"])
         noisy = np.array([kept, dropped], np.int64)
         note = f"counts of (user, item) pairs of users clipped to {self.most:,} items each; sigma is the noise alone"

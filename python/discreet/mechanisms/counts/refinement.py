@@ -13,9 +13,10 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
 from discreet.privacy.validation import require_number
-from discreet.release.release import Release, is_measure
+from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
+from discreet.wording import is_measure
 
 __all__ = ["Refinement"]
 

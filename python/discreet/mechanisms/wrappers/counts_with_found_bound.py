@@ -179,9 +179,9 @@ class CountsWithFoundBound(TableMechanism):
             # An engine may refuse l0 for a table, and must refuse it before the charge.
             Histogram.from_table(table.data, **table.pairs, l0=1, k_bar=1)
         rng = opened(rng)
-        l0 = self.bound.drawn(numbers, rng)
+        l0 = self.bound._drawn(numbers, rng)
         pairs, (mechanism, reasons) = self.pairs(l0), self.counting(l0)
-        share = pairs.share(*pairs.measured(numbers, rng))
+        share = pairs.share(*pairs._measured(numbers, rng))
         release = mechanism.release(Histogram.from_table(table.data, **table.pairs, l0=l0), rng=rng)
         found = f"l0 = {l0:,} was found with privacy: about {self.percentile} % of the users do not have more items"
         return changed(

@@ -158,7 +158,7 @@ class CountsWithShare(TableMechanism):
         self.mechanism._require(histogram)
         rng = opened(rng)
         release = self.mechanism.release(histogram, rng=rng)
-        share = self.pairs.share(*self.pairs.measured(numbers, rng))
+        share = self.pairs.share(*self.pairs._measured(numbers, rng))
         return changed(
             release,
             item_type=histogram._named(release.item_type),  # noqa: SLF001 - as above
