@@ -260,8 +260,8 @@ def plan(
             dict of counts by item, or a Release of counts. It is read WITHOUT privacy.
         user: The name of the column of users of a public table, or of several columns.
         item: The name of the column of items of a public table, or of several columns.
-        users: Also find the least rho at which an item of this number of users is named with 95 %, or the least epsilon if
-            epsilon is given. With neither, it finds both, and the plan is for that rho.
+        users: Also find the least rho at which an item of this number of users is named with 95 %, or the least
+            epsilon if epsilon is given. With neither, it finds both, and the plan is for that rho.
         parameters: Keyword arguments of the function: rho or epsilon, delta, l0, k and so on. For "answer_queries", k
             is the number of queries.
 
