@@ -23,7 +23,7 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         (["LOG", *COUNT, "--rho", "1e308", "--delta", "1e-6"], 2, "rho must be"),
         (["LOG", *COUNT, "--rho", "x", "--delta", "1e-6"], 2, "not a valid float"),
         (["LOG", *COUNT, "--rho", "1", "--epsilon", "1", "--delta", "1e-6"], 2, "exactly one"),
-        (["LOG", *COUNT, "--delta", "1e-6"], 2, "Try --rho 1, or --epsilon 1."),
+        (["LOG", *COUNT, "--delta", "1e-6"], 2, "exactly one of --rho and --epsilon: neither"),
         (["LOG", *COUNT, "--rho", "1"], 2, "'--delta'. Choose it far below 1 / number of users"),
         (["LOG", *COUNT, "--rho", "0,5", "--delta", "1e-6"], 2, "Use a point"),
         (["LOG", *COUNT, "--rho", "1"], 2, "--delta"),
