@@ -247,6 +247,8 @@ def test_a_release_states_the_number_of_users():
     assert np.all(abs(users - 70_000) < 6 * deviation + 1)
     assert 0.5 < np.std((users - 70_000) / deviation) < 1.6
     assert mechanism.release(histogram(counts)).users is None
+    (note,) = [note for note in mechanism.release(histogram(counts, 70_000)).notes if "number of users" in note]
+    assert "Half of the error of this number" in note
 
 
 # The largest count and the exponent of Zipf's law; the items and the smallest count at rho 0.1, 0.5 and 1.

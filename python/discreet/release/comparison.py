@@ -45,7 +45,7 @@ class Comparison:
     Example:
         >>> import discreet as dp
         >>> days = []
-        >>> for visitors in (3000, 4000):
+        >>> for visitors in (3000, 9000):
         ...     log = {"user": [*range(visitors)], "page": ["home"] * visitors}
         ...     days.append(dp.count(log, user="user", item="page", rho=1, delta=1e-6))
         >>> change = days[0].compare(days[1])

@@ -29,6 +29,7 @@ __all__ = ["ItemType", "Release", "changed", "is_measure", "later"]
 
 _SHOWN = 10
 _PART = "a part of a release of "
+_NOISE_ALONE = "; sigma is the noise alone"
 
 
 def later(labels: _core.Labels) -> list[Any]:
@@ -262,9 +263,10 @@ class Release(Rows):
             notes += ("a release was read from a file, so its guarantee is what the file claims",)
         before, after = (Release._measured(release, "compare") for release in (self, other))
         if self.measure != other.measure:
+            first, second = (release.measure.removesuffix(_NOISE_ALONE) for release in (self, other))
             raise ParameterError(
-                f"{self.measure}, and {other.measure}: these differ without any change of the data, so they cannot be "
-                "compared; release both with the same bound"
+                f"one release has {first}, and the other has {second}. These differ even if the data does not change, "
+                "so they cannot be compared. Release both with the same bound, such as the same l0"
             )
         return compared((self.items, *before), (other.items, *after), confidence, notes)
 

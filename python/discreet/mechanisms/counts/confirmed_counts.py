@@ -377,8 +377,9 @@ class ConfirmedCounts(HistogramMechanism):
             )
         if users is not None:
             notes.append(
-                f"number of users with at least one item: about {max(0, round(users)):,} (sigma {deviation:.3g}); all "
-                f"counts share half of its error (sigma {deviation / 2:.3g}), which their sigma includes"
+                f"number of users with at least one item: about {max(0, round(users)):,} (sigma {deviation:.3g}). "
+                f"Half of the error of this number (sigma {deviation / 2:.3g}) is in every count, and is part of their "
+                "sigma"
             )
         elif not replaced:
             notes.append(
