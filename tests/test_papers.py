@@ -327,3 +327,10 @@ def test_a_script_prints_its_table():
     command = [sys.executable, str(ROOT / "benches" / "papers" / "durfee2019_thresholds.py"), "--small"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1].startswith("| 1, 1e-06, 1 | 14.82 | 3.954 |")
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+def test_a_selection_of_algorithm_1_is_gumbel_top_k_with_the_scale_of_the_page(epsilon):
+    found = dp.GumbelTopK(k=1, scale=1 / epsilon, delta=1e-6).guarantee
+    assert found.rho == pytest.approx(epsilon**2 / 8)
+    assert "dp.GumbelTopK(k=1, scale=1/epsilon" in (ROOT / "docs/papers/rogers2024.md").read_text("utf-8")
