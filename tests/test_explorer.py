@@ -174,6 +174,8 @@ def test_the_fine_grid_has_every_bound_of_the_table_and_the_numbers_of_the_mecha
     found = json.loads(data)["start"]
     compared_rows = [row for row in dp.plan("count", rho=1, delta=1e-6).comparison.rows if row.l0 is not None]
     assert {row.l0 for row in compared_rows} <= {*found["axes"]["l0"]}
+    (free,) = [row for row in dp.plan("count", rho=1, delta=1e-6).comparison.rows if row.name == "ConfirmedCounts"]
+    assert corner(found, "confirmed", {"rho": 1, "delta": 1e-6}) == pytest.approx([free.items, free.within], rel=0.1)
     for row in compared_rows:
         point = {"rho": 1, "delta": 1e-6, "l0": row.l0}
         items, within = corner(found, "threshold", point)

@@ -151,7 +151,7 @@ def _reading(shape: Shape) -> list[str]:
         "The popularity of the i-th most common item is proportional to i^-exponent. A few users have many items, most "
         "have few. Read the curves as forecasts: your data has its own shape.",
         "At the shape that the sliders begin with, the numbers are computed. The table runs the mechanisms instead, so "
-        "it differs by a few percent.",
+        "large numbers differ from it by up to about 10 %.",
         "Far from this shape the numbers are interpolated. In a test at random places, 8 in 10 numbers of named items "
         "were from 25 % too low to 5 % too high. The number of a threshold's counts that are close to the truth is "
         "rough: 8 in 10 were from a third of the computed number to 5 % too high.",
