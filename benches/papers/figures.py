@@ -28,21 +28,21 @@ RECORD = ROOT / "benches" / "record" / "papers.json"
 PAGES = ROOT / "docs" / "papers"
 PAGE_OF = {"durfee2019": "durfee-rogers2019"}
 """Pages whose names differ from the first part of the names of their scripts."""
-FILES = {
-    "finance": "finance_shape_SYNTHETIC",
-    "reddit": "ubuntu_irc_words",
-    "small reddit": "askreddit_1pct_words",
-    "wikipedia": "wiki_intros_words",
-    "retail": "online_retail_events",
-}
-"""The Parquet file that stands for each shape."""
+FILES = (
+    "finance_shape_SYNTHETIC",
+    "ubuntu_irc_words",
+    "askreddit_1pct_words",
+    "wiki_intros_words",
+    "online_retail_events",
+)
+"""The names of the Parquet files."""
 
 
 def tables(small):
     """Yield the name of every table with its distinct pairs, as columns user and item of whole numbers."""
     folder = os.environ.get("DISCREET_DATA")
     if folder:
-        for name in FILES.values():
+        for name in FILES:
             yield name.replace("_", " "), of_file(Path(folder) / f"{name}.parquet")
         return
     for name, shape in SHAPES.items():
