@@ -38,7 +38,7 @@ SHELL = [PythonCodeBlockParser(), CodeBlockParser(language="sh", evaluator=run_s
 pages = Sybil(
     parsers=[PythonCodeBlockParser(), SkipParser()],
     patterns=["README.md", "docs/*.md", "docs/papers/*.md", "docs/understand/*.md"],
-    excludes=["docs/index.md", "docs/quick-start.md"],  # notebooks (tests/test_notebooks.py)
+    excludes=["docs/index.md", "docs/quick-start.md"],  # notebooks (tests/test_pages.py)
     setup=enter,
     teardown=leave,
 )

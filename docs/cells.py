@@ -22,7 +22,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from traitlets.config import Config
 
-__all__ = ["environment", "read", "run"]
+__all__ = ["environment", "execute", "read", "run"]
 
 _BLOCK = re.compile(
     r"(?P<comments>(?:^<!-- (?:skip|hide|run): next.*? -->\n\s*)*)^```(?P<language>python|sh)\n(?P<source>.*?)^```$\n?",
@@ -66,12 +66,19 @@ def run(text: str) -> NotebookNode:
     """Return a page as a notebook with its outputs, after a run in an empty folder. A cell that fails is an error."""
     notebook = read(text)
     if any(cell.cell_type == "code" for cell in notebook.cells):
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sockets:
-            # Kernels that start at the same time can choose the same TCP port. Sockets in a folder have no such race.
-            manager = {"transport": "ipc", "ip": f"{sockets}/kernel"} if os.name != "nt" else {}
-            where = {"metadata": {"path": folder}}
-            NotebookClient(notebook, timeout=60, resources=where, config=Config(KernelManager=manager)).execute()
+        execute(notebook, 60)
     return notebook
+
+
+def execute(notebook: NotebookNode, timeout: int) -> None:
+    """Run a notebook in an empty folder, at most `timeout` seconds for each cell, and write the outputs into its cells.
+
+    Kernels that start at the same time can choose the same TCP port. Sockets in a folder have no such race.
+    """
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sockets:
+        manager = {"transport": "ipc", "ip": f"{sockets}/kernel"} if os.name != "nt" else {}
+        where = {"metadata": {"path": folder}}
+        NotebookClient(notebook, timeout=timeout, resources=where, config=Config(KernelManager=manager)).execute()
 
 
 def skipped(comments: str) -> bool:

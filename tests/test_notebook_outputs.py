@@ -1,11 +1,16 @@
 """What a fresh Jupyter kernel shows without a magic command: pictures of plots, and tables of public values."""
 
+import importlib.util
+from pathlib import Path
+
 import pytest
 
-nbclient = pytest.importorskip("nbclient")
-nbformat = pytest.importorskip("nbformat")
-pytest.importorskip("ipykernel")
-pytest.importorskip("matplotlib")
+for needed in ("nbclient", "ipykernel", "matplotlib"):
+    pytest.importorskip(needed)
+
+spec = importlib.util.spec_from_file_location("cells", Path(__file__).resolve().parent.parent / "docs" / "cells.py")
+cells = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(cells)
 
 START = """
 import tempfile
@@ -38,9 +43,9 @@ PROGRESS = "dp.count(log, **columns, rho=0.3, delta=1e-6, progress=True)"
 @pytest.fixture(scope="module")
 def shown():
     """Run each cell in one kernel, and return the outputs of each cell."""
-    cells = [nbformat.v4.new_code_cell(code) for code in (START, *PICTURES, *TABLES, *TEXTS, PROGRESS)]
-    nbclient.NotebookClient(nbformat.v4.new_notebook(cells=cells), timeout=120, kernel_name="python3").execute()
-    return {cell.source: cell.outputs for cell in cells}
+    codes = [cells.new_code_cell(code) for code in (START, *PICTURES, *TABLES, *TEXTS, PROGRESS)]
+    cells.execute(cells.new_notebook(cells=codes), 120)
+    return {cell.source: cell.outputs for cell in codes}
 
 
 @pytest.mark.parametrize("code", PICTURES)

@@ -5,7 +5,8 @@ import pytest
 
 import discreet as dp
 from discreet.mechanisms import SetUnion
-from discreet.planning.choose import choose, reliability, users_for
+from discreet.mechanisms.fewest import users_for
+from discreet.planning.choose import choose, reliability
 from discreet.testing import seeded_rng
 
 PROMISES = [{"epsilon": 0.1}, {"epsilon": 1.0}, {"epsilon": 3.0}, {"epsilon": 10.0}, {"rho": 0.1}, {"rho": 1.0}]

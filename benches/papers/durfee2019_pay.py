@@ -19,7 +19,7 @@ def measure(small):
         answered = 0
         while exchange.outcomes_left >= K and exchange.queries_left:
             # Each list is about users of its own: one part of the table after the other, and then the first again.
-            inside = data["user"] // users == answered % (17_372 // users)
+            inside = data["user"] // users == answered % (SHAPES["reddit"].users // users)
             part = dp.Histogram.from_table({name: column[inside] for name, column in data.items()}, **COLUMNS)
             exchange.top_k(part, k=K)
             answered += 1

@@ -28,21 +28,33 @@ RECORD = ROOT / "benches" / "record" / "papers.json"
 PAGES = ROOT / "docs" / "papers"
 PAGE_OF = {"durfee2019": "durfee-rogers2019"}
 """Pages whose names differ from the first part of the names of their scripts."""
-FILES = {
-    "finance": "finance_shape_SYNTHETIC",
-    "reddit": "ubuntu_irc_words",
-    "small reddit": "askreddit_1pct_words",
-    "wikipedia": "wiki_intros_words",
-    "retail": "online_retail_events",
+FILES = (
+    "finance_shape_SYNTHETIC",
+    "ubuntu_irc_words",
+    "askreddit_1pct_words",
+    "wiki_intros_words",
+    "online_retail_events",
+)
+"""The names of the Parquet files."""
+
+MARKERS = list("os^DvP")
+SIZES = {
+    "axes.labelsize": 9,
+    "axes.titlesize": 10,
+    "font.size": 9,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
 }
-"""The Parquet file that stands for each shape."""
 
 
 def tables(small):
     """Yield the name of every table with its distinct pairs, as columns user and item of whole numbers."""
     folder = os.environ.get("DISCREET_DATA")
     if folder:
-        for name in FILES.values():
+        for name in FILES:
             yield name.replace("_", " "), of_file(Path(folder) / f"{name}.parquet")
         return
     for name, shape in SHAPES.items():
@@ -125,13 +137,15 @@ def curves(figure, places, lines, *, xlabel, ylabel, scale="linear"):
 
 
 def picture(draw, found, path):
-    """Draw the picture of some figures, in the style of all pictures of the pages."""
+    """Draw the picture of some figures, in the style of all pictures, with smaller text and a marker for each line."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    with pyplot.style.context(PAGES / "pictures.mplstyle"):
+    with mpl.rc_context(SIZES, fname=PAGES.parent / "matplotlibrc"):
+        colours = mpl.rcParams["axes.prop_cycle"]
+        mpl.rcParams["axes.prop_cycle"] = colours + mpl.cycler(marker=MARKERS)
         figure = pyplot.figure(figsize=(8, 3.4), layout="constrained")
         draw(figure, found)
         figure.savefig(path, metadata={"Date": None, "Description": digest(found)})

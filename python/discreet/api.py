@@ -11,8 +11,10 @@ from discreet import budgets, engines, mechanisms, queries, tables
 from discreet.engines.engine import Label
 from discreet.engines.selection import Names, Times
 from discreet.errors import ParameterError
+from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.planning.choose import Notes, choose
+from discreet.mechanisms.parameters import L0_SHARE, K_BAR, PERCENTILE, RELATIVE_ERROR
+from discreet.planning.choose import choose
 from discreet.progress import ProgressOption
 from discreet.release.release import changed
 from discreet.releasing import (
@@ -55,11 +57,11 @@ def count(
     epsilon: float | None = None,
     delta: float | None = None,
     l0: int | Literal["auto"] | None = None,
-    percentile: int = 95,
-    l0_share: float = 0.05,
+    percentile: int = PERCENTILE,
+    l0_share: float = L0_SHARE,
     kept_share: bool = False,
-    relative_error: float = 0.1,
-    k_bar: int = 2**14,
+    relative_error: float = RELATIVE_ERROR,
+    k_bar: int = K_BAR,
     mechanism: HistogramMechanism | None = None,
     items: Sequence[Label] | None = None,
     others: bool = False,

@@ -10,9 +10,11 @@ from discreet import budgets, engines, mechanisms
 from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import made_for
+from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.parameters import L0_SHARE, K_BAR, PERCENTILE, RELATIVE_ERROR
 from discreet.mechanisms.published import uncounted
-from discreet.planning.choose import Notes, stated
+from discreet.planning.choose import stated
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
 from discreet.privacy.validation import require_flag
 from discreet.release.release import changed
@@ -93,7 +95,7 @@ class Bounding:
             if l0 != "auto":
                 raise ParameterError('l0 must be a whole number of at least 1, "auto" or None')
             return cls(l0=None, percentile=percentile, l0_share=l0_share)
-        if (percentile, l0_share) != (95, 0.05):
+        if (percentile, l0_share) != (PERCENTILE, L0_SHARE):
             raise ParameterError('percentile and l0_share are for l0="auto": leave them out')
         if not measures:
             return None
@@ -106,7 +108,7 @@ class Bounding:
         name = 'l0="auto"' if self.l0 is None else "kept_share"
         if mechanism is not None:
             raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
-        if unbounded != (0.1, 2**14):
+        if unbounded != (RELATIVE_ERROR, K_BAR):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
         if items is not None and self.l0 is None:
             raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number')
@@ -166,7 +168,7 @@ def given(
         raise ParameterError("mechanism must be a mechanism that reads a histogram, such as PrivateCountRelease")
     if promised != (None, None, None):
         raise ParameterError("a mechanism has its own privacy parameters: leave out rho, epsilon and delta")
-    if parameters != {"l0": None, "relative_error": 0.1, "k_bar": 2**14}:
+    if parameters != {"l0": None, "relative_error": RELATIVE_ERROR, "k_bar": K_BAR}:
         raise ParameterError("a mechanism has its own parameters: leave out l0, relative_error and k_bar")
     return mechanism, ()
 

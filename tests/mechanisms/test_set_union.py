@@ -14,8 +14,8 @@ import discreet as dp
 from discreet import _core
 from discreet.audit import audit
 from discreet.mechanisms import IteratedSetUnion, SetUnion
+from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.union.methods import METHODS
-from discreet.planning.choose import users_for
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng
 from discreet.theorems import gopi2020, rogers2023

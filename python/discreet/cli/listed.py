@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from discreet.cli.known import known_items
+from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.wrappers.known_items import KnownItems
-from discreet.planning.choose import Parameters, choose, stated, users_for
+from discreet.planning.choose import Parameters, choose, stated
 from discreet.releasing import known, require_known
 from discreet.wording import counted
 

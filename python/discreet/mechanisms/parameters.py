@@ -11,7 +11,11 @@ from discreet.privacy.guarantee import RHO_LIMIT
 from discreet.privacy.validation import require_number, require_whole
 
 __all__ = [
+    "L0_SHARE",
+    "K_BAR",
     "LINF_LIMIT",
+    "PERCENTILE",
+    "RELATIVE_ERROR",
     "check_threshold_parameters",
     "require_bounds",
     "require_delta",
@@ -19,6 +23,10 @@ __all__ = [
     "require_rho",
 ]
 
+RELATIVE_ERROR, K_BAR = 0.1, 2**14
+"""The defaults of confirmed counts, and of `count` without l0."""
+PERCENTILE, L0_SHARE = 95, 0.05
+"""The defaults of a bound that is found with privacy: the percentile of users, and its share of rho."""
 LINF_LIMIT = 2**30
 """The largest linf: larger ones could overflow counts."""
 _L0_LIMIT = 2**30

@@ -12,12 +12,14 @@ import numpy as np
 from discreet import mechanisms
 from discreet.errors import DiscreetError, ParameterError
 from discreet.mechanisms.base import made_for
+from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.union.methods import METHODS
 from discreet.mechanisms.union.set_union import UnionMechanism
-from discreet.planning.choose import choose, users_for
+from discreet.planning.choose import SURE, choose
 from discreet.planning.comparison import Outlook, PlanComparison, with_best
 from discreet.tables.histogram import Histogram
 from discreet.testing import seeded_rng
@@ -35,12 +37,8 @@ L0S = (1, 3, 10, 30, 100)
 """The bounds on a user's items that a plan of counts always shows."""
 _OTHER_L0S = (2, 5, 20, 50, 200, 300, 500, 1_000, 3_000)
 """The other bounds among which it looks for the best one."""
-_K_BAR = 2**14
-"""The default k_bar of `count`."""
 _RUNS = 3
-_SURE = 10
-"""An item with this multiple of the stated threshold should never be missed."""
-_GREEDY_NOTE = (
+_GREEDY_FORECAST = (
     "The greedy method depends on which items users have together, which a shape does not know. On real logs of words "
     "and purchases it named as few as 1 in 2.9 of the forecast."
 )
@@ -59,7 +57,7 @@ class Job(NamedTuple):
 def compared(verb: str, parameters: Parameters, source: Source) -> PlanComparison:
     """Return the forecasts of all mechanisms that could do the job of a verb."""
     verb = verb.replace("-", "_")
-    job = Job(verb, parameters.get("relative_error", 0.1), parameters.get("k"))
+    job = Job(verb, parameters.get("relative_error", RELATIVE_ERROR), parameters.get("k"))
     rows, notes = [], []
     find: dict[str, Callable[..., Iterator[tuple[str, Chosen]]]] = {
         "count": _for_count,
@@ -76,9 +74,9 @@ def compared(verb: str, parameters: Parameters, source: Source) -> PlanCompariso
         notes.append("Mechanisms that read rows are not compared: the public data has no rows, or too many.")
     if verb == "count" and source.clipped(1) is None:
         notes.append("Thresholds are not compared: counts do not tell how many items a user has.")
-    notes += [_GREEDY_NOTE for row in rows if row.name == "greedy"]
+    notes += [_GREEDY_FORECAST for row in rows if row.name == "greedy"]
     notes += [
-        f"{row.label} missed {100 * row.missed:.2g} % of the items of {_SURE} times the users for a 50 % chance: "
+        f"{row.label} missed {100 * row.missed:.2g} % of the items of {SURE} times the users for a 50 % chance: "
         "clipping drops most of their users, or chance does."
         for row in rows
         if row.missed
@@ -95,7 +93,7 @@ def compared(verb: str, parameters: Parameters, source: Source) -> PlanCompariso
 def compared_alone(mechanism: Chosen, source: Source) -> PlanComparison | None:
     """Return the forecast of one mechanism; None if it cannot run on this data."""
     k = getattr(mechanism, "k", None)
-    error: float = getattr(mechanism, "relative_error", 0.1)
+    error: float = getattr(mechanism, "relative_error", RELATIVE_ERROR)
     verb = "select" if isinstance(mechanism, UnionMechanism) else "count" if k is None else "top_k"
     found = outlook(type(mechanism).__name__, mechanism, source, Job(verb, error, k))
     if found is None:
@@ -110,8 +108,9 @@ def _promise(parameters: Parameters) -> dict[str, Any]:
 
 def _for_count(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
     promise, given = _promise(parameters), parameters.get("l0")
-    more: dict[str, Any] = {"relative_error": parameters.get("relative_error", 0.1), "delta": promise["delta"]}
-    if parameters.get("k_bar", _K_BAR) != _K_BAR:  # the two mechanisms have different defaults
+    error = parameters.get("relative_error", RELATIVE_ERROR)
+    more: dict[str, Any] = {"relative_error": error, "delta": promise["delta"]}
+    if parameters.get("k_bar", K_BAR) != K_BAR:  # the two mechanisms have different defaults
         more["k_bar"] = parameters["k_bar"]
     for kind in (mechanisms.ConfirmedCounts, mechanisms.PrivateCountRelease):
         made = partial(made_for, kind, promise.get("rho"), promise.get("epsilon"), **more)
@@ -177,7 +176,7 @@ def outlook(name: str, mechanism: Chosen, source: Source, job: Job) -> Outlook |
     middle = {key: _middle([figure.get(key) for figure in figures]) for key in figures[0]}
     missed = None
     if job.verb == "select":
-        sure = np.flatnonzero(source.counts >= _SURE * users_for(mechanism, 0.5))
+        sure = np.flatnonzero(source.counts >= SURE * users_for(mechanism, 0.5))
         missed = float(np.mean([1 - np.isin(sure, ranks).mean() for _, ranks in seen])) if len(sure) else 0.0
     return Outlook(name=name, l0=l0, clipped_share=source.lost(l0), missed=missed, **middle)
 

@@ -10,6 +10,7 @@ from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import EpsilonKind, Made, made_for
 from discreet.mechanisms.fewest import Notes, Releasing, fewest_users, users_for, with_counts
+from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.union.methods import METHODS as UNION_METHODS
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, resolve_rho, unusual
 from discreet.privacy.validation import require_whole
@@ -17,7 +18,7 @@ from discreet.privacy.validation import require_whole
 if TYPE_CHECKING:
     from discreet.mechanisms import DiscoverAndPeel, HistogramMechanism, UnionMechanism
 
-__all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "reliability", "stated", "users_for"]
+__all__ = ["SURE", "VERBS", "Chosen", "Parameters", "Verb", "choose", "reliability", "stated"]
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
@@ -31,7 +32,7 @@ items in common, and an item needs fewer users. "policy_laplace" stays below its
 For such an l0, "policy_laplace" releases more items than dp_sips if users have about l0 items. If users have more
 items, it releases nearly as many. The greedy method releases more, but in its worst case an item of any number of users
 may be missing (docs/set-union.md)."""
-_SURE, _MISSED = 10, 1e-6
+SURE, _MISSED = 10, 1e-6
 """An item with 10 times the users for a 50 % chance should be missed with a probability of at most this."""
 _GREEDY_NOTE = (
     "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of all users: no "
@@ -60,12 +61,12 @@ class Parameters(TypedDict, total=False):
 
 def reliability(mechanism: Releasing) -> Notes:
     """Return a note with the release chance of an item of many users, if such an item may be missed."""
-    users = _SURE * users_for(mechanism, 0.5)
+    users = SURE * users_for(mechanism, 0.5)
     chance = mechanism.release_chance(users)
     if chance >= 1 - _MISSED:
         return ()
     return (
-        f"an item of {users:,} users, {_SURE} times as many as for a 50 % chance, is released with a chance of only "
+        f"an item of {users:,} users, {SURE} times as many as for a 50 % chance, is released with a chance of only "
         f"{chance:.7f}",
     )
 
@@ -121,14 +122,14 @@ def _for_count(
     rho: float | None = None,
     epsilon: float | None = None,
     l0: int | None = None,
-    relative_error: float = 0.1,
-    k_bar: int = 2**14,
+    relative_error: float = RELATIVE_ERROR,
+    k_bar: int = K_BAR,
 ) -> tuple[HistogramMechanism, Notes]:
     require_promise(rho, epsilon, delta)
     if isinstance(l0, str):
         raise ParameterError('a plan of count needs l0 as a number: l0="auto" finds the number in the data')
     if l0 is not None:
-        if (relative_error, k_bar) != (0.1, 2**14):
+        if (relative_error, k_bar) != (RELATIVE_ERROR, K_BAR):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
         return fewest_users(with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)

@@ -26,7 +26,8 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from discreet.planning.choose import Chosen, Notes, Parameters
+    from discreet.mechanisms.fewest import Notes
+    from discreet.planning.choose import Chosen, Parameters
     from discreet.planning.sources import Source
 
 __all__ = ["CHANCE", "Needed", "needed", "one_by_one"]

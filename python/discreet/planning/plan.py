@@ -11,11 +11,12 @@ from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.candidates import compared, compared_alone
-from discreet.planning.choose import VERBS, Parameters, Verb, choose, reliability, stated, users_for
+from discreet.planning.choose import VERBS, Parameters, Verb, choose, reliability, stated
 from discreet.planning.inverse import Needed, needed, one_by_one
 from discreet.planning.sources import Source, source_of
 from discreet.privacy.guarantee import Guarantee
@@ -35,8 +36,8 @@ __all__ = ["Plan", "plan"]
 
 Planned = HistogramMechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
 """The mechanisms whose items have a release chance by their number of users."""
-_ONE_BY_ONE = (ConfirmedCounts, PrivateCountRelease)
-"""Mechanisms that select items one after another, each at a cost."""
+_WITH_FORECAST = (ConfirmedCounts, PrivateCountRelease)
+"""Mechanisms that forecast the number of released items, and have another noise for each count."""
 _WORST = ("SetUnion(", "IteratedSetUnion(", "DiscoverAndPeel(")
 """Mechanisms whose chances are for the worst case: no other user has the other items of an item's users."""
 _LARGEST = (1_000, 10_000, 100_000, 1_000_000)
@@ -348,7 +349,7 @@ def _planned(
 
 
 def _forecast(mechanism: Planned) -> tuple[tuple[int, int, int], ...]:
-    if not isinstance(mechanism, _ONE_BY_ONE):
+    if not isinstance(mechanism, _WITH_FORECAST):
         return ()
     found = ((largest, *mechanism.forecast(largest)) for largest in _LARGEST)
     return tuple(row for row in found if row[1])
@@ -362,7 +363,7 @@ def _affordable(mechanism: Planned, users: int) -> tuple[tuple[int, int], ...]:
 
 
 def _deviations(mechanism: Planned, users: int) -> tuple[tuple[int, float], ...]:
-    if not isinstance(mechanism, _ONE_BY_ONE):
+    if not isinstance(mechanism, _WITH_FORECAST):
         return ()
     found = ((users << doubled, mechanism.deviation_of(users << doubled)) for doubled in range(_DOUBLINGS))
     return tuple((number, sigma) for number, sigma in found if sigma is not None)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bars", "curve", "picture", "running", "shares", "steps"]
 
-_BLUE = "#4c72b0"
+_FIRST = "C0"
+"""The first colour of the reader's style."""
 
 
 def bars(
@@ -47,7 +48,7 @@ def bars(
     """
     axes = _axes(ax, 7, 1.4 + 0.25 * len(items))
     positions = np.arange(len(items))
-    style = {"color": _BLUE, "ecolor": axes.yaxis.label.get_color(), "capsize": 2, **(options or {})}
+    style = {"color": _FIRST, "ecolor": axes.yaxis.label.get_color(), "capsize": 2, **(options or {})}
     axes.barh(positions, counts, xerr=2 * sigmas, **style)
     axes.set_yticks(positions, [_label(item) for item in items])
     axes.invert_yaxis()
@@ -61,7 +62,7 @@ def curve(
 ) -> Axes:
     """Plot the probability of a release over the number of users."""
     axes = _axes(ax, 7, 4)
-    axes.plot(users, chances, **{"marker": "o", "color": _BLUE, **options})
+    axes.plot(users, chances, **{"marker": "o", "color": _FIRST, **options})
     axes.set_xlabel("users of an item")
     axes.set_ylabel("chance of a release")
     axes.set_title(title, fontsize="small", wrap=True)
@@ -108,7 +109,7 @@ def shares(
     """Plot the parts of a budget as horizontal bars, the first on top."""
     axes = _axes(ax, 7, 1.2 + 0.25 * len(names))
     positions = np.arange(len(names))
-    axes.barh(positions, values, **{"color": _BLUE, **options})
+    axes.barh(positions, values, **{"color": _FIRST, **options})
     axes.set_yticks(positions, [_label(name) for name in names])
     axes.invert_yaxis()
     axes.set_xlabel(label, fontsize="small")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -50,6 +50,8 @@ __all__ = [
     "spent_delta",
     "variance_price",
 ]
+
+_Numbers = TypeVar("_Numbers", float, "NDArray[np.float64]")
 
 MOST = 2**16
 """The most items in one release. The number is public, so a histogram may be truncated after enough rows."""
@@ -112,14 +114,11 @@ def forecast(rho: float, relative_error: float, largest: int, exponent: float, *
     smaller. `choice` is the choice of noise on each count, 0 for the widest.
     """
     share = scale(relative_error) / math.sqrt(2**choice)
-    step = _STEEPNESS**2 / 8 + 1 / (8 * share**2)
     inverse, items = 0.0, 0
     while items < MOST:
         count = largest / (items + 1) ** exponent
         inverse += 1 / count**2
-        last = (2 + math.sqrt(inverse * count**2 + 1)) / (8 * share**2)
-        rest = last + 1.5 / (8 * _BOUND_SCALE**2) + 2.5 * step
-        if step * inverse + rest / count**2 > (1 - FIRST_SHARE) * rho:
+        if _cost(share, inverse, count) > (1 - FIRST_SHARE) * rho:
             break
         items += 1
     return items, math.floor(largest / max(items, 1) ** exponent)
@@ -138,14 +137,21 @@ def forecast_on(
     The counts are in descending order. Each stands for a group of items, whose number is in `sizes`.
     """
     share = scale(relative_error) / math.sqrt(2**choice)
-    step = _STEEPNESS**2 / 8 + 1 / (8 * share**2)
-    inverse = np.cumsum(sizes / counts**2)
-    last = (2 + np.sqrt(inverse * counts**2 + 1)) / (8 * share**2)
-    rest = last + 1.5 / (8 * _BOUND_SCALE**2) + 2.5 * step
-    paid = int(np.count_nonzero(step * inverse + rest / counts**2 <= (1 - FIRST_SHARE) * rho))
+    paid = int(np.count_nonzero(_cost(share, np.cumsum(sizes / counts**2), counts) <= (1 - FIRST_SHARE) * rho))
     if not paid:
         return 0.0, float(counts[0])
     return min(float(sizes[:paid].sum()), float(MOST)), float(counts[paid - 1])
+
+
+def _cost(share: float, inverse: _Numbers, count: _Numbers) -> _Numbers:
+    """Return the forecast of the rho of a release down to a count, as `forecast` describes it.
+
+    `share` is the noise as a share of the count, and `inverse` the sum of 1/count^2 of all released items.
+    """
+    step = _STEEPNESS**2 / 8 + 1 / (8 * share**2)
+    last: _Numbers = (2 + (inverse * count**2 + 1) ** 0.5) / (8 * share**2)
+    rest = last + 1.5 / (8 * _BOUND_SCALE**2) + 2.5 * step
+    return step * inverse + rest / count**2
 
 
 @lru_cache(maxsize=16)

@@ -12,6 +12,7 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
@@ -75,8 +76,8 @@ class ConfirmedCounts(HistogramMechanism):
 
     rho: float
     delta: float
-    relative_error: float = 0.1
-    k_bar: int = 2**14
+    relative_error: float = RELATIVE_ERROR
+    k_bar: int = K_BAR
 
     def __post_init__(self) -> None:
         self._set(
@@ -91,7 +92,7 @@ class ConfirmedCounts(HistogramMechanism):
             raise ParameterError(f"rho ({self.rho:g}) is too small for one measurement; raise rho")
 
     @classmethod
-    def from_rho(cls, *, rho: float, delta: float, relative_error: float = 0.1, k_bar: int = 2**14) -> Self:
+    def from_rho(cls, *, rho: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR) -> Self:
         """Return the mechanism that guarantees delta-approximate rho-zCDP.
 
         Args:
@@ -110,7 +111,9 @@ class ConfirmedCounts(HistogramMechanism):
         return cls(rho=rho, delta=delta, relative_error=relative_error, k_bar=k_bar)
 
     @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, relative_error: float = 0.1, k_bar: int = 2**14) -> Self:
+    def from_epsilon(
+        cls, *, epsilon: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR
+    ) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
         Half of delta goes to the conversion from zCDP.

@@ -13,7 +13,7 @@ from discreet.engines.sums import items_per_user
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism, without_value
-from discreet.mechanisms.parameters import require_items
+from discreet.mechanisms.parameters import PERCENTILE, require_items
 from discreet.mechanisms.published import published
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
@@ -73,7 +73,7 @@ class ContributionBound(TableMechanism):
     """
 
     epsilon: float
-    percentile: int = 95
+    percentile: int = PERCENTILE
     most: int = 1_000
     only: tuple[str | int | bytes, ...] | None = None
 
@@ -90,7 +90,7 @@ class ContributionBound(TableMechanism):
         cls,
         *,
         rho: float,
-        percentile: int = 95,
+        percentile: int = PERCENTILE,
         most: int = 1_000,
         only: tuple[str | int | bytes, ...] | None = None,
     ) -> Self:

@@ -13,7 +13,7 @@ from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism, without_value
-from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.wrappers.counts_with_share import RHO_SHARE
 from discreet.privacy.conversion import round_down
@@ -64,9 +64,9 @@ class CountsWithFoundBound(TableMechanism):
 
     rho: float
     delta: float
-    percentile: int = 95
+    percentile: int = PERCENTILE
     most: int = 1_000
-    l0_share: float = 0.05
+    l0_share: float = L0_SHARE
 
     def __post_init__(self) -> None:
         self._set(
@@ -86,7 +86,13 @@ class CountsWithFoundBound(TableMechanism):
 
     @classmethod
     def from_rho(
-        cls, *, rho: float, delta: float, percentile: int = 95, most: int = 1_000, l0_share: float = 0.05
+        cls,
+        *,
+        rho: float,
+        delta: float,
+        percentile: int = PERCENTILE,
+        most: int = 1_000,
+        l0_share: float = L0_SHARE,
     ) -> Self:
         """Return the mechanism that guarantees delta-approximate rho-zCDP.
 
@@ -107,7 +113,13 @@ class CountsWithFoundBound(TableMechanism):
 
     @classmethod
     def from_epsilon(
-        cls, *, epsilon: float, delta: float, percentile: int = 95, most: int = 1_000, l0_share: float = 0.05
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        percentile: int = PERCENTILE,
+        most: int = 1_000,
+        l0_share: float = L0_SHARE,
     ) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
