@@ -15,7 +15,7 @@ from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta
 from discreet.mechanisms.published import published
-from discreet.mechanisms.sums.clipped_sums import ClippedSums
+from discreet.mechanisms.sums.clipped_sums import ClippedSums, sums_sigma
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
@@ -82,6 +82,9 @@ class DiscoverAndSum(TableMechanism):
             raise ParameterError("share must be below 1: the sums need the rest of rho")
         one = self.sums(("an item",))
         self._set(low=one.low, high=one.high, resolution=one.resolution)
+        # The noise grows with the number of selected items, up to l0. The sums are made after the charge, so the
+        # largest noise is validated here: an error there would depend on the data.
+        _ = sums_sigma(one.rho, one.low, one.high, self.l0)
 
     @classmethod
     def from_rho(
