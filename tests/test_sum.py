@@ -9,7 +9,7 @@ import pytest
 from command import BUDGET, discreet
 
 import discreet as dp
-from discreet.errors import BudgetExceeded, ParameterError, SchemaError
+from discreet.errors import BudgetExceeded, InputError, ParameterError, SchemaError
 
 COLUMNS = {"user": "user", "item": "shop", "value": "cents"}
 
@@ -166,3 +166,38 @@ def test_the_command_refuses_wrong_bounds(file, given, text):
 def test_the_command_reads_a_file_and_not_standard_input(file):
     code, _, errors = discreet("sum", "-", *SUM, *BUDGET, "--bounds", "0", "5", stdin=file.read_bytes())
     assert (code, "Give a FILE" in errors) == (2, True), errors
+
+
+def test_a_value_that_a_query_cannot_cast_costs_nothing():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    bad = "CASE WHEN n = 2999 THEN 'SECRET' ELSE '1' END"
+    query = f"SELECT n AS \"user\", 'a' AS shop, CAST({bad} AS INTEGER) AS cents FROM range(3000) AS t(n)"
+    for more in ({"l0": 1, "delta": 1e-6}, {"items": ["a"]}):
+        budget = dp.Budget(rho=1, delta=1e-6)
+        with pytest.raises(InputError, match="TRY_CAST") as caught:
+            dp.sum(connection.sql(query), **COLUMNS, bounds=(0, 5), rho=1, budget=budget, **more)
+        assert "SECRET" not in str(caught.value)
+        assert (budget.spent.rho, budget.history) == (0, [])
+    release = dp.sum(
+        connection.sql(query.replace("CAST(CASE", "TRY_CAST(CASE")), **COLUMNS, bounds=(0, 5), l0=1, rho=1, delta=1e-6
+    )
+    assert abs(release.counts[0] - 2999) < 6 * release.sigmas[0]
+
+
+def test_a_damaged_page_of_values_costs_nothing(tmp_path):
+    # DuckDB reads the first pages when it binds a query, so the damage is in the last of many.
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "sales.parquet"
+    values = np.random.default_rng(1).random(400_000)
+    table = pyarrow.table({"user": np.arange(400_000), "shop": ["a"] * 400_000, "cents": values})
+    parquet.write_table(table, path, compression="none", use_dictionary=False, row_group_size=20_000)
+    start = parquet.read_metadata(path).row_group(19).column(2).data_page_offset
+    content = bytearray(path.read_bytes())
+    content[start : start + 30] = b"\xff" * 30
+    path.write_bytes(content)
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(InputError):
+        dp.sum(path, **COLUMNS, bounds=(0, 5), l0=1, rho=1, delta=1e-6, budget=budget)
+    assert budget.spent.rho == 0

@@ -13,8 +13,8 @@ from discreet.engines.batches import ArrowStream, Rows, without_long_labels
 from discreet.engines.csv_rows import CsvFiles, CsvRows
 from discreet.engines.entropy import fresh_key
 from discreet.engines.files import quoted
-from discreet.engines.frames import names, plain_column, selected
-from discreet.engines.local import retried_carefully, scan
+from discreet.engines.frames import library, names, plain_column, selected
+from discreet.engines.local import REMEDIES, retried_carefully, scan
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
@@ -70,6 +70,8 @@ def _require_distinct(columns: tuple[str, str, str]) -> None:
 def require_summable(data: object, *, columns: tuple[str, str, str]) -> None:
     """Raise the errors of `clipped_sums` for data and columns that cannot be summed, whatever the items are.
 
+    The function reads all rows. DuckDB computes a column of a query only when it is read, and one cell can fail it.
+
     Args:
         data: A path, a frame, a relation or a dict of arrays.
         columns: The names of user, item and value.
@@ -80,7 +82,8 @@ def require_summable(data: object, *, columns: tuple[str, str, str]) -> None:
         ParameterError: Two columns have the same name, or the data is of another type.
     """
     _require_distinct(columns)
-    _answered(data, columns, [], lambda found: found.table("g").types)
+    query = "SELECT count(u), count(i), count(*) FILTER (isfinite(TRY_CAST(v AS DOUBLE))) FROM g"
+    _answered(data, columns, [], lambda found: found.sql(query).fetchall())
 
 
 def items_per_user(data: object, *, columns: tuple[str, str], items: list[object]) -> NDArray[np.int64]:
@@ -134,7 +137,8 @@ def _answered(
     except Exception:
         # Exceptions of other libraries are never passed on: their texts may quote cells.
         shown = files.shown(data) if isinstance(data, str | os.PathLike) else "this data"
-        raise_alone(InputError(f"cannot read {shown}; check the data and its source"))
+        remedy = REMEDIES.get(library(data), "")
+        raise_alone(InputError(f"cannot read {shown}; check the data and its source{remedy}"))
 
 
 def _summed(
