@@ -201,3 +201,26 @@ def test_a_damaged_page_of_values_costs_nothing(tmp_path):
     with pytest.raises(InputError):
         dp.sum(path, **COLUMNS, bounds=(0, 5), l0=1, rho=1, delta=1e-6, budget=budget)
     assert budget.spent.rho == 0
+
+
+@pytest.mark.parametrize(
+    "names", [{"user": "u", "item": "i", "value": "U"}, {"user": "x", "item": "X", "value": "v"}], ids=["value", "item"]
+)
+def test_columns_of_a_dict_whose_names_differ_by_case_are_refused(names):
+    data = {names["user"]: [*range(3000)], names["item"]: ["a"] * 3000, names["value"]: [7.0] * 3000}
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(SchemaError, match="differ by case"):
+        dp.sum(data, **names, bounds=(0, 10), l0=1, rho=1, delta=1e-6, budget=budget)
+    assert budget.spent.rho == 0
+
+
+def test_other_columns_of_a_dict_are_not_read():
+    data = {**SALES, "USER": [7.0], "Shop": []}
+    release = dp.sum(data, **COLUMNS, bounds=(0, 40), l0=3, rho=100, delta=1e-6)
+    assert np.all(np.abs(release.counts - EXACT) < 6 * release.sigmas)
+
+
+def test_a_bound_for_listed_items_refuses_names_that_differ_by_case():
+    data = {"x": [str(n) for n in range(99)], "X": ["a"] * 99}
+    with pytest.raises(SchemaError, match="differ by case"):
+        dp.mechanisms.ContributionBound(epsilon=1, most=9, only=("a",)).release(data, user="x", item="X")

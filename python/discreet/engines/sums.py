@@ -194,6 +194,7 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
         return CsvRows.of_files(data, columns)
     if isinstance(data, dict):
         files.require_columns(data, columns)
+        _require_distinct_case(columns)
         return _typed([data[name] for name in columns], columns)
     frame = selected(data, columns, columns[:2])
     if not hasattr(frame, "__arrow_c_stream__"):
@@ -201,11 +202,14 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
             "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
             f"not {type(data).__name__}"
         )
-    known = names(frame) or []
-    if len({name.lower() for name in known}) < len(known):
-        # DuckDB would read the first of these columns for all of them.
-        raise SchemaError("the table has columns whose names differ by case alone; rename or remove them")
+    _require_distinct_case(names(frame) or [])
     return frame
+
+
+def _require_distinct_case(known: list[str]) -> None:
+    """Raise SchemaError if DuckDB would read the first of several columns for all of them."""
+    if len({name.lower() for name in known}) < len(known):
+        raise SchemaError("the table has columns whose names differ by case alone; rename or remove them")
 
 
 def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:

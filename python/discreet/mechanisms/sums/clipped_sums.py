@@ -166,8 +166,8 @@ def sums_sigma(rho: float, low: int, high: int, moved: int) -> float:
     sigma = max(abs(low), abs(high)) * rogers2024.measurement_sigma(rho / moved)
     if sigma > _NOISIEST:
         raise ParameterError(
-            f"the noise of {counted(moved, 'sum')} of one user would have a scale of {sigma:.3g} units, above 1e9; give "
-            "narrower bounds, a larger resolution, a smaller l0 or a larger rho"
+            f"the noise of {counted(moved, 'sum')} of one user would have a scale of {sigma:.3g} units, above 1e9; "
+            "give narrower bounds, a larger resolution, a smaller l0 or a larger rho"
         )
     _ = _core.Noise.discrete_gaussian(sigma)
     return sigma
