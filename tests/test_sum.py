@@ -1,8 +1,10 @@
 """`dp.sum` and `discreet sum`: private sums of a column for items that are not known in advance."""
 
+import datetime
 import json
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -224,3 +226,60 @@ def test_a_bound_for_listed_items_refuses_names_that_differ_by_case():
     data = {"x": [str(n) for n in range(99)], "X": ["a"] * 99}
     with pytest.raises(SchemaError, match="differ by case"):
         dp.mechanisms.ContributionBound(epsilon=1, most=9, only=("a",)).release(data, user="x", item="X")
+
+
+NO_NUMBERS = {
+    "dates": [datetime.date(2020, 1, 1)] * 3000,
+    "times": [datetime.datetime(2020, 1, 1)] * 3000,
+    "durations": [datetime.timedelta(1)] * 3000,
+    "bytes": [b"1"] * 3000,
+    "lists": [[1]] * 3000,
+    "structures": [{"n": 1}] * 3000,
+}
+ARRAYS = {
+    "complex numbers": np.full(3000, 1 + 1j),
+    "numpy durations": np.full(3000, 5, "m8[s]"),
+    "numpy dates": np.full(3000, 5, "M8[D]"),
+    "numpy bytes": np.full(3000, b"1"),
+}
+
+
+@pytest.mark.parametrize("cells", [*NO_NUMBERS.values(), *ARRAYS.values()], ids=[*NO_NUMBERS, *ARRAYS])
+@pytest.mark.parametrize("form", ["dict", "Arrow"])
+@pytest.mark.parametrize("more", [{"l0": 1, "delta": 1e-6}, {"items": ["a"]}], ids=["found", "listed"])
+def test_values_that_are_no_numbers_are_refused_before_the_charge(cells, form, more):
+    data = {"user": range(3000), "shop": ["a"] * 3000, "cents": cells}
+    if form == "Arrow":
+        pyarrow = pytest.importorskip("pyarrow")
+        if getattr(cells, "dtype", None) == complex:
+            pytest.skip("Arrow has no complex numbers")
+        data = pyarrow.table({**data, "user": [*range(3000)]})
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(SchemaError, match="'cents' must hold numbers"):
+        dp.sum(data, **COLUMNS, bounds=(0, 20), rho=1, budget=budget, **more)
+    assert budget.spent.rho == 0
+
+
+def test_numbers_of_every_type_are_summed():
+    pyarrow = pytest.importorskip("pyarrow")
+    ones = [1] * 3000
+    columns = [pyarrow.array(ones, kind) for kind in (pyarrow.int8(), pyarrow.uint64(), pyarrow.float32())]
+    columns += [pyarrow.array([Decimal(1)] * 3000, pyarrow.decimal128(38, 2)), pyarrow.array([True] * 3000)]
+    columns += [pyarrow.array(["1"] * 3000), pyarrow.array(["1"] * 3000).dictionary_encode()]
+    columns += [pyarrow.array(["1"] * 3000, pyarrow.large_string())]
+    tables = [pyarrow.table({"user": [*range(3000)], "shop": ["a"] * 3000, "cents": column}) for column in columns]
+    for cells in (ones, [True] * 3000, np.ones(3000, bool), np.ones(3000, np.float32), [Fraction(1)] * 3000):
+        tables.append({"user": range(3000), "shop": ["a"] * 3000, "cents": cells})
+    for table in tables:
+        release = dp.sum(table, **COLUMNS, bounds=(0, 5), l0=1, rho=100, delta=1e-6)
+        assert abs(release.counts[0] - 3000) < 6 * release.sigmas[0]
+    nothing = pyarrow.table({"user": [*range(3000)], "shop": ["a"] * 3000, "cents": pyarrow.nulls(3000)})
+    release = dp.sum(nothing, **COLUMNS, bounds=(0, 5), l0=1, rho=100, delta=1e-6)
+    assert abs(release.counts[0]) < 6 * release.sigmas[0]
+
+
+def test_one_cell_that_is_no_number_is_skipped_in_silence():
+    for cell in (datetime.date(2020, 1, 1), 1j, b"1", [1], object(), np.timedelta64(5, "s"), None, math.inf):
+        data = {"user": range(3000), "shop": ["a"] * 3000, "cents": [1] * 2999 + [cell]}
+        release = dp.sum(data, **COLUMNS, bounds=(0, 5), l0=1, rho=10_000, delta=1e-6)
+        assert abs(release.counts[0] - 2999) < 1

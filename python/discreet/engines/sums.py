@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -29,6 +31,9 @@ Result = TypeVar("Result")
 _MOST = 2**53
 """The largest absolute value of a row, in units. Larger sums are clipped anyway, to at most 2^30."""
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+_OTHER = frozenset("MmcSV")
+"""Kinds of numpy for dates, durations, complex numbers, bytes and structures."""
+_NUMBERS = _WHOLE | {"HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "JSON", '"NULL"'}
 
 
 def clipped_sums(
@@ -128,6 +133,8 @@ def _answered(
             kinds = [str(kind) for kind in connection.table("g").types[:2]]
             connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
             _kind(columns[0], kinds[0])
+            for name, kind in zip(columns[2:], connection.table("g").types[2:], strict=True):
+                _require_value_type(name, str(kind))
             return query(connection)
 
     try:
@@ -172,6 +179,19 @@ def _kind(name: str, duckdb_type: str) -> str:
     if duckdb_type == "BLOB":
         return "binary"
     raise SchemaError(f"the column {name!r} must hold integers, text or bytes")
+
+
+def _require_value_type(name: str, duckdb_type: str) -> None:
+    """Raise SchemaError for a column that DuckDB cannot read as numbers, because its sums would be noise alone."""
+    if duckdb_type not in _NUMBERS and not duckdb_type.startswith(("DECIMAL(", "ENUM(")):
+        raise _no_numbers(name)
+
+
+def _no_numbers(name: str) -> SchemaError:
+    return SchemaError(
+        f"the column {name!r} must hold numbers, booleans, or text that holds numbers; cast dates, times and other "
+        "types to numbers first"
+    )
 
 
 def _wanted(items: Sequence[Any], kind: str) -> Columns:
@@ -224,6 +244,7 @@ def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
         for name, cells, array in zip(names, (users, items), arrays, strict=False)
     ]
     for name, cells in zip(names[2:], given[2:], strict=True):
+        _require_values(name, cells)
         values = np.array([_number(cell) for cell, kept in zip(cells, whole, strict=True) if kept], np.float64)
         columns.append((name, values, "float64"))
     return Columns(columns)
@@ -258,8 +279,24 @@ def _label_column(name: str, cells: Sequence[Any], array: object) -> tuple[str, 
     raise SchemaError(f"the column {name!r} must hold integers, text or bytes, all of one type")
 
 
+def _require_values(name: str, cells: Sequence[object]) -> None:
+    """Raise SchemaError for an array of another type than numbers or text, or a list without such a cell."""
+    if getattr(getattr(cells, "dtype", None), "kind", "") in _OTHER:
+        raise _no_numbers(name)
+    present = [cell for cell in cells if cell is not None]
+    if present and not any(map(_is_value, present)):
+        raise _no_numbers(name)
+
+
+def _is_value(cell: object) -> bool:
+    # numpy registers timedelta64 as a number.
+    return isinstance(cell, numbers.Real | Decimal | np.bool_ | str) and not isinstance(cell, np.timedelta64)
+
+
 def _number(cell: Any) -> float:
     """Return a value as a float, or NaN if it is not a number."""
+    if not _is_value(cell):
+        return float("nan")
     try:
         return float(cell)
     except (TypeError, ValueError, OverflowError):
