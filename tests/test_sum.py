@@ -11,6 +11,7 @@ import pytest
 from command import BUDGET, discreet
 
 import discreet as dp
+from discreet.engines.sums import clipped_sums
 from discreet.errors import BudgetExceeded, InputError, ParameterError, SchemaError
 
 COLUMNS = {"user": "user", "item": "shop", "value": "cents"}
@@ -251,7 +252,7 @@ def test_values_that_are_no_numbers_are_refused_before_the_charge(cells, form, m
     data = {"user": range(3000), "shop": ["a"] * 3000, "cents": cells}
     if form == "Arrow":
         pyarrow = pytest.importorskip("pyarrow")
-        if getattr(cells, "dtype", None) == complex:
+        if isinstance(cells[0], complex):
             pytest.skip("Arrow has no complex numbers")
         data = pyarrow.table({**data, "user": [*range(3000)]})
     budget = dp.Budget(rho=1, delta=1e-6)
@@ -268,8 +269,8 @@ def test_numbers_of_every_type_are_summed():
     columns += [pyarrow.array(["1"] * 3000), pyarrow.array(["1"] * 3000).dictionary_encode()]
     columns += [pyarrow.array(["1"] * 3000, pyarrow.large_string())]
     tables = [pyarrow.table({"user": [*range(3000)], "shop": ["a"] * 3000, "cents": column}) for column in columns]
-    for cells in (ones, [True] * 3000, np.ones(3000, bool), np.ones(3000, np.float32), [Fraction(1)] * 3000):
-        tables.append({"user": range(3000), "shop": ["a"] * 3000, "cents": cells})
+    arrays = (ones, [True] * 3000, np.ones(3000, bool), np.ones(3000, np.float32), [Fraction(1)] * 3000)
+    tables += [{"user": range(3000), "shop": ["a"] * 3000, "cents": cells} for cells in arrays]
     for table in tables:
         release = dp.sum(table, **COLUMNS, bounds=(0, 5), l0=1, rho=100, delta=1e-6)
         assert abs(release.counts[0] - 3000) < 6 * release.sigmas[0]
@@ -283,3 +284,42 @@ def test_one_cell_that_is_no_number_is_skipped_in_silence():
         data = {"user": range(3000), "shop": ["a"] * 3000, "cents": [1] * 2999 + [cell]}
         release = dp.sum(data, **COLUMNS, bounds=(0, 5), l0=1, rho=10_000, delta=1e-6)
         assert abs(release.counts[0] - 2999) < 1
+
+
+TEXTS = ["12", " 12 ", "+7", ".5", "5.", "1e1", "-0", "1_000", "12_", "1__0", "0x10", "1,5", "", "x", "nan", "inf"]
+TEXTS += ["\u0661\u0662", "\uff11", "\u00a07", "\u20097", "12\n", "12\0", "TRUE", "9" * 400, "1e400", "0.1" * 3000]
+
+
+def test_text_is_the_same_number_in_a_dict_and_in_an_arrow_table():
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = {"user": [*range(len(TEXTS))], "shop": [*range(len(TEXTS))], "cents": TEXTS}
+    given = {"columns": ("user", "shop", "cents"), "items": rows["shop"], "bounds": (0, 5000), "resolution": 1.0}
+    expected = clipped_sums(pyarrow.table(rows), **given)
+    assert expected[:6] == [12, 12, 7, 1, 5, 10]
+    assert expected[TEXTS.index("\u0661\u0662")] == 0
+    assert clipped_sums(rows, **given) == expected
+    assert clipped_sums({**rows, "cents": np.array(TEXTS, object)}, **given) == expected
+    # Numbers among text keep their value.
+    mixed = {name: [*cells, cell] for (name, cells), cell in zip(rows.items(), (99, 99, 4999.25), strict=True)}
+    assert (
+        clipped_sums(mixed, **{**given, "items": mixed["shop"], "resolution": 0.25, "bounds": (0, 20_000)})[-1]
+        == 19_997
+    )
+    lone = {"user": [1, 2], "shop": [1, 1], "cents": ["\ud800", "3"]}
+    assert clipped_sums(lone, **{**given, "items": [1]}) == [3]
+
+
+def test_missing_cells_of_every_kind_of_array_are_skipped():
+    pyarrow, polars, pandas = map(pytest.importorskip, ("pyarrow", "polars", "pandas"))
+    arrays = [pyarrow.array([1.5, None]), pyarrow.chunked_array([[1.5, None]]), polars.Series([1.5, None])]
+    arrays += [pandas.Series([1.5, None]), pandas.Series(["1.5", None]), polars.Series(["1.5", None])]
+    arrays += [
+        np.ma.array([1.5, 9], mask=[False, True]),
+        np.array([1.5, np.nan]),
+        ["1.5", None],
+        pandas.array([1.5, None], "Float64"),
+    ]
+    for cells in arrays:
+        rows = {"user": [1, 2], "shop": ["a", "a"], "cents": cells}
+        columns = ("user", "shop", "cents")
+        assert clipped_sums(rows, columns=columns, items=["a"], bounds=(0, 9), resolution=0.5) == [3], type(cells)

@@ -245,8 +245,7 @@ def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
     ]
     for name, cells in zip(names[2:], given[2:], strict=True):
         _require_values(name, cells)
-        values = np.array([_number(cell) for cell, kept in zip(cells, whole, strict=True) if kept], np.float64)
-        columns.append((name, values, "float64"))
+        columns.append(_value_column(name, [cell for cell, kept in zip(_plain(cells), whole, strict=True) if kept]))
     return Columns(columns)
 
 
@@ -283,7 +282,7 @@ def _require_values(name: str, cells: Sequence[object]) -> None:
     """Raise SchemaError for an array of another type than numbers or text, or a list without such a cell."""
     if getattr(getattr(cells, "dtype", None), "kind", "") in _OTHER:
         raise _no_numbers(name)
-    present = [cell for cell in cells if cell is not None]
+    present = [cell for cell in _plain(cells) if cell is not None]
     if present and not any(map(_is_value, present)):
         raise _no_numbers(name)
 
@@ -291,6 +290,29 @@ def _require_values(name: str, cells: Sequence[object]) -> None:
 def _is_value(cell: object) -> bool:
     # numpy registers timedelta64 as a number.
     return isinstance(cell, numbers.Real | Decimal | np.bool_ | str) and not isinstance(cell, np.timedelta64)
+
+
+def _plain(cells: Any) -> Sequence[object]:
+    """Return the cells of an array of any library, with None for masked and missing ones."""
+    if hasattr(cells, "to_pylist"):
+        return cells.to_pylist()  # type: ignore[no-any-return]
+    return cells.tolist() if isinstance(cells, np.ma.MaskedArray) else cells  # type: ignore[no-any-return]
+
+
+def _value_column(name: str, cells: Sequence[object]) -> tuple[str, object, str]:
+    """Return values as a column of floats, or of text for DuckDB to parse.
+
+    Python parses digits of all scripts, and DuckDB parses ASCII digits only. The same text must be the same number in
+    every table, so DuckDB parses all text.
+    """
+    if any(isinstance(cell, str) for cell in cells):
+        return name, [_text(cell) if isinstance(cell, str) else repr(_number(cell)) for cell in cells], "string"
+    return name, np.array([_number(cell) for cell in cells], np.float64), "float64"
+
+
+def _text(cell: str) -> str:
+    """Return text, or no text if it cannot be encoded as UTF-8."""
+    return str(cell) if _is_label(cell) else ""
 
 
 def _number(cell: Any) -> float:
