@@ -93,10 +93,23 @@ def test_a_budget_of_the_same_epsilon_pays_for_sums(epsilon):
     [
         ({"bounds": (0, 0.5)}, ParameterError, "whole multiples"),
         ({"bounds": (5, 5)}, ParameterError, "low must be below high"),
-        ({"bounds": (0, math.inf)}, ParameterError, "whole multiples"),
-        ({"bounds": (0, "5")}, ParameterError, "whole multiples"),
-        ({"bounds": (False, 5)}, ParameterError, "whole multiples"),
+        ({"bounds": (0, math.inf)}, ParameterError, "finite"),
+        ({"bounds": (0, math.nan)}, ParameterError, "finite"),
+        ({"bounds": (0, Decimal("sNaN"))}, ParameterError, "two numbers"),
+        ({"bounds": (0, "5")}, ParameterError, "two numbers.*, not '5'"),
+        ({"bounds": (False, 5)}, ParameterError, "two numbers.*, not False"),
+        ({"bounds": (0, None)}, ParameterError, "two numbers"),
+        ({"bounds": (0, 1j)}, ParameterError, "two numbers"),
+        ({"bounds": (0, np.timedelta64(5, "s"))}, ParameterError, "two numbers"),
+        ({"bounds": (0, 10**5000)}, ParameterError, "two numbers"),
+        ({"bounds": (0, 0.1 * 3), "resolution": 0.1}, ParameterError, "0.30000000000000004 is not"),
         ({"bounds": 5}, ParameterError, "pair"),
+        ({"bounds": "05"}, ParameterError, "pair"),
+        ({"bounds": (0, 1, 2)}, ParameterError, "pair"),
+        ({"bounds": np.array(5)}, ParameterError, "pair"),
+        ({"bounds": np.array([[0, 5]])}, ParameterError, "pair"),
+        ({"resolution": Decimal("nan")}, ParameterError, "resolution"),
+        ({"resolution": Decimal("sNaN")}, ParameterError, "resolution"),
         ({"bounds": (0, 2**31)}, ParameterError, "high"),
         ({"resolution": 0}, ParameterError, "resolution"),
         ({"l0": None}, ParameterError, "l0 is missing"),
@@ -323,3 +336,21 @@ def test_missing_cells_of_every_kind_of_array_are_skipped():
         rows = {"user": [1, 2], "shop": ["a", "a"], "cents": cells}
         columns = ("user", "shop", "cents")
         assert clipped_sums(rows, columns=columns, items=["a"], bounds=(0, 9), resolution=0.5) == [3], type(cells)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "resolution"),
+    [
+        ((np.int64(0), np.int64(2)), 0.1),
+        ((np.float32(0), np.float32(2)), np.float32(0.1)),
+        ((0, np.float32(0.2)), 0.01),
+        (np.array([0, 2]), Decimal("0.1")),
+        (np.array([0, 0.2], np.float32), Decimal("0.01")),
+        ([Decimal(0), Decimal("0.2")], np.float64(0.01)),
+        ((0, 2), Decimal("0.1")),
+    ],
+)
+def test_bounds_and_resolution_may_be_numbers_of_numpy_and_decimals(bounds, resolution):
+    release = dp.sum(SALES, **COLUMNS, bounds=bounds, resolution=resolution, l0=3, rho=1, delta=1e-6)
+    assert release.measure == "sums of values clipped to [0, 20] units for each user; sigma is the noise alone"
+    assert f"resolution={float(str(resolution))}" in release.made_by
