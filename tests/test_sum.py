@@ -10,19 +10,7 @@ from command import BUDGET, discreet
 
 import discreet as dp
 from discreet.errors import BudgetExceeded, ParameterError, SchemaError
-
-COLUMNS = {"user": "user", "item": "shop", "value": "cents"}
-
-
-def sales(users=4000):
-    """Return rows of users who buy twice in each of three shops, for 5 to 14 units each time."""
-    user = np.repeat(np.arange(users), 6)
-    shop = np.tile(["a", "a", "b", "b", "c", "c"], users)
-    return {"user": user, "shop": shop, "cents": 5 + user % 10}
-
-
-SALES = sales()
-EXACT = int(2 * (5 + np.arange(4000) % 10).sum())
+from sales import COLUMNS, EXACT, SALES
 
 
 def test_sums_are_near_the_exact_ones():
@@ -94,10 +82,23 @@ def test_a_budget_of_the_same_epsilon_pays_for_sums(epsilon):
     [
         ({"bounds": (0, 0.5)}, ParameterError, "whole multiples"),
         ({"bounds": (5, 5)}, ParameterError, "low must be below high"),
-        ({"bounds": (0, math.inf)}, ParameterError, "whole multiples"),
-        ({"bounds": (0, "5")}, ParameterError, "whole multiples"),
-        ({"bounds": (False, 5)}, ParameterError, "whole multiples"),
+        ({"bounds": (0, math.inf)}, ParameterError, "finite"),
+        ({"bounds": (0, math.nan)}, ParameterError, "finite"),
+        ({"bounds": (0, Decimal("sNaN"))}, ParameterError, "two numbers"),
+        ({"bounds": (0, "5")}, ParameterError, "two numbers.*, not '5'"),
+        ({"bounds": (False, 5)}, ParameterError, "two numbers.*, not False"),
+        ({"bounds": (0, None)}, ParameterError, "two numbers"),
+        ({"bounds": (0, 1j)}, ParameterError, "two numbers"),
+        ({"bounds": (0, np.timedelta64(5, "s"))}, ParameterError, "two numbers"),
+        ({"bounds": (0, 10**5000)}, ParameterError, "two numbers"),
+        ({"bounds": (0, 0.1 * 3), "resolution": 0.1}, ParameterError, "0.30000000000000004 is not"),
         ({"bounds": 5}, ParameterError, "pair"),
+        ({"bounds": "05"}, ParameterError, "pair"),
+        ({"bounds": (0, 1, 2)}, ParameterError, "pair"),
+        ({"bounds": np.array(5)}, ParameterError, "pair"),
+        ({"bounds": np.array([[0, 5]])}, ParameterError, "pair"),
+        ({"resolution": Decimal("nan")}, ParameterError, "resolution"),
+        ({"resolution": Decimal("sNaN")}, ParameterError, "resolution"),
         ({"bounds": (0, 2**31)}, ParameterError, "high"),
         ({"resolution": 0}, ParameterError, "resolution"),
         ({"l0": None}, ParameterError, "l0 is missing"),

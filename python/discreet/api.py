@@ -13,7 +13,7 @@ from discreet.engines.selection import Names, Times
 from discreet.errors import ParameterError
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import L0_SHARE, K_BAR, PERCENTILE, RELATIVE_ERROR
+from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR
 from discreet.planning.choose import choose
 from discreet.progress import ProgressOption
 from discreet.release.release import changed

@@ -12,7 +12,7 @@ from discreet.logs import debug
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import L0_SHARE, K_BAR, PERCENTILE, RELATIVE_ERROR
+from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR
 from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 from discreet import engines, mechanisms, tables
 from discreet.engines.engine import Label
@@ -13,7 +15,7 @@ from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_promise, unusual
-from discreet.privacy.validation import require_number
+from discreet.privacy.validation import brief, require_number
 from discreet.releasing import Asked, publish, require_known, required
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    resolution: float = 1.0,
+    resolution: float | Decimal = 1.0,
     items: Sequence[Label] | None = None,
     budget: PrivacyFilter | None = None,
 ) -> Release:
@@ -87,13 +89,13 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         Desfontaines et al. (2020), Section 1, and Rogers (2023), Theorems 4, 6 and 7; see `DiscoverAndSum`.
     """
     engines.require_names(user, item)
-    low, high = _in_units(bounds, resolution)
+    low, high, step = _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
     def chosen(
         epsilon: float | None, delta: float | None
     ) -> tuple[mechanisms.DiscoverAndSum | mechanisms.ClippedSums, Notes]:
-        limits = {"low": low, "high": high, "resolution": resolution}
+        limits = {"low": low, "high": high, "resolution": step}
         made: mechanisms.DiscoverAndSum | mechanisms.ClippedSums
         if listed is None:
             if l0 is None:
@@ -117,25 +119,45 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     return publish(made, lambda: table, budget, asked, notes)
 
 
-def _in_units(bounds: object, resolution: object) -> tuple[int, int]:
-    """Return the bounds as whole numbers of the resolution, or raise ParameterError."""
-    unit = Decimal(str(require_number("resolution", resolution, 1e-12, 1e12, open_low=False)))
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise ParameterError("bounds must be a pair of the least and the largest sum of a user for an item")
-    found = []
-    for bound in bounds:
-        try:
-            units = Decimal(str(bound)) / unit
-            whole = isinstance(bound, int | float | Decimal) and units.is_finite() and units == int(units)
-        except (InvalidOperation, ValueError):
-            whole = False
-        if isinstance(bound, bool) or not whole:
-            raise ParameterError(
-                f"bounds must be whole multiples of the resolution, {unit}; give another resolution, such as 0.01 for "
-                "amounts with two decimal places"
-            )
-        found.append(int(units))
-    low, high = found
+def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:
+    """Return the bounds as whole numbers of the resolution and the resolution, or raise ParameterError."""
+    step = require_number("resolution", _plain(resolution), 1e-12, 1e12, open_low=False)
+    given: Any = bounds
+    pair = list(given) if isinstance(given, tuple | list) or getattr(given, "ndim", 0) == 1 else []
+    if len(pair) != 2:
+        raise ParameterError(
+            "bounds must be a pair of the least and the largest sum of a user for an item, such as (0, 20)"
+        )
+    low, high = (_units(bound, Decimal(str(step))) for bound in pair)
     if low >= high:
         raise ParameterError("bounds must be the least sum and then the largest: low must be below high")
-    return low, high
+    return low, high, step
+
+
+def _plain(resolution: object) -> object:
+    """Return a Decimal, or a float of numpy, as a float with the same shortest decimal."""
+    if isinstance(resolution, Decimal) or (isinstance(resolution, Real) and hasattr(resolution, "dtype")):
+        with suppress(ValueError):
+            return float(str(resolution))
+    return resolution
+
+
+def _units(bound: object, unit: Decimal) -> int:
+    """Return a bound as a whole number of units, or raise ParameterError."""
+    try:
+        if isinstance(bound, bool) or not isinstance(bound, Real | Decimal):
+            raise TypeError
+        # The text of a float of any width is the shortest decimal that reads as this float.
+        units = Decimal(text := str(bound)) / unit
+    except (InvalidOperation, TypeError, ValueError):
+        raise ParameterError(
+            f"bounds must be two numbers, such as (0, 20), and each an int, a float or a Decimal, not {brief(bound)}"
+        ) from None
+    if not units.is_finite():
+        raise ParameterError("bounds must be finite: choose the least and the largest sum without the data")
+    if units != int(units):
+        raise ParameterError(
+            f"bounds must be whole multiples of the resolution, {unit}, and {text} is not; give another resolution, "
+            "such as 0.01 for amounts with two decimal places"
+        )
+    return int(units)

@@ -220,3 +220,26 @@ def test_columns_that_cannot_be_summed_cost_nothing(columns):
     with pytest.raises((SchemaError, ParameterError)):
         budget.release(mechanism, Table(log, **{"user": "user", "item": "page", **columns}))
     assert budget.spent.rho == 0
+
+
+@pytest.mark.parametrize(("l0", "high", "rho"), [(6, 500_000_000, 1), (2**30, 2**20, 1e-6)])
+def test_noise_that_is_too_large_for_l0_sums_is_refused_before_data_is_read(l0, high, rho):
+    given = {"rho": rho, "delta": 1e-6, "l0": l0, "low": 0, "high": high}
+    with pytest.raises(ParameterError, match=r"scale of .* narrower bounds"):
+        DiscoverAndSum(**given)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rho=st.floats(1e-9, 10_000),
+    l0=st.integers(1, 2000),
+    high=st.integers(1, 2**30),
+    share=st.floats(0.01, 0.99),
+    size=st.integers(1, 2500),
+)
+def test_a_mechanism_that_was_made_sums_any_number_of_selected_items(rho, l0, high, share, size):
+    try:
+        mechanism = DiscoverAndSum(rho=rho, delta=1e-6, l0=l0, low=0, high=high, share=share)
+    except ParameterError:
+        return
+    assert mechanism.sums(tuple(range(size))).sigma <= 1e9

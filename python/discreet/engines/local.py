@@ -28,10 +28,10 @@ from discreet.errors import DiscreetError, InputError, ParameterError, ResourceE
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-__all__ = ["histogram", "read", "retried_carefully", "scan"]
+__all__ = ["REMEDIES", "histogram", "read", "retried_carefully", "scan"]
 
 _Result = TypeVar("_Result")
-_REMEDIES = {
+REMEDIES = {
     "duckdb": "; if a query cannot cast a cell, TRY_CAST makes it NULL; if text is not UTF-8, use "
     "read_parquet(..., utf8_validation = 'replace')",
 }
@@ -136,7 +136,7 @@ def read(
             ]
             if hint := next(filter(None, (version_hint(library(table)) for table in frames)), ""):
                 raise_alone(InputError(f"cannot read {', '.join(shown)}: {hint}"))
-            remedies = dict.fromkeys(_REMEDIES.get(library(table), "") for table in frames)
+            remedies = dict.fromkeys(REMEDIES.get(library(table), "") for table in frames)
             raise_alone(InputError(f"cannot read {', '.join(shown)}; check the data and its source{''.join(remedies)}"))
         raise
 

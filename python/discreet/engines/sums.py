@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -13,8 +15,8 @@ from discreet.engines.batches import ArrowStream, Rows, without_long_labels
 from discreet.engines.csv_rows import CsvFiles, CsvRows
 from discreet.engines.entropy import fresh_key
 from discreet.engines.files import quoted
-from discreet.engines.frames import names, plain_column, selected
-from discreet.engines.local import retried_carefully, scan
+from discreet.engines.frames import library, names, plain_column, selected
+from discreet.engines.local import REMEDIES, retried_carefully, scan
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
@@ -29,6 +31,9 @@ Result = TypeVar("Result")
 _MOST = 2**53
 """The largest absolute value of a row, in units. Larger sums are clipped anyway, to at most 2^30."""
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+_OTHER = frozenset("MmcSV")
+"""Kinds of numpy for dates, durations, complex numbers, bytes and structures."""
+_NUMBERS = _WHOLE | {"HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "JSON", '"NULL"'}
 
 
 def clipped_sums(
@@ -70,6 +75,8 @@ def _require_distinct(columns: tuple[str, str, str]) -> None:
 def require_summable(data: object, *, columns: tuple[str, str, str]) -> None:
     """Raise the errors of `clipped_sums` for data and columns that cannot be summed, whatever the items are.
 
+    The function reads all rows. DuckDB computes a column of a query only when it is read, and one cell can fail it.
+
     Args:
         data: A path, a frame, a relation or a dict of arrays.
         columns: The names of user, item and value.
@@ -80,7 +87,8 @@ def require_summable(data: object, *, columns: tuple[str, str, str]) -> None:
         ParameterError: Two columns have the same name, or the data is of another type.
     """
     _require_distinct(columns)
-    _answered(data, columns, [], lambda found: found.table("g").types)
+    query = "SELECT count(u), count(i), count(*) FILTER (isfinite(TRY_CAST(v AS DOUBLE))) FROM g"
+    _answered(data, columns, [], lambda found: found.sql(query).fetchall())
 
 
 def items_per_user(data: object, *, columns: tuple[str, str], items: list[object]) -> NDArray[np.int64]:
@@ -125,6 +133,8 @@ def _answered(
             kinds = [str(kind) for kind in connection.table("g").types[:2]]
             connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
             _kind(columns[0], kinds[0])
+            for name, kind in zip(columns[2:], connection.table("g").types[2:], strict=True):
+                _require_value_type(name, str(kind))
             return query(connection)
 
     try:
@@ -134,7 +144,8 @@ def _answered(
     except Exception:
         # Exceptions of other libraries are never passed on: their texts may quote cells.
         shown = files.shown(data) if isinstance(data, str | os.PathLike) else "this data"
-        raise_alone(InputError(f"cannot read {shown}; check the data and its source"))
+        remedy = REMEDIES.get(library(data), "")
+        raise_alone(InputError(f"cannot read {shown}; check the data and its source{remedy}"))
 
 
 def _summed(
@@ -170,6 +181,19 @@ def _kind(name: str, duckdb_type: str) -> str:
     raise SchemaError(f"the column {name!r} must hold integers, text or bytes")
 
 
+def _require_value_type(name: str, duckdb_type: str) -> None:
+    """Raise SchemaError for a column that DuckDB cannot read as numbers, because its sums would be noise alone."""
+    if duckdb_type not in _NUMBERS and not duckdb_type.startswith(("DECIMAL(", "ENUM(")):
+        raise _no_numbers(name)
+
+
+def _no_numbers(name: str) -> SchemaError:
+    return SchemaError(
+        f"the column {name!r} must hold numbers, booleans, or text that holds numbers; cast dates, times and other "
+        "types to numbers first"
+    )
+
+
 def _wanted(items: Sequence[Any], kind: str) -> Columns:
     """Return the items with their indices, in the type of the column of items."""
     python: dict[str, tuple[type, ...]] = {"int64": (int, np.integer), "string": (str,), "binary": (bytes,)}
@@ -190,6 +214,7 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
         return CsvRows.of_files(data, columns)
     if isinstance(data, dict):
         files.require_columns(data, columns)
+        _require_distinct_case(columns)
         return _typed([data[name] for name in columns], columns)
     frame = selected(data, columns, columns[:2])
     if not hasattr(frame, "__arrow_c_stream__"):
@@ -197,11 +222,14 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
             "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
             f"not {type(data).__name__}"
         )
-    known = names(frame) or []
-    if len({name.lower() for name in known}) < len(known):
-        # DuckDB would read the first of these columns for all of them.
-        raise SchemaError("the table has columns whose names differ by case alone; rename or remove them")
+    _require_distinct_case(names(frame) or [])
     return frame
+
+
+def _require_distinct_case(known: list[str]) -> None:
+    """Raise SchemaError if DuckDB would read the first of several columns for all of them."""
+    if len({name.lower() for name in known}) < len(known):
+        raise SchemaError("the table has columns whose names differ by case alone; rename or remove them")
 
 
 def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
@@ -216,8 +244,8 @@ def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
         for name, cells, array in zip(names, (users, items), arrays, strict=False)
     ]
     for name, cells in zip(names[2:], given[2:], strict=True):
-        values = np.array([_number(cell) for cell, kept in zip(cells, whole, strict=True) if kept], np.float64)
-        columns.append((name, values, "float64"))
+        _require_values(name, cells)
+        columns.append(_value_column(name, [cell for cell, kept in zip(_plain(cells), whole, strict=True) if kept]))
     return Columns(columns)
 
 
@@ -250,8 +278,47 @@ def _label_column(name: str, cells: Sequence[Any], array: object) -> tuple[str, 
     raise SchemaError(f"the column {name!r} must hold integers, text or bytes, all of one type")
 
 
+def _require_values(name: str, cells: Sequence[object]) -> None:
+    """Raise SchemaError for an array of another type than numbers or text, or a list without such a cell."""
+    if getattr(getattr(cells, "dtype", None), "kind", "") in _OTHER:
+        raise _no_numbers(name)
+    present = [cell for cell in _plain(cells) if cell is not None]
+    if present and not any(map(_is_value, present)):
+        raise _no_numbers(name)
+
+
+def _is_value(cell: object) -> bool:
+    # numpy registers timedelta64 as a number.
+    return isinstance(cell, numbers.Real | Decimal | np.bool_ | str) and not isinstance(cell, np.timedelta64)
+
+
+def _plain(cells: Any) -> Sequence[object]:
+    """Return the cells of an array of any library, with None for masked and missing ones."""
+    if hasattr(cells, "to_pylist"):
+        return cells.to_pylist()  # type: ignore[no-any-return]
+    return cells.tolist() if isinstance(cells, np.ma.MaskedArray) else cells  # type: ignore[no-any-return]
+
+
+def _value_column(name: str, cells: Sequence[object]) -> tuple[str, object, str]:
+    """Return values as a column of floats, or of text for DuckDB to parse.
+
+    Python parses digits of all scripts, and DuckDB parses ASCII digits only. The same text must be the same number in
+    every table, so DuckDB parses all text.
+    """
+    if any(isinstance(cell, str) for cell in cells):
+        return name, [_text(cell) if isinstance(cell, str) else repr(_number(cell)) for cell in cells], "string"
+    return name, np.array([_number(cell) for cell in cells], np.float64), "float64"
+
+
+def _text(cell: str) -> str:
+    """Return text, or no text if it cannot be encoded as UTF-8."""
+    return str(cell) if _is_label(cell) else ""
+
+
 def _number(cell: Any) -> float:
     """Return a value as a float, or NaN if it is not a number."""
+    if not _is_value(cell):
+        return float("nan")
     try:
         return float(cell)
     except (TypeError, ValueError, OverflowError):

@@ -11,8 +11,8 @@ from discreet.privacy.guarantee import RHO_LIMIT
 from discreet.privacy.validation import require_number, require_whole
 
 __all__ = [
-    "L0_SHARE",
     "K_BAR",
+    "L0_SHARE",
     "LINF_LIMIT",
     "PERCENTILE",
     "RELATIVE_ERROR",

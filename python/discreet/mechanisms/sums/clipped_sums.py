@@ -21,9 +21,11 @@ from discreet.tables.table import Table
 from discreet.theorems import rogers2024
 from discreet.wording import counted
 
-__all__ = ["ClippedSums"]
+__all__ = ["ClippedSums", "sums_sigma"]
 
 _LIMIT = 2**30
+_NOISIEST = 1e9
+"""The largest scale of discrete Gaussian noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,7 @@ class ClippedSums(TableMechanism):
         )
         if self.low >= self.high:
             raise ParameterError("low must be below high")
-        _ = _core.Noise.discrete_gaussian(self.sigma)
+        _ = self.sigma
 
     @property
     def guarantee(self) -> Guarantee:
@@ -108,7 +110,7 @@ class ClippedSums(TableMechanism):
     @property
     def sigma(self) -> float:
         """Return the scale of the noise of each sum, in units of the resolution."""
-        return max(abs(self.low), abs(self.high)) * rogers2024.measurement_sigma(self.rho / self.moved)
+        return sums_sigma(self.rho, self.low, self.high, self.moved)
 
     @property
     def protects(self) -> Sensitivity:
@@ -154,3 +156,28 @@ class ClippedSums(TableMechanism):
         return published(
             self, labels, rows, rng, noisy=noisy, sigmas=self.sigma, notes=tuple(notes), clipped=True, l0=bound
         )
+
+
+def sums_sigma(rho: float, low: int, high: int, moved: int) -> float:
+    """Return the scale of the noise of each sum, or raise ParameterError if it is too large for the noise.
+
+    Args:
+        rho: The privacy cost of all sums together.
+        low: The least sum of one user for one item, in units.
+        high: The largest such sum.
+        moved: The most sums that one user changes.
+
+    Returns:
+        The scale in units.
+
+    Raises:
+        ParameterError: The scale is above 1e9 units.
+    """
+    sigma = max(abs(low), abs(high)) * rogers2024.measurement_sigma(rho / moved)
+    if sigma > _NOISIEST:
+        raise ParameterError(
+            f"the noise of {counted(moved, 'sum')} of one user would have a scale of {sigma:.3g} units, above 1e9; "
+            "give narrower bounds, a larger resolution, a smaller l0 or a larger rho"
+        )
+    _ = _core.Noise.discrete_gaussian(sigma)
+    return sigma

@@ -15,7 +15,7 @@ from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta
 from discreet.mechanisms.published import published
-from discreet.mechanisms.sums.clipped_sums import ClippedSums
+from discreet.mechanisms.sums.clipped_sums import ClippedSums, sums_sigma
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
@@ -36,7 +36,8 @@ class DiscoverAndSum(TableMechanism):
     guarantee. The selection is a `GaussianThreshold` with `share` of rho and all of delta. The sums are `ClippedSums`
     of the selected items with the rest of rho. Both steps use at most `l0` items of each user, so the noise of a sum
     does not depend on the number of selected items. The sums choose each user's items again, among the selected ones.
-    The guarantee is delta-approximate rho-zCDP per user, added or removed. The mechanism reads the table twice.
+    The guarantee is delta-approximate rho-zCDP per user, added or removed. The mechanism reads the table three
+    times. The first time it tests the values, so that an error in them costs nothing.
 
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
@@ -83,6 +84,9 @@ class DiscoverAndSum(TableMechanism):
             raise ParameterError("share must be below 1: the sums need the rest of rho")
         one = self.sums(("an item",))
         self._set(low=one.low, high=one.high, resolution=one.resolution)
+        # The noise grows with the number of selected items, up to l0. The sums are made after the charge, so the
+        # largest noise is validated here: an error there would depend on the data.
+        _ = sums_sigma(one.rho, one.low, one.high, self.l0)
 
     @classmethod
     def from_rho(
@@ -197,9 +201,9 @@ class DiscoverAndSum(TableMechanism):
             raise ParameterError("DiscoverAndSum reads all rows of a table: leave out the period")
         kind = "DiscoverAndSum"
         columns = (one_name("user", table.user, kind), one_name("item", table.item, kind), table.value)
+        engines.require_rows_again(table.data)
         # Before the charge, because the sums are made after it.
         require_summable(table.data, columns=columns)
-        engines.require_rows_again(table.data)
         histogram = Histogram.from_table(table.data, user=table.user, item=table.item, l0=self.l0)
         rng = opened(rng)
         found = self.selection.release(histogram, rng=rng)

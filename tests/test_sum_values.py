@@ -1,0 +1,186 @@
+"""Values and bounds of `dp.sum`: what is refused before the charge, and what a cell is worth."""
+
+import datetime
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.engines.sums import clipped_sums
+from discreet.errors import InputError, SchemaError
+from sales import COLUMNS, EXACT, SALES
+
+
+def test_a_value_that_a_query_cannot_cast_costs_nothing():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    bad = "CASE WHEN n = 2999 THEN 'SECRET' ELSE '1' END"
+    query = f"SELECT n AS \"user\", 'a' AS shop, CAST({bad} AS INTEGER) AS cents FROM range(3000) AS t(n)"
+    for more in ({"l0": 1, "delta": 1e-6}, {"items": ["a"]}):
+        budget = dp.Budget(rho=1, delta=1e-6)
+        with pytest.raises(InputError, match="TRY_CAST") as caught:
+            dp.sum(connection.sql(query), **COLUMNS, bounds=(0, 5), rho=1, budget=budget, **more)
+        assert "SECRET" not in str(caught.value)
+        assert (budget.spent.rho, budget.history) == (0, [])
+    release = dp.sum(
+        connection.sql(query.replace("CAST(CASE", "TRY_CAST(CASE")), **COLUMNS, bounds=(0, 5), l0=1, rho=1, delta=1e-6
+    )
+    assert abs(release.counts[0] - 2999) < 6 * release.sigmas[0]
+
+
+def test_a_damaged_page_of_values_costs_nothing(tmp_path):
+    # DuckDB reads the first pages when it binds a query, so the damage is in the last of many.
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "sales.parquet"
+    values = np.random.default_rng(1).random(400_000)
+    table = pyarrow.table({"user": np.arange(400_000), "shop": ["a"] * 400_000, "cents": values})
+    parquet.write_table(table, path, compression="none", use_dictionary=False, row_group_size=20_000)
+    start = parquet.read_metadata(path).row_group(19).column(2).data_page_offset
+    content = bytearray(path.read_bytes())
+    content[start : start + 30] = b"\xff" * 30
+    path.write_bytes(content)
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(InputError):
+        dp.sum(path, **COLUMNS, bounds=(0, 5), l0=1, rho=1, delta=1e-6, budget=budget)
+    assert budget.spent.rho == 0
+
+
+@pytest.mark.parametrize(
+    "names", [{"user": "u", "item": "i", "value": "U"}, {"user": "x", "item": "X", "value": "v"}], ids=["value", "item"]
+)
+def test_columns_of_a_dict_whose_names_differ_by_case_are_refused(names):
+    data = {names["user"]: [*range(3000)], names["item"]: ["a"] * 3000, names["value"]: [7.0] * 3000}
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(SchemaError, match="differ by case"):
+        dp.sum(data, **names, bounds=(0, 10), l0=1, rho=1, delta=1e-6, budget=budget)
+    assert budget.spent.rho == 0
+
+
+def test_other_columns_of_a_dict_are_not_read():
+    data = {**SALES, "USER": [7.0], "Shop": []}
+    release = dp.sum(data, **COLUMNS, bounds=(0, 40), l0=3, rho=100, delta=1e-6)
+    assert np.all(np.abs(release.counts - EXACT) < 6 * release.sigmas)
+
+
+def test_a_bound_for_listed_items_refuses_names_that_differ_by_case():
+    data = {"x": [str(n) for n in range(99)], "X": ["a"] * 99}
+    with pytest.raises(SchemaError, match="differ by case"):
+        dp.mechanisms.ContributionBound(epsilon=1, most=9, only=("a",)).release(data, user="x", item="X")
+
+
+NO_NUMBERS = {
+    "dates": [datetime.date(2020, 1, 1)] * 3000,
+    "times": [datetime.datetime(2020, 1, 1)] * 3000,
+    "durations": [datetime.timedelta(1)] * 3000,
+    "bytes": [b"1"] * 3000,
+    "lists": [[1]] * 3000,
+    "structures": [{"n": 1}] * 3000,
+}
+ARRAYS = {
+    "complex numbers": np.full(3000, 1 + 1j),
+    "numpy durations": np.full(3000, 5, "m8[s]"),
+    "numpy dates": np.full(3000, 5, "M8[D]"),
+    "numpy bytes": np.full(3000, b"1"),
+}
+
+
+@pytest.mark.parametrize("cells", [*NO_NUMBERS.values(), *ARRAYS.values()], ids=[*NO_NUMBERS, *ARRAYS])
+@pytest.mark.parametrize("form", ["dict", "Arrow"])
+@pytest.mark.parametrize("more", [{"l0": 1, "delta": 1e-6}, {"items": ["a"]}], ids=["found", "listed"])
+def test_values_that_are_no_numbers_are_refused_before_the_charge(cells, form, more):
+    data = {"user": range(3000), "shop": ["a"] * 3000, "cents": cells}
+    if form == "Arrow":
+        pyarrow = pytest.importorskip("pyarrow")
+        if isinstance(cells[0], complex):
+            pytest.skip("Arrow has no complex numbers")
+        data = pyarrow.table({**data, "user": [*range(3000)]})
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(SchemaError, match="'cents' must hold numbers"):
+        dp.sum(data, **COLUMNS, bounds=(0, 20), rho=1, budget=budget, **more)
+    assert budget.spent.rho == 0
+
+
+def test_numbers_of_every_type_are_summed():
+    pyarrow = pytest.importorskip("pyarrow")
+    ones = [1] * 3000
+    columns = [pyarrow.array(ones, kind) for kind in (pyarrow.int8(), pyarrow.uint64(), pyarrow.float32())]
+    columns += [pyarrow.array([Decimal(1)] * 3000, pyarrow.decimal128(38, 2)), pyarrow.array([True] * 3000)]
+    columns += [pyarrow.array(["1"] * 3000), pyarrow.array(["1"] * 3000).dictionary_encode()]
+    columns += [pyarrow.array(["1"] * 3000, pyarrow.large_string())]
+    tables = [pyarrow.table({"user": [*range(3000)], "shop": ["a"] * 3000, "cents": column}) for column in columns]
+    arrays = (ones, [True] * 3000, np.ones(3000, bool), np.ones(3000, np.float32), [Fraction(1)] * 3000)
+    tables += [{"user": range(3000), "shop": ["a"] * 3000, "cents": cells} for cells in arrays]
+    for table in tables:
+        release = dp.sum(table, **COLUMNS, bounds=(0, 5), l0=1, rho=100, delta=1e-6)
+        assert abs(release.counts[0] - 3000) < 6 * release.sigmas[0]
+    nothing = pyarrow.table({"user": [*range(3000)], "shop": ["a"] * 3000, "cents": pyarrow.nulls(3000)})
+    release = dp.sum(nothing, **COLUMNS, bounds=(0, 5), l0=1, rho=100, delta=1e-6)
+    assert abs(release.counts[0]) < 6 * release.sigmas[0]
+
+
+def test_one_cell_that_is_no_number_is_skipped_in_silence():
+    for cell in (datetime.date(2020, 1, 1), 1j, b"1", [1], object(), np.timedelta64(5, "s"), None, math.inf):
+        data = {"user": range(3000), "shop": ["a"] * 3000, "cents": [1] * 2999 + [cell]}
+        release = dp.sum(data, **COLUMNS, bounds=(0, 5), l0=1, rho=10_000, delta=1e-6)
+        assert abs(release.counts[0] - 2999) < 1
+
+
+TEXTS = ["12", " 12 ", "+7", ".5", "5.", "1e1", "-0", "1_000", "12_", "1__0", "0x10", "1,5", "", "x", "nan", "inf"]
+TEXTS += ["\u0661\u0662", "\uff11", "\u00a07", "\u20097", "12\n", "12\0", "TRUE", "9" * 400, "1e400", "0.1" * 3000]
+
+
+def test_text_is_the_same_number_in_a_dict_and_in_an_arrow_table():
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = {"user": [*range(len(TEXTS))], "shop": [*range(len(TEXTS))], "cents": TEXTS}
+    given = {"columns": ("user", "shop", "cents"), "items": rows["shop"], "bounds": (0, 5000), "resolution": 1.0}
+    expected = clipped_sums(pyarrow.table(rows), **given)
+    assert expected[:6] == [12, 12, 7, 1, 5, 10]
+    assert expected[TEXTS.index("\u0661\u0662")] == 0
+    assert clipped_sums(rows, **given) == expected
+    assert clipped_sums({**rows, "cents": np.array(TEXTS, object)}, **given) == expected
+    # Numbers among text keep their value.
+    mixed = {name: [*cells, cell] for (name, cells), cell in zip(rows.items(), (99, 99, 4999.25), strict=True)}
+    assert (
+        clipped_sums(mixed, **{**given, "items": mixed["shop"], "resolution": 0.25, "bounds": (0, 20_000)})[-1]
+        == 19_997
+    )
+    lone = {"user": [1, 2], "shop": [1, 1], "cents": ["\ud800", "3"]}
+    assert clipped_sums(lone, **{**given, "items": [1]}) == [3]
+
+
+def test_missing_cells_of_every_kind_of_array_are_skipped():
+    pyarrow, polars, pandas = map(pytest.importorskip, ("pyarrow", "polars", "pandas"))
+    arrays = [pyarrow.array([1.5, None]), pyarrow.chunked_array([[1.5, None]]), polars.Series([1.5, None])]
+    arrays += [pandas.Series([1.5, None]), pandas.Series(["1.5", None]), polars.Series(["1.5", None])]
+    arrays += [
+        np.ma.array([1.5, 9], mask=[False, True]),
+        np.array([1.5, np.nan]),
+        ["1.5", None],
+        pandas.array([1.5, None], "Float64"),
+    ]
+    for cells in arrays:
+        rows = {"user": [1, 2], "shop": ["a", "a"], "cents": cells}
+        columns = ("user", "shop", "cents")
+        assert clipped_sums(rows, columns=columns, items=["a"], bounds=(0, 9), resolution=0.5) == [3], type(cells)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "resolution"),
+    [
+        ((np.int64(0), np.int64(2)), 0.1),
+        ((np.float32(0), np.float32(2)), np.float32(0.1)),
+        ((0, np.float32(0.2)), 0.01),
+        (np.array([0, 2]), Decimal("0.1")),
+        (np.array([0, 0.2], np.float32), Decimal("0.01")),
+        ([Decimal(0), Decimal("0.2")], np.float64(0.01)),
+        ((0, 2), Decimal("0.1")),
+    ],
+)
+def test_bounds_and_resolution_may_be_numbers_of_numpy_and_decimals(bounds, resolution):
+    release = dp.sum(SALES, **COLUMNS, bounds=bounds, resolution=resolution, l0=3, rho=1, delta=1e-6)
+    assert "clipped to [0, 20] units for each user" in release.measure
+    assert f"resolution={float(str(resolution))}" in release.made_by
