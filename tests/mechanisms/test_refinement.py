@@ -8,7 +8,7 @@ import pytest
 
 from discreet import GaussianThreshold, Guarantee, GumbelTopK, Histogram, PrivateCountRelease
 from discreet.errors import ParameterError, SensitivityError
-from discreet.mechanisms import ClippedSums, Refinement
+from discreet.mechanisms import ClippedSums, KeptPairs, Refinement
 from discreet.testing import seeded_rng
 from discreet.theorems.rogers2024 import measurement_sigma, refined_sigma
 
@@ -89,6 +89,13 @@ def test_cut_histograms_and_ranks_are_refused():
     for rho in (0, -1, math.nan, True):
         with pytest.raises(ParameterError, match="rho"):
             Refinement(of=rough(), rho=rho)
+
+
+def test_a_release_of_pairs_is_refused():
+    numbers = Histogram.from_counts(range(900), [4] * 900, l0=1, linf=60, complete=True)
+    pairs = KeptPairs(l0=3, most=60, rho=1).release(numbers)
+    with pytest.raises(ParameterError, match="pairs"):
+        Refinement(of=pairs, rho=1)
 
 
 def test_items_without_users_count_zero():

@@ -20,6 +20,8 @@ from discreet.wording import is_measure
 
 __all__ = ["Refinement"]
 
+_OTHER = ("ClippedSums", "DiscoverAndSum", "KeptPairs")
+"""Mechanisms that do not count users, so the noise of one count of users does not protect their numbers."""
 _CERTAIN = 0.3
 """The smallest useful sigma: with smaller noise, few counts change after rounding."""
 
@@ -64,8 +66,8 @@ class Refinement(HistogramMechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.of, Release) or self.of.counts is None or self.of.sigmas is None:
             raise ParameterError("of must be a Release with counts, such as dp.count returns")
-        if self.of.guarantee.unit != "user" or self.of.made_by.startswith(("ClippedSums", "DiscoverAndSum")):
-            raise ParameterError("of must be a Release that counts users: sums and streams cannot be refined")
+        if self.of.guarantee.unit != "user" or self.of.made_by.startswith(_OTHER):
+            raise ParameterError("of must be a Release that counts users: sums, pairs and streams cannot be refined")
         self._set(
             rho=require_number("rho", self.rho, 0, RHO_LIMIT),
             relative_error=require_number("relative_error", self.relative_error, 0, 100),
