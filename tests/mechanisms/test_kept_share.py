@@ -185,6 +185,12 @@ def test_an_epsilon_is_kept_to_its_last_bit(epsilon, l0):
     assert CountsWithShare.from_epsilon(epsilon=epsilon, delta=1e-6, l0=l0).guarantee.implies(epsilon, 1e-6)
 
 
+def test_a_note_gives_no_share_that_the_noise_hides():
+    pairs = KeptPairs(l0=2, most=100, rho=0.01)
+    assert "the noise hides the share" in pairs.note(KeptShare.of(kept=0, dropped=3, deviation=pairs.deviation))
+    assert "about 90.0 %" in pairs.note(KeptShare.of(kept=900_000, dropped=100_000, deviation=pairs.deviation))
+
+
 def test_a_bound_that_was_found_is_stated_with_its_share():
     release = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto")
     exact = float(np.percentile(SIZES, 95))

@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["KeptShare", "l0_and_share"]
+__all__ = ["NOISE_ALONE", "KeptShare", "l0_and_share"]
 
 _LEAST = 4.0
 """The least total, in standard deviations of a sum, for which the first order describes the share."""
+NOISE_ALONE = 0.5
+"""The largest sigma of a share. The noise then hides the share."""
 _MEASURING = ("KeptPairs", "CountsWithShare", "CountsWithFoundBound")
 """The mechanisms whose releases have a kept share."""
 
@@ -48,8 +50,8 @@ class KeptShare(NamedTuple):
         total = max(1, kept + dropped)
         value = min(max(kept / total, 0.0), 1.0)
         if total < _LEAST * deviation:
-            return cls(value, 0.5)
-        return cls(value, min(0.5, math.hypot(value, 1 - value) * deviation / total))
+            return cls(value, NOISE_ALONE)
+        return cls(value, min(NOISE_ALONE, math.hypot(value, 1 - value) * deviation / total))
 
 
 def l0_and_share(header: Mapping[str, object]) -> tuple[int | None, KeptShare | None]:
@@ -67,7 +69,7 @@ def l0_and_share(header: Mapping[str, object]) -> tuple[int | None, KeptShare | 
     if given is None:
         return l0, None
     numbers = [one for one in given if type(one) in (int, float)] if isinstance(given, list) else []
-    if numbers != given or len(numbers) != 2 or not (0 <= numbers[0] <= 1 and 0 < numbers[1] <= 0.5):
+    if numbers != given or len(numbers) != 2 or not (0 <= numbers[0] <= 1 and 0 < numbers[1] <= NOISE_ALONE):
         raise ValueError("kept_share must be a share from 0 to 1, and its sigma above 0 and at most 0.5")
     if l0 is None or str(header["made_by"]).partition("(")[0] not in _MEASURING:
         raise ValueError("kept_share needs l0, and a mechanism that measures the share")
