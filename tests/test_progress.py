@@ -172,6 +172,15 @@ def test_an_interrupt_in_progress_is_an_interrupt():
         dp.count(Slow(), **ASKED, progress=interrupted)
 
 
+@pytest.mark.parametrize("kind", [StopIteration, GeneratorExit, MemoryError])
+def test_an_error_that_ends_generators_is_passed_on_too(kind):
+    def stops():
+        raise kind("stop")
+
+    with pytest.raises(kind, match="stop"):
+        dp.count(Slow(), **ASKED, progress=stops)
+
+
 def test_other_errors_stay_errors_of_the_input(tmp_path):
     (tmp_path / "log.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError):

@@ -12,8 +12,11 @@ from typing import Any
 from discreet import mechanisms, streams
 from discreet.budgets.ledger import Ledger
 from discreet.errors import InputError
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.release import export
+from discreet.release.kept import l0_and_share
+from discreet.wording import counted
 
 __all__ = ["Verified", "verify"]
 
@@ -57,8 +60,8 @@ class Verified:
 def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Verified:
     """Verify a file that `Release.write(path, certificate=True)` wrote against its certificate.
 
-    The rows must have the digest in the certificate. The guarantee is recomputed from the mechanism's parameters. A
-    certificate is not a signature: it reveals mistakes and damage, but does not prove who wrote it.
+    The rows must have the digest in the certificate. The guarantee is recomputed from the mechanism's parameters, and
+    l0 must fit them. A certificate is not a signature: it reveals mistakes and damage, but does not prove who wrote it.
 
     Args:
         path: The file of released rows. Its certificate lies in the same folder.
@@ -93,13 +96,15 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         pair = (content["epsilon"], content["total_delta"]) if "epsilon" in content else None
         claimed = Guarantee(content["rho"], content["delta"], content["unit"], pair, content["neighbours"])
         columns, expected = [str(name) for name in content["columns"]], content["digest"]
+        l0, _ = l0_and_share(content)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"the certificate of {path} {_fault(content, error)}; restore the certificate that was written with these "
             "rows"
         ) from None
     try:
-        promised = _mechanism(made_by).guarantee
+        mechanism = _mechanism(made_by)
+        promised, most = mechanism.guarantee, _most_l0(mechanism)
     except (ValueError, TypeError, ImportError, AttributeError, RecursionError, MemoryError):
         raise InputError(
             f"the certificate of {path} names a mechanism that this version does not know: the certificate is damaged, "
@@ -107,6 +112,11 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         ) from None
     if not _implies(promised, claimed):
         raise InputError(f"the certificate of {path} claims more than its mechanism promises, which is {promised}")
+    if l0 is not None and most is not None and l0 > most:
+        raise InputError(
+            f"the certificate of {path} says l0 = {l0:,}, but its mechanism takes at most {counted(most, 'item')} of a "
+            "user"
+        )
     if content.get("seeded", False) is not False or content.get("claimed", False) is not False:
         raise InputError(
             f"the certificate of {path} says that the rows give no privacy, or were read from a file; no release has "
@@ -164,6 +174,15 @@ def _value(node: ast.expr) -> object:
     if isinstance(node, ast.Tuple):
         return tuple(map(_value, node.elts))
     return _made(node) if isinstance(node, ast.Call) else ast.literal_eval(node)
+
+
+def _most_l0(mechanism: Promising) -> int | None:
+    """Return the largest l0 of a release of this mechanism, or None if any l0 is possible."""
+    if isinstance(mechanism, mechanisms.CountsWithFoundBound):
+        return mechanism.most
+    if isinstance(mechanism, mechanisms.CountsWithShare | mechanisms.KeptPairs | mechanisms.DiscoverAndSum):
+        return mechanism.l0
+    return mechanism.protects.l0 if isinstance(mechanism, HistogramMechanism) else None
 
 
 def _implies(promised: Guarantee, claimed: Guarantee) -> bool:

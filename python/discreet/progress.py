@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from discreet.errors import ParameterError, raise_alone
@@ -25,17 +25,19 @@ def require_progress(progress: object) -> None:
         raise ParameterError("progress must be True for a bar, or a function without arguments")
 
 
-@contextmanager
-def shown(progress: ProgressOption) -> Iterator[Tick | None]:
-    """Yield the function to call during the work, or None; True shows a bar until the work ends.
+def shown(progress: ProgressOption) -> AbstractContextManager[Tick | None]:
+    """Return a context with the function to call during the work, or None; True shows a bar until the work ends.
 
     The bar has no end and no number but the elapsed time, because the number of rows is private.
     """
     require_progress(progress)
-    if progress is None or progress is False:
+    return _Passing(progress) if callable(progress) else _bar_shown(is_shown=bool(progress))
+
+
+@contextmanager
+def _bar_shown(*, is_shown: bool) -> Iterator[Tick | None]:
+    if not is_shown:
         yield None
-    elif callable(progress):
-        yield from _passing(progress)
     elif _in_notebook():
         yield from _shown_in_notebook()
     elif sys.stderr is not None and sys.stderr.isatty():
@@ -48,27 +50,30 @@ def shown(progress: ProgressOption) -> Iterator[Tick | None]:
         yield None
 
 
-def _passing(progress: Tick) -> Iterator[Tick]:
-    """Yield a function that calls `progress`, and raise what `progress` raises as it is.
+class _Passing:
+    """A context with a function that calls `progress`. It raises what `progress` raises as it is.
 
     Engines replace other exceptions by an InputError, because these may quote cells. The caller's function has no
-    cells.
+    cells. A generator could not raise a StopIteration.
     """
-    raised: list[BaseException] = []
 
-    def called() -> None:
+    def __init__(self, progress: Tick) -> None:
+        self._progress = progress
+        self._raised: list[BaseException] = []
+
+    def __enter__(self) -> Tick:
+        return self._called
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and self._raised:
+            raise_alone(self._raised[0])
+
+    def _called(self) -> None:
         try:
-            progress()
+            self._progress()
         except BaseException as error:
-            raised.append(error)
+            self._raised.append(error)
             raise
-
-    try:
-        yield called
-    except BaseException:
-        if raised:
-            raise_alone(raised[0])
-        raise
 
 
 def _bar(console: object = None) -> Bar:

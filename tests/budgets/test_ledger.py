@@ -200,6 +200,17 @@ def test_other_files_are_refused(path, tmp_path):
             Ledger.open(tmp_path / "pipe")
 
 
+def test_a_path_with_a_nul_is_a_wrong_parameter(tmp_path):
+    for create in (True, False):
+        with pytest.raises(ParameterError, match="NUL"):
+            Ledger.open(f"{tmp_path}/a\0b", create=create)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(LedgerError, match="folder is missing, or this user may not search it"):
+        Ledger.open(tmp_path / "none" / "l")
+
+
 def test_a_read_only_ledger_is_refused(path):
     dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
     path.chmod(stat.S_IRUSR)

@@ -96,6 +96,41 @@ def test_nanoseconds_with_a_zone_are_moments(tmp_path, zone):
     assert rounds(path) == [["odd"], ["a", "b", "c"], []]
 
 
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("nanos", [1, 999, 1000, 1001])
+def test_the_last_nanoseconds_of_a_round_belong_to_it(tmp_path, zone, nanos):
+    path = tmp_path / "log.parquet"
+    write(path, "ns", zone, int((BEGIN + timedelta(days=1)).timestamp()) * 10**9 - nanos, scale=10**9)
+    assert rounds(path) == [["odd"], ["a", "b", "c"], []]
+
+
+def test_nanoseconds_before_1970_are_rounded_down(tmp_path):
+    path = tmp_path / "log.parquet"
+    write(path, "ns", None, -1, scale=10**9)
+    rows = TimedEvents(str(path), event="user", item="item", time="t").rounds(
+        datetime(1969, 12, 31, tzinfo=UTC), timedelta(days=1)
+    )
+    assert rows(1).fetchall() == [("odd", "home")]
+
+
+@pytest.mark.parametrize("odd", [-62_135_596_801, 253_402_300_800])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_a_time_outside_the_years_1_to_9999_hides_no_other_row_of_its_user(tmp_path, odd, zone):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "log.parquet"
+    cells = pyarrow.array([odd * 10**6, SECOND_DAY * 10**6]).cast(pyarrow.timestamp("us", zone))
+    parquet.write_table(pyarrow.table({"user": ["a", "a"], "item": ["x", "home"], "t": cells}), path)
+    rows = TimedEvents(str(path), event="user", item="item", time="t").rounds(BEGIN, timedelta(days=1))
+    assert rows(2).fetchall() == [("a", "home")]
+
+
+def test_text_before_the_year_1_hides_no_other_row_of_its_user(tmp_path):
+    path = csv(tmp_path, "user,item,t\na,x,0000-01-01\na,x,0001-01-01T00:00+01\na,home,2026-01-02\n")
+    assert rounds(path) == [[], ["a"], []]
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [

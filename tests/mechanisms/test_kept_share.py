@@ -185,6 +185,12 @@ def test_an_epsilon_is_kept_to_its_last_bit(epsilon, l0):
     assert CountsWithShare.from_epsilon(epsilon=epsilon, delta=1e-6, l0=l0).guarantee.implies(epsilon, 1e-6)
 
 
+def test_a_note_gives_no_share_that_the_noise_hides():
+    pairs = KeptPairs(l0=2, most=100, rho=0.01)
+    assert "the noise hides the share" in pairs.note(KeptShare.of(kept=0, dropped=3, deviation=pairs.deviation))
+    assert "about 90.0 %" in pairs.note(KeptShare.of(kept=900_000, dropped=100_000, deviation=pairs.deviation))
+
+
 def test_a_bound_that_was_found_is_stated_with_its_share():
     release = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto")
     exact = float(np.percentile(SIZES, 95))
@@ -326,6 +332,57 @@ def test_rows_that_can_be_read_once_are_refused_before_the_charge():
         with pytest.raises(ParameterError, match="read twice"):
             dp.count(reader, **COLUMNS, rho=1, delta=1e-6, l0=l0, kept_share=True, budget=budget)
     assert budget.remaining.rho == 1
+
+
+class _Once:
+    """A table of no known library, whose rows can be read once."""
+
+    def __init__(self, table):
+        self._reader = table.to_reader()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._reader.__arrow_c_stream__(requested_schema)
+
+
+class _Emptied(_Once):
+    """A table of no known library, which is empty after its first stream was taken."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        reader = self._reader
+        self._reader = reader.from_batches(reader.schema, [])
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+class _Again:
+    """A table of no known library, which can be read again."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def _relation(table):
+    return pytest.importorskip("duckdb").connect().from_arrow(table.to_reader())
+
+
+@pytest.mark.parametrize("make", [_Once, _Emptied, _relation, lambda table: [table, _Once(table)]])
+@pytest.mark.parametrize("parameters", [{"l0": "auto"}, {"l0": 2, "kept_share": True}])
+def test_a_source_that_hides_a_reader_is_refused_before_the_charge(make, parameters):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"user": range(5000), "item": ["a"] * 5000})
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(ParameterError, match="read twice"):
+        dp.count(make(table), **COLUMNS, rho=1, delta=1e-6, **parameters, budget=budget)
+    assert budget.remaining.rho == 1
+
+
+def test_relations_and_unknown_tables_that_can_be_read_again_are_counted():
+    pyarrow, duckdb = pytest.importorskip("pyarrow"), pytest.importorskip("duckdb")
+    table = pyarrow.table({"user": range(5000), "item": ["a"] * 5000})
+    for data in (_Again(table), duckdb.connect().from_arrow(table), [table, _Again(table)]):
+        assert dp.count(data, **COLUMNS, rho=1, delta=1e-6, l0="auto").items == ["a"]
 
 
 def test_public_items_are_counted_beside_others_with_their_share():

@@ -191,7 +191,51 @@ HEADER_CHANGES = {
     "version": [3, None, "missing"],
     "item_type": ["float64", 3, None, "int64", "uint64", [], "missing"],
     "noise": ["cauchy", None, [], "missing"],
+    "l0": [0, -1, 2**80, True, 1.0, "1"],
+    "kept_share": [[0.5, 0.1], [0.5], "ab", {"a": 1}],
+    "every": ["1d", "1d<", ["1d"], {}],
 }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(
+            {"kept_share": share}
+            for share in ([0.9, 0.9], [0.9, 0], [1.1, 0.1], [-0.1, 0.1], [math.nan, 0.1], [True, 0.1])
+        ),
+        {"kept_share": [0.9, math.nan]},
+        {"l0": None},
+        {"l0": 1001},
+        {"l0": 0},
+    ],
+)
+def test_an_impossible_bound_or_share_is_neither_read_nor_verified(tmp_path, change):
+    path = tmp_path / "rows.csv"
+    log = {"user": [*range(5000)] * 2, "item": ["a"] * 5000 + ["b"] * 5000}
+    dp.count(log, user="user", item="item", rho=1, delta=1e-6, l0="auto").write(path, certificate=True)
+    assert Release.read(path).kept_share is not None
+    assert dp.verify(path).made_by.startswith("CountsWithFoundBound")
+    certificate = tmp_path / "rows.csv.certificate.json"
+    certificate.write_text(json.dumps({**json.loads(certificate.read_text()), **change}))
+    with pytest.raises(InputError, match=r"l0|share"):
+        dp.verify(path)
+    if change != {"l0": 1001}:  # only `verify` makes the mechanism
+        with pytest.raises(InputError, match=r"l0|share"):
+            Release.read(path)
+
+
+def test_a_bound_or_a_share_that_the_mechanism_cannot_have_is_not_verified(tmp_path):
+    path = tmp_path / "rows.csv"
+    log = {"user": range(5000), "item": ["a"] * 5000}
+    dp.count(log, user="user", item="item", rho=1, delta=1e-6, l0=1).write(path, certificate=True)
+    certificate = tmp_path / "rows.csv.certificate.json"
+    content = json.loads(certificate.read_text())
+    assert "GaussianThreshold" in content["made_by"]
+    for change, text in (({"l0": 7}, "at most 1 item "), ({"kept_share": [0.999, 1e-4]}, "measures the share")):
+        certificate.write_text(json.dumps({**content, **change}))
+        with pytest.raises(InputError, match=text):
+            dp.verify(path)
 
 
 @pytest.mark.parametrize("name", HEADER_CHANGES)

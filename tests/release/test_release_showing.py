@@ -101,6 +101,14 @@ def test_a_ledger_draws_what_was_spent_over_time(pyplot, tmp_path):
     assert is_png(axes._repr_png_())
 
 
+def test_the_legend_of_a_ledger_names_every_dataset(pyplot, tmp_path):
+    ledger = dp.Ledger.open(tmp_path / "l")
+    for name in ("_hidden", "views", "$x$"):
+        paid_budget(ledger.dataset(name, rho=1, delta=1e-6))
+    texts = [text.get_text() for text in ledger.plot().get_legend().get_texts()]
+    assert texts == ["_hidden", "views", r"\$x\$"]
+
+
 def test_a_stream_draws_what_it_released(pyplot):
     stream = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=2000).start()
     assert not stream.plot().lines
@@ -114,6 +122,13 @@ def test_a_stream_draws_what_it_released(pyplot):
     assert axes.lines[0].get_ydata().tolist()[-1] == stream.show()["home"]
     assert is_png(axes._repr_png_())
     assert [line.get_label() for line in stream.plot(pyplot.figure().add_subplot(), top=1).lines] == ["home"]
+
+
+def test_the_legend_of_a_stream_names_every_item(pyplot):
+    stream = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=2000).start()
+    stream.step([["_home"]] * 1000)
+    stream.show()
+    assert [text.get_text() for text in stream.plot().get_legend().get_texts()] == ["_home"]
 
 
 def test_a_stream_remembers_a_limited_part_of_its_releases():

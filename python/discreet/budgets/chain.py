@@ -16,7 +16,7 @@ from discreet.budgets.ledger_file import LedgerFile
 from discreet.budgets.ledger_format import HEAD_SIZE, SEAL_SIZE, Head
 from discreet.budgets.record import Event
 from discreet.engines.entropy import fresh_key
-from discreet.errors import LedgerError
+from discreet.errors import LedgerError, ParameterError
 
 __all__ = ["Chain"]
 
@@ -35,6 +35,8 @@ class Chain:
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
         self.path = Path(path).absolute()
+        if "\0" in str(self.path):
+            raise ParameterError("the path of a ledger cannot have a NUL character; give another path")
         self._timeout = timeout
         self._identity: str | None = None
 

@@ -74,7 +74,7 @@ class Ledger:
         Raises:
             LedgerError: The file is not a ledger, or is corrupt, locked, read-only or of a newer version; or it is
                 missing and cannot be created.
-            ParameterError: `timeout` is out of range.
+            ParameterError: `timeout` is out of range, or the path has a NUL character.
             EntropyError: The operating system gives no randomness for a new ledger.
         """
         self = object.__new__(cls)

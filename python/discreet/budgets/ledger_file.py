@@ -110,7 +110,9 @@ def create(path: Path, content: bytes) -> None:
     """
     folder = path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise LedgerError(f"cannot create the ledger {path}: its folder is missing or read-only")
+        raise LedgerError(
+            f"cannot create the ledger {path}: its folder is missing, or this user may not search it or write to it"
+        )
     try:
         if not _linked_from_nameless(path, content):
             _linked_from_draft(path, content)

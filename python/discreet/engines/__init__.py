@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.engines import local, remote
+from discreet.engines import local, remote, rereading
 from discreet.engines.engine import Counted, Engine, Items
-from discreet.engines.frames import is_read_once
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, period_of, require_names
 from discreet.engines.weighing import Lists, LocalLists, RemoteLists
-from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.progress import ProgressOption, require_progress, shown
 
@@ -57,11 +55,12 @@ def rows_here(source: object) -> bool:
 
 
 def require_rows_again(source: object) -> None:
-    """Raise ParameterError for a table that can be read only once, because the mechanism reads it twice."""
-    if is_read_once(source):
-        raise ParameterError(
-            "the table is read twice, but a reader or generator gives its rows once: read it into a table first"
-        )
+    """Raise ParameterError for a table that can be read only once, because the mechanism reads it twice.
+
+    Tables of a cluster or a warehouse stay there, and pass.
+    """
+    if rows_here(source):
+        rereading.require_rows_again(source)
 
 
 def histogram(

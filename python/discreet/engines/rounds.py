@@ -25,8 +25,8 @@ _ZONED = {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"}
 _TEXT = {"VARCHAR"}
 _MOST_OFFSET = 18
 """The largest offset from UTC, in hours. Offsets of ISO 8601 in use are at most 14 hours, and java.time allows 18."""
-
-
+_FIRST, _END = -62_135_596_800, 253_402_300_800
+"""The years 1 to 9999, as counts have them: seconds since 1970 of 0001-01-01, and of the end of 9999."""
 _PARTS: tuple[str, ...] = ("year", "mark", "month", "second_mark", "day", "hour", "minute", "second", "fraction")
 _PARTS += ("sign", "off_hours", "off_minutes")
 _TIME = (
@@ -41,7 +41,8 @@ class TimedEvents:
     """The events of a file, each in the round of its first row only.
 
     Times may have an offset from UTC, as in 2026-01-31T12:00:00+01:00. A time without one is UTC, whatever the zone of
-    this machine. Text with an offset of more than 18 hours, or with the name of a zone, is not a time.
+    this machine. Text with an offset of more than 18 hours, or with the name of a zone, is not a time. A time outside
+    the years 1 to 9999 is left out, and its fraction of a microsecond is cut off, as in counts by periods.
 
     Args:
         data: The path of the file.
@@ -69,8 +70,11 @@ class TimedEvents:
                 f"the column {time!r} is of the type {kind}, which cannot hold times: give timestamps, dates or text"
             )
         cell = quoted(time)
-        zoned = f"TRY_CAST({cell} AS TIMESTAMP{'TZ' if kind in _ZONED else ''})"
-        self._moment = _text_moment(cell) if self.text else zoned
+        typed = f"TRY_CAST({cell} AS TIMESTAMP{'TZ' if kind in _ZONED else ''})"
+        if kind.endswith("_NS"):  # a cast rounds nanoseconds, which may begin the next round
+            micros = f"epoch_ns({cell}) // 1000 - CAST(epoch_ns({cell}) % 1000 < 0 AS INTEGER)"
+            typed = f"make_timestamp({micros})"
+        self._moment = _text_moment(cell) if self.text else typed
 
     def rounds(self, since: datetime, span: timedelta) -> Callable[[int], DuckDBPyRelation]:
         """Return a function that returns the rows of a round, as a table of user and item.
@@ -89,7 +93,9 @@ class TimedEvents:
             connection = connect(Memory.of(None))
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("given", Rows(scan([self._data], list(self._columns), careful=careful)))
-            place = f"floor((epoch({self._moment}) - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
+            second = f"epoch({self._moment})"
+            place = f"floor(({second} - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
+            place = f"CASE WHEN {second} >= {_FIRST} AND {second} < {_END} THEN {place} END"
             with interruptible():
                 connection.execute(
                     f'CREATE TEMP TABLE placed AS SELECT DISTINCT place, "user", item FROM '

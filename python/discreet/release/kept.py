@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["KeptShare"]
+__all__ = ["NOISE_ALONE", "KeptShare", "l0_and_share"]
 
 _LEAST = 4.0
 """The least total, in standard deviations of a sum, for which the first order describes the share."""
+NOISE_ALONE = 0.5
+"""The largest sigma of a share. The noise then hides the share."""
+_MEASURING = ("KeptPairs", "CountsWithShare", "CountsWithFoundBound")
+"""The mechanisms whose releases have a kept share."""
 
 
 class KeptShare(NamedTuple):
@@ -45,5 +50,27 @@ class KeptShare(NamedTuple):
         total = max(1, kept + dropped)
         value = min(max(kept / total, 0.0), 1.0)
         if total < _LEAST * deviation:
-            return cls(value, 0.5)
-        return cls(value, min(0.5, math.hypot(value, 1 - value) * deviation / total))
+            return cls(value, NOISE_ALONE)
+        return cls(value, min(NOISE_ALONE, math.hypot(value, 1 - value) * deviation / total))
+
+
+def l0_and_share(header: Mapping[str, object]) -> tuple[int | None, KeptShare | None]:
+    """Return the bound and the kept share in the header of a release, or None for each that is missing.
+
+    Args:
+        header: The header, read as untrusted input, with the text `made_by`.
+
+    Raises:
+        ValueError: The bound or the share is no possible value, or the mechanism measures no share.
+    """
+    l0, given = header.get("l0"), header.get("kept_share")
+    if l0 is not None and not (type(l0) is int and 1 <= l0 < 2**62):
+        raise ValueError("l0 must be a whole number from 1")
+    if given is None:
+        return l0, None
+    numbers = [one for one in given if type(one) in (int, float)] if isinstance(given, list) else []
+    if numbers != given or len(numbers) != 2 or not (0 <= numbers[0] <= 1 and 0 < numbers[1] <= NOISE_ALONE):
+        raise ValueError("kept_share must be a share from 0 to 1, and its sigma above 0 and at most 0.5")
+    if l0 is None or str(header["made_by"]).partition("(")[0] not in _MEASURING:
+        raise ValueError("kept_share needs l0, and a mechanism that measures the share")
+    return l0, KeptShare(float(numbers[0]), float(numbers[1]))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
     from numpy.typing import NDArray
 
 __all__ = ["bars", "curve", "picture", "running", "shares", "steps"]
@@ -85,14 +86,16 @@ def running(
         options: Options of `Axes.plot`.
     """
     axes = _axes(ax, 8, 4.5)
+    lines: list[Line2D] = []
     for item, points in series.items():
         rounds, counts, sigmas = (np.array(column) for column in zip(*points, strict=True))
         (line,) = axes.plot(rounds, counts, **{"label": _label(item), "linewidth": 1, **(options or {})})
+        lines.append(line)
         axes.fill_between(rounds, counts - 2 * sigmas, counts + 2 * sigmas, color=line.get_color(), alpha=0.2)
     axes.set_xlabel("round")
     axes.set_ylabel("running count, with a band of two sigma")
     if series:
-        axes.legend()
+        _add_legend(axes, lines)
     axes.set_title(title, fontsize="small", wrap=True)
     return axes
 
@@ -133,17 +136,27 @@ def steps(
         options: Options of `Axes.step`.
     """
     axes = _axes(ax, 8, 4)
+    lines: list[Line2D] = []
     for name, points in series.items():
         times, values = zip(*points, strict=True) if points else ((), ())
-        axes.step(times, values, **{"where": "post", "marker": "o", "markersize": 3, "label": _label(name), **options})
+        lines += axes.step(
+            times, values, **{"where": "post", "marker": "o", "markersize": 3, "label": _label(name), **options}
+        )
     if any(series.values()):
-        axes.legend()
+        _add_legend(axes, lines)
     axes.axhline(100, color=axes.yaxis.label.get_color(), linewidth=0.8, linestyle="--")
     axes.set_ylim(0, 105)
     axes.tick_params(axis="x", labelrotation=30)
     axes.set_ylabel("spent, percent of the total")
     axes.set_title(title, fontsize="small", wrap=True)
     return axes
+
+
+def _add_legend(axes: Axes, lines: Sequence[Line2D]) -> None:
+    """Add a legend of all lines. matplotlib leaves out labels that begin with an underscore, so texts are set last."""
+    legend = axes.legend(lines, ["-"] * len(lines))
+    for text, line in zip(legend.get_texts(), lines, strict=True):
+        text.set_text(str(line.get_label()))
 
 
 def _label(item: object) -> str:

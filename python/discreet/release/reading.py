@@ -19,7 +19,7 @@ from discreet.release import export
 from discreet.release.blocks import distinct_keys
 from discreet.release.formats import FORMATS
 from discreet.release.intervals import LAWS
-from discreet.release.kept import KeptShare
+from discreet.release.kept import l0_and_share
 
 __all__ = ["read"]
 
@@ -203,6 +203,10 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
     spent = guarantee
     if "spent_rho" in header:
         spent = Guarantee(header["spent_rho"], header["spent_delta"], guarantee.unit, None, guarantee.neighbours)
+    try:
+        l0, kept_share = l0_and_share(header)
+    except ValueError as fault:
+        raise _Damaged(f"in its header, {fault}") from None
     has_counts, ranks = "count" in cells, cells.get("rank")
     return {
         "items": _items([_cells(cells[name], one, form) for name, one in own]),
@@ -217,12 +221,12 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         "version": _text(header["version"]),
         "seeded": _flag(header, "seeded"),
         "clipped": _flag(header, "clipped"),
-        "l0": None if header.get("l0") is None else _number(header["l0"]),
-        "kept_share": _kept_share(header.get("kept_share")),
+        "l0": l0,
+        "kept_share": kept_share,
         "stopped_early": _flag(header, "stopped_early"),
         "calls": _number(header["calls"]),
         "round": None if header.get("round") is None else _number(header["round"]),
-        "every": None if header.get("every") is None else _one_of(header, "every", EVERY),
+        "every": _every(header, own),
         "noise": _one_of(header, "noise", LAWS),
         "above": None if header.get("above") is None else _number(header["above"]),
         "users": _users(header.get("users")),
@@ -341,6 +345,15 @@ def _number(value: object) -> int:
     return value
 
 
+def _every(header: dict[str, Any], own: list[tuple[str, str]]) -> Any:
+    """Return the length of the periods, which are in the first of several columns of items."""
+    if header.get("every") is None:
+        return None
+    if len(own) < 2 or own[0][1] not in ("date", "timestamp[us]"):
+        raise _Damaged("its header has every, but its items have no column of periods")
+    return _one_of(header, "every", EVERY)
+
+
 def _one_of(header: dict[str, Any], name: str, values: Iterable[str]) -> Any:
     if header[name] not in (*values,):
         raise _Damaged(f"{name} in its header is none of {', '.join(values)}")
@@ -354,12 +367,3 @@ def _users(value: object) -> tuple[int, float] | None:
     if type(number) is not int or type(sigma) not in (int, float) or not 0 <= sigma < 1e18:
         raise _Damaged("users in its header are not a number and its sigma")
     return number, float(sigma)
-
-
-def _kept_share(value: object) -> KeptShare | None:
-    if value is None:
-        return None
-    share, sigma = _list(value)
-    if any(type(one) not in (int, float) or not 0 <= one <= 1 for one in (share, sigma)):
-        raise _Damaged("kept_share in its header is not a share and its sigma")
-    return KeptShare(float(share), float(sigma))

@@ -19,7 +19,7 @@ from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.intervals import Law
-from discreet.release.kept import KeptShare
+from discreet.release.kept import NOISE_ALONE, KeptShare
 from discreet.release.release import Release, changed
 
 if TYPE_CHECKING:
@@ -211,6 +211,10 @@ class KeptPairs(HistogramMechanism):
         Returns:
             One line of text.
         """
+        if share.sigma >= NOISE_ALONE:
+            return (
+                "the noise hides the share of kept (user, item) pairs: there are too few pairs for this rho or epsilon"
+            )
         return (
             f"about {100 * share.value:.1f} % of the (user, item) pairs were kept (sigma {100 * share.sigma:.2g} %), "
             f"not counting a user's items beyond {self.most:,}; if users have more, the share is lower"
