@@ -32,7 +32,7 @@ NUMBERS = {"README.md": 4, "docs/streams.md": 4, "docs/planning.md": 5, "docs/co
 @pytest.mark.parametrize("page", NUMBERS)
 def test_documented_commands_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for name in ("visits", "last_year", "sales"):
+    for name in ("visits", "public_log", "sales"):
         rows = "".join(f"{n},DE,home,a,19.99\n" for n in range(2800))
         Path(f"{name}.csv").write_text("user,country,page,shop,price\n" + rows)
     for month, name in ((1, "january"), (2, "february")):
