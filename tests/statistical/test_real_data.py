@@ -1,10 +1,7 @@
 """Releases of real words, if the variable DISCREET_DATA names a folder with the datasets."""
 
-import os
-from pathlib import Path
-
 import numpy as np
-import pytest
+from real import dataset
 
 import discreet as dp
 from discreet.engines import local
@@ -13,14 +10,11 @@ from discreet.reference.price_list import price_list
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2024
 
-DATA = os.environ.get("DISCREET_DATA")
 MECHANISM = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
 
 
 def words(name):
-    path = Path(DATA or "") / f"{name}.parquet"
-    if not DATA or not path.exists():
-        pytest.skip(f"DISCREET_DATA names no folder with {path.name}")
+    path = dataset(name)
     labels, counts, _ = local.histogram(path, "user", "item")
     truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     return dp.Histogram.from_table(path, user="user", item="item"), truth

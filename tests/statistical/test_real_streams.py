@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from test_real_data import DATA
+from real import dataset
 
 import discreet as dp
 from discreet.engines.local import connect
@@ -12,9 +12,7 @@ from discreet.engines.local import connect
 
 def days(name, event, item, least):
     """Return the events of each day as lists of items; days without events are left out."""
-    path = DATA / f"{name}.parquet"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not available")
+    path = dataset(name)
     rows = connect().execute(
         f"SELECT date_diff('day', TIMESTAMP '{least}', CAST(ts AS TIMESTAMP)) + 1 AS day, list({item}) FROM '{path}' "
         f"WHERE {item} IS NOT NULL GROUP BY day, {event} ORDER BY day"

@@ -5,7 +5,7 @@ A count is good if it is within 10 % of the truth. Real data is used if it is av
 
 import numpy as np
 import pytest
-from test_real_data import DATA
+from real import dataset
 
 import discreet as dp
 from discreet.engines import local
@@ -56,9 +56,7 @@ def runs(mechanism, histogram, truth, count):
     [pytest.param(*row, marks=[] if row[0] in FEW else pytest.mark.statistical) for row in EXPECTED],
 )
 def test_real_items_are_named_as_often_as_expected(name, rho, named, good):
-    path = DATA / f"{name}.parquet"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not available")
+    path = dataset(name)
     labels, counts, _ = local.histogram(path, "user", "item")
     truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     histogram = dp.Histogram.from_table(path, user="user", item="item", count_users=True)
