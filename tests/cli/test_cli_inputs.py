@@ -52,6 +52,21 @@ def test_an_output_in_a_folder_of_data_is_refused(tmp_path, place):
     assert discreet("count", folder, *COUNT, "-o", tmp_path / "out.csv")[0] == 0
 
 
+@pytest.mark.parametrize("pattern", ["*.csv", "**/*.csv", "../*/*.csv", "[a-z]*.csv"])
+def test_an_output_that_the_pattern_of_the_input_matches_is_refused(tmp_path, pattern):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    csv(folder, "user,page\n1,a\n")
+    (tmp_path / "link").symlink_to(folder)
+    for output in (folder / "out.csv", tmp_path / "link" / "out.csv"):
+        code, _, err = discreet("count", folder / pattern, *COUNT, "-o", output)
+        assert code == 2
+        assert "-o matches the pattern of the input" in err
+        assert not output.exists()
+    for output in (tmp_path / "out.csv", folder / "out.json"):
+        assert discreet("count", folder / pattern, *COUNT, "-o", output)[0] == 0
+
+
 @pytest.mark.parametrize("address", ["s3://bucket/log.parquet", "https://example.invalid/log.parquet"])
 def test_a_remote_address_is_refused_with_its_remedy(address):
     code, _, err = discreet("count", address, *COUNT)

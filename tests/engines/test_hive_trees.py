@@ -10,7 +10,22 @@ pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 dataset = pytest.importorskip("pyarrow.dataset")
 
-ODD = ["a%20b", "a%2Fb", "a%3Db", "with space", "é", "%C3%A9t%C3%A9", "1", "2026-01-31", "true", "", "+", "100%25"]
+ODD = [
+    "a%20b",
+    "a%2Fb",
+    "a%3Db",
+    "with space",
+    "é",
+    "%C3%A9t%C3%A9",
+    "1",
+    "2026-01-31",
+    "true",
+    "",
+    "+",
+    "100%25",
+    "a%3Fb",
+    "a%0Ab",
+]
 ODD += ["%zz", "NULL", "'quoted\"", "[a-z]*", "__HIVE_DEFAULT_PARTITION__"]
 
 
@@ -51,7 +66,13 @@ def test_values_of_several_types_are_text(tmp_path):
 
 @pytest.mark.parametrize(
     "names, text",
-    [(["place=a=b"], "two equals signs"), (["place=%FF"], "not UTF-8"), (["place=a/place=b"], "same key in a folder")],
+    [
+        (["place=a=b"], "two equals signs"),
+        (["place=a?b"], "question mark or a line feed"),
+        (["place=a\nb"], "question mark or a line feed"),
+        (["place=%FF"], "not UTF-8"),
+        (["place=a/place=b"], "same key in a folder"),
+    ],
 )
 def test_names_that_libraries_read_differently_are_refused_without_their_value(tmp_path, names, text):
     folder = tree(tmp_path, "place=fine", *names)
@@ -62,3 +83,8 @@ def test_names_that_libraries_read_differently_are_refused_without_their_value(t
     assert budget.spent.rho == 0
     # Without the partition column the names do not matter.
     assert counted(folder, item="page") == {"home": 4}
+
+
+def test_a_question_mark_in_a_folder_that_is_no_column_changes_nothing(tmp_path):
+    folder = tree(tmp_path, "other=a?b/place=x")
+    assert counted(folder, item="place") == {"x": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import stat
@@ -32,8 +33,8 @@ def require_apart(output: str | None, *read: str | None) -> None:
     """Raise UsageError if the output would overwrite an input, a ledger or a stream.
 
     Files are compared by device and inode, which also finds links and other spellings of a path. The certificate next
-    to an output counts as an output, too. A file with its name must be a certificate. A new file in a folder of data
-    would be an input of the next command.
+    to an output counts as an output, too. A file with its name must be a certificate. A new file in a folder of data,
+    or one that a pattern of data matches, would be an input of the next command.
 
     Args:
         output: The file of `-o`; None for standard output.
@@ -46,6 +47,8 @@ def require_apart(output: str | None, *read: str | None) -> None:
             raise click.UsageError(f"{given}. Choose another file.")
     if output is not None and any(_is_inside(output, name) for name in read if name and name != "-"):
         raise click.UsageError("-o is in a folder that the command reads as data. Choose another folder.")
+    if output is not None and any(_is_matched(output, name) for name in read if name and name != "-"):
+        raise click.UsageError("-o matches the pattern of the input: the next run would read it. Choose another file.")
     if output is not None and not export.has_room_for_certificate(output):
         raise click.UsageError(
             f"-o would overwrite {export.certificate_path(output)}, which is not a certificate. Choose another file."
@@ -94,6 +97,22 @@ def _is_inside(output: str, read: str) -> bool:
             Path(path).is_dir() and Path(path).resolve() in places
             for path in (read, *glob.iglob(read, recursive=True))  # noqa: PTH207 - may be absolute
         )
+    except (OSError, ValueError):  # no valid path
+        return False
+
+
+def _is_matched(output: str, read: str) -> bool:
+    """Return whether a pattern of files matches an output, which need not exist yet."""
+    folder, pattern = os.path.split(read)
+    place = Path(output)
+    if not glob.has_magic(pattern) or (place.name.startswith(".") and not pattern.startswith(".")):
+        return False
+    try:
+        if Path(read).exists() or not fnmatch.fnmatch(place.name, pattern):
+            return False
+        parent = place.resolve().parent
+        folders = glob.iglob(folder, recursive=True) if folder else ["."]  # noqa: PTH207 - may be absolute
+        return any(Path(path).resolve() == parent for path in folders)
     except (OSError, ValueError):  # no valid path
         return False
 

@@ -62,11 +62,11 @@ class Source:
         keys = [{part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part} for path in self.paths]
         return set.intersection(*keys) - {""}
 
-    def require_plain_folders(self) -> None:
+    def require_plain_folders(self, columns: Sequence[str]) -> None:
         """Raise SchemaError unless each name of a folder such as country=DE has one key and one value of text.
 
-        DuckDB takes no value from a name with two equals signs, and fails at bytes that are not UTF-8. The text has no
-        name, because values are data.
+        DuckDB takes no value from a name with two equals signs, a question mark or a line feed, and fails at bytes that
+        are not UTF-8. The text has no name, because values are data.
         """
         for path in self.paths:
             named = [part for part in Path(path).parts[:-1] if "=" in part]
@@ -74,6 +74,12 @@ class Source:
                 raise SchemaError(
                     f"a folder of {self.shown} has a name with two equals signs; write = in a value as %3D, as Spark, "
                     "DuckDB and pyarrow do"
+                )
+            read = [part for part in named if part.partition("=")[0] in columns]
+            if any("?" in part or "\n" in part for part in read):
+                raise SchemaError(
+                    f"a folder of {self.shown} has a name with a question mark or a line feed; write them in a value "
+                    "as %3F and %0A"
                 )
             keys = [part.partition("=")[0] for part in named]
             if len({*keys}) < len(keys):

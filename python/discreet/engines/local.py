@@ -221,7 +221,7 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
         )
     is_hive = any(None in kinds for kinds in types)
     if is_hive:
-        source.require_plain_folders()
+        source.require_plain_folders(columns)
     if is_hive and (both := sorted(keys & {*columns} & {name for name, kind in known.items() if kind is not None})):
         raise SchemaError(f"the column {both[0]!r} of {source.shown} is in the files and in the names of folders")
     return is_hive
