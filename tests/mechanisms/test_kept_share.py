@@ -378,6 +378,15 @@ def test_a_source_that_hides_a_reader_is_refused_before_the_charge(make, paramet
     assert budget.remaining.rho == 1
 
 
+def test_a_query_that_samples_its_rows_anew_is_refused_before_the_charge():
+    duckdb = pytest.importorskip("duckdb")
+    rows = duckdb.connect().sql('SELECT i AS "user", 1 AS item FROM range(100000) t(i) WHERE random() < 0.5')
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(ParameterError, match="other rows the second time"):
+        dp.count(rows, **COLUMNS, rho=1, delta=1e-6, l0="auto", budget=budget)
+    assert budget.remaining.rho == 1
+
+
 def test_relations_and_unknown_tables_that_can_be_read_again_are_counted():
     pyarrow, duckdb = pytest.importorskip("pyarrow"), pytest.importorskip("duckdb")
     table = pyarrow.table({"user": range(5000), "item": ["a"] * 5000})
