@@ -56,8 +56,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
             The table is read more than once.
         user: The name of the column of users: integers, text or bytes.
         item: The name of the column of items: integers, text or bytes.
-        value: The name of the column to sum: numbers, or text that holds numbers. A row whose value is missing or not
-            finite is left out.
+        value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits. A row whose
+            value is missing, not finite or no number is left out.
         bounds: The least and the largest sum of one user for one item, in units of the column: whole multiples of
             `resolution`. Choose them without the data. The noise grows with the larger absolute value.
         l0: The most items of a user that count. May be left out if `items` are given; a user may then have all of them.
