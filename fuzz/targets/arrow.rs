@@ -13,8 +13,8 @@ use arrow_array::{Array, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
-use discreet::count::bound::Contribution;
 use discreet::columns::{Batch, Column};
+use discreet::count::bound::Contribution;
 use discreet::count::{CountOptions, count_distinct};
 use libfuzzer_sys::fuzz_target;
 
