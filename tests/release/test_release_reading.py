@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from released import KINDS, counted, named, ranked
 
@@ -334,6 +334,7 @@ def test_any_labels_are_read_as_they_were(tmp_path_factory, items):
 
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 400), st.sampled_from(SUFFIXES))
+@example(b"\x80", 329, "parquet")  # a column name that is not UTF-8
 def test_damage_is_an_error_or_changes_nothing(tmp_path_factory, noise, place, suffix):
     folder = tmp_path_factory.mktemp("damage")
     path = folder / f"rows.{suffix}"

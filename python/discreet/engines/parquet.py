@@ -58,12 +58,10 @@ def _quoted(text: str) -> str:
 
 def metadata(path: Path, key: str) -> bytes | None:
     """Return the value of a key in the metadata of a Parquet file, or None; raise InputError if it cannot be read."""
-    import duckdb
-
     query = "SELECT value FROM parquet_kv_metadata($1) WHERE key = $2::BLOB"
     try:
         found = connect().execute(query, [glob.escape(str(path)), key.encode()]).fetchone()
-    except duckdb.Error:
+    except _damaged():
         raise_alone(InputError(f"cannot read {path} as Parquet"))
     return None if found is None else bytes(found[0])
 
@@ -73,8 +71,6 @@ def read(path: Path) -> dict[str, list[Any] | NDArray[Any]]:
 
     Dates, times and booleans are text, as in the other formats.
     """
-    import duckdb
-
     connection, given = connect(ordered=True), [glob.escape(str(path))]
     try:
         connection.execute("SET TimeZone = 'UTC'")
@@ -91,8 +87,15 @@ def read(path: Path) -> dict[str, list[Any] | NDArray[Any]]:
         names = [column[0] for column in result.description or ()]
         rows = result.fetchall()
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}
-    except duckdb.Error:
+    except _damaged():
         raise_alone(InputError(f"cannot read {path} as Parquet"))
+
+
+def _damaged() -> tuple[type[Exception], ...]:
+    """Return the errors of DuckDB on a damaged file. Its binding cannot convert names of columns that are not UTF-8."""
+    import duckdb
+
+    return duckdb.Error, RuntimeError
 
 
 def _plain(cells: NDArray[Any]) -> list[Any] | NDArray[Any] | None:
