@@ -1,4 +1,4 @@
-"""Draws the diagrams of the pages on counts, selections and sums. Run it without arguments to write the SVG files.
+"""Diagrams of the pages on counts, selections and sums. A run without arguments writes the SVG files.
 
 Thresholds, scales and chances are those of the library. The counts are invented, and the noise has a fixed seed.
 """
