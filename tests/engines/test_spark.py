@@ -181,7 +181,7 @@ def test_an_executor_that_dies_is_an_input_error(spark):
 def test_csv_is_read_as_by_the_local_engine(spark, tmp_path, content, expected):
     path = tmp_path / "log.csv"
     path.write_text(content, newline="")
-    assert counted(command_line._table(spark, str(path))) == counted(str(path)) == expected
+    assert counted(command_line._table(spark, str(path), "csv", ",")) == counted(str(path)) == expected
 
 
 @classic
@@ -189,10 +189,10 @@ def test_csv_with_different_or_repeated_headers_is_refused(spark, tmp_path):
     (tmp_path / "1.csv").write_text("user,item\n1,a\n")
     (tmp_path / "2.csv").write_text("item,user\n1,a\n")
     with pytest.raises(InputError):
-        counted(command_line._table(spark, str(tmp_path / "*.csv")))
+        counted(command_line._table(spark, str(tmp_path / "*.csv"), "csv", ","))
     (tmp_path / "3.csv").write_text("user,item,item\n1,a,b\n")
     with pytest.raises(SchemaError, match="no column 'item'"):
-        counted(command_line._table(spark, str(tmp_path / "3.csv")))
+        counted(command_line._table(spark, str(tmp_path / "3.csv"), "csv", ","))
 
 
 def test_a_bound_is_found_and_measured_on_spark(spark):
