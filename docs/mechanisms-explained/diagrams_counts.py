@@ -1,6 +1,6 @@
 """Diagrams of the pages on counts, selections and sums. A run without arguments writes the SVG files.
 
-Thresholds, scales and chances are those of the library. The counts are invented, and the noise has a fixed seed.
+The library computes thresholds, scales and chances. The counts are invented, and the noise has a fixed seed.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
 
-from discreet import budgets, engines, mechanisms
+from discreet import budgets, mechanisms
 from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import made_for
@@ -149,7 +149,6 @@ def publish_rows(
     rho, epsilon, delta = promised
     asked = Asked(lambda e, d: bounding.made(rho, e, required(d), listed), epsilon, delta)
     made, reasons = asked.chosen()
-    engines.require_rows_again(table.data)
     return publish(made, lambda: table, budget, asked, reasons, charge=charge)
 
 

@@ -27,7 +27,7 @@ _MISSING = {
     "user": "It is the column that says whose row it is, such as --user user. `discreet check FILE` lists the columns.",
     "item": "It is the column to count, such as --item page. `discreet check FILE` lists the columns.",
 }
-"""What to do about a missing option, by its name."""
+"""The remedy for a missing option, by its name."""
 _EXIT = {ParameterError: 2, BudgetExceeded: 3}
 
 
