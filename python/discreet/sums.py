@@ -102,10 +102,12 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
                 raise ParameterError("l0 is missing: give the most items of a user that count, or give items")
             made = made_for(mechanisms.DiscoverAndSum, rho, epsilon, delta=required(delta), l0=l0, **limits)
         else:
-            require_promise(rho, epsilon, 1e-6 if delta is None and epsilon is None else required(delta))
+            total = 1e-6 if delta is None and epsilon is None else required(delta)
+            own, epsilon, total = require_promise(rho, epsilon, total)
             # All of delta goes to the conversion from zCDP, because the sums of listed items have no delta.
             # Both are rounded down, so that the guarantee implies this epsilon in spite of its own roundings.
-            own = rho if epsilon is None else round_down(cdp_rho(epsilon, round_down(required(delta), 64)), 64)
+            if epsilon is not None:
+                own = round_down(cdp_rho(epsilon, round_down(total, 64)), 64)
             assert own is not None
             made = mechanisms.ClippedSums(items=listed, rho=own, l0=l0, **limits)  # type: ignore[arg-type]
         return made, ()

@@ -102,8 +102,9 @@ def opened(rng: _core.Rng | Opening | None) -> _core.Rng:
 
     Mechanisms call this last, after all validation, because opening the stream charges the budget.
     """
-    if rng is None or isinstance(rng, _core.Rng):
-        return rng or _core.Rng()
-    if not callable(rng):
+    if rng is None:
+        return _core.Rng()
+    stream = rng() if callable(rng) else rng
+    if not isinstance(stream, _core.Rng):
         raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
-    return rng()
+    return stream

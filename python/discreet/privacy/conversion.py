@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _ULP = 2.0**-52
+_LEAST_RHO, _MOST_EPSILON = 1e-280, 1e9
 
 
 def round_up(value: float, ulps: int = 4) -> float:
@@ -89,6 +90,8 @@ def cdp_delta(rho: float, epsilon: float) -> float:
     """
     if rho == 0:
         return 0.0
+    # Both changes can only make delta larger, and no product of a tiny rho or a huge epsilon overflows.
+    rho, epsilon = max(rho, _LEAST_RHO), min(epsilon, _MOST_EPSILON)
     order_less_one = _best_order(rho, epsilon)
     terms = (
         order_less_one * (rho * (1 + order_less_one) - epsilon),

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
+from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee
@@ -250,7 +251,13 @@ class IterativeSparseVector(CorrectedAnswers):
     dp: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        self._set(k=require_queries(self.k), sigma=require_number("sigma", self.sigma, 1e-3, 1e9))
+        if not isinstance(self.stages, tuple | list) or not all(isinstance(stage, Stage) for stage in self.stages):
+            raise ParameterError("stages must be a tuple of discreet.queries.Stage")
+        self._set(
+            k=require_queries(self.k),
+            sigma=require_number("sigma", self.sigma, 1e-3, 1e9),
+            stages=tuple(self.stages),
+        )
 
     @classmethod
     def _best(cls, k: int, rho: float, dp: tuple[float, float] | None) -> Self:
