@@ -251,12 +251,10 @@ class IterativeSparseVector(CorrectedAnswers):
     dp: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.stages, tuple | list) or not all(isinstance(stage, Stage) for stage in self.stages):
-            raise ParameterError("stages must be a tuple of discreet.queries.Stage")
         self._set(
             k=require_queries(self.k),
             sigma=require_number("sigma", self.sigma, 1e-3, 1e9),
-            stages=tuple(self.stages),
+            stages=require_stages(self.stages),
         )
 
     @classmethod
@@ -286,6 +284,13 @@ class IterativeSparseVector(CorrectedAnswers):
             # All runs of a stage use one random order. Each run begins at a random place, independent of the data.
             answers = _core.corrected(values, answers, stage.runs, stage.threshold, *search.noises, again, rng)
         return answers
+
+
+def require_stages(stages: object) -> tuple[Stage, ...]:
+    """Return stages as a tuple, or raise ParameterError."""
+    if not isinstance(stages, tuple | list) or not all(isinstance(stage, Stage) for stage in stages):
+        raise ParameterError("stages must be a tuple of discreet.queries.Stage")
+    return tuple(stages)
 
 
 @lru_cache(maxsize=64)

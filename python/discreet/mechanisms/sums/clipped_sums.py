@@ -12,6 +12,7 @@ from discreet.engines.sums import clipped_sums
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.parameters import require_list
 from discreet.mechanisms.published import published
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
@@ -75,9 +76,7 @@ class ClippedSums(TableMechanism):
     l0: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.items, str | bytes):
-            raise ParameterError("items must be a sequence of labels, such as release.items")
-        items = tuple(self.items)
+        items = tuple(require_list(self.items))
         if not items:
             raise ParameterError("items must have at least one label")
         self._set(
