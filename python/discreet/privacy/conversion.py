@@ -129,9 +129,11 @@ def cdp_epsilon(rho: float, delta: float) -> float:
     """
     if cdp_delta(rho, 0.0) <= delta:
         return 0.0
+    rho = max(rho, _LEAST_RHO)  # as in `cdp_delta`
     low, high = 0.0, bun_steinke_epsilon(rho, delta)
-    while cdp_delta(rho, high) > delta:  # never observed; only rounding could cause it
-        high = round_up(high, 1024)
+    ulps = 1024
+    while cdp_delta(rho, high) > delta:  # for the smallest floats as delta, whose rounding is coarse
+        high, ulps = round_up(high, ulps), 2 * ulps
     near = _near_epsilon(rho, delta)
     return bisect(low, high, lambda epsilon: cdp_delta(rho, epsilon) <= delta, near, precision=1e-15)
 

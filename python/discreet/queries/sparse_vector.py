@@ -29,7 +29,14 @@ from discreet.queries.expected import Survivors, expected_maximum, laplace_survi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AboveThreshold", "Crossing", "IterativeSparseVector", "PermutedAboveThreshold", "Stage"]
+__all__ = [
+    "AboveThreshold",
+    "Crossing",
+    "IterativeSparseVector",
+    "PermutedAboveThreshold",
+    "Stage",
+    "require_stages",
+]
 
 Way = tuple[tuple[int, ...], tuple[float, ...], float]
 """The numbers of runs, the thresholds in units of sigma, and the second stage's share of the rho of both stages.
