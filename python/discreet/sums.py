@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.privacy.conversion import cdp_rho, round_down
-from discreet.privacy.guarantee import require_promise, unusual
+from discreet.privacy.guarantee import require_one, require_promise, unusual
 from discreet.privacy.validation import brief, require_number
 from discreet.releasing import Asked, publish, require_known, required
 
@@ -88,6 +88,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     Source:
         Desfontaines et al. (2020), Section 1, and Rogers (2023), Theorems 4, 6 and 7; see `DiscoverAndSum`.
     """
+    require_one(rho, epsilon)
     engines.require_names(user, item)
     low, high, step = _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
