@@ -70,6 +70,44 @@ def test_one_action_has_one_version():
     assert {action: found for action, found in versions.items() if len(found) > 1} == {}
 
 
+def test_every_workflow_builds_with_one_version_of_rust():
+    text = "".join(path.read_text("utf-8") for path in WORKFLOWS)
+    used = set(re.findall(r"(?:toolchain install|rustup default|cargo) \+?(\d[\d.]*|stable|beta|nightly\S*)", text))
+    (version,) = {name for name in used if not re.fullmatch(r"nightly-\d{4}-\d\d-\d\d", name)}
+    least = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))["package"]["rust-version"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    assert f'toolchain: ["{version}", "{least}.0"]' in text
+    for path in WORKFLOWS:
+        for job in re.split(r"\n  (?=\w+:\n)", path.read_text("utf-8")):
+            if re.search(r"dev\.py|cargo|maturin (?!sdist)|pip install dist/\*\.tar\.gz", job):
+                assert "rustup toolchain install" in job, job
+
+
+def test_advisories_are_checked_every_night():
+    nightly = [text for path in WORKFLOWS if "schedule:" in (text := path.read_text("utf-8"))]
+    for check in ("cargo deny --locked check advisories", "--manifest-path fuzz/Cargo.toml check", "pip-audit"):
+        assert any(check in text for text in nightly), check
+
+
+@pytest.mark.parametrize(
+    "name", ["Cargo.lock", "fuzz/Cargo.lock", "pyproject.toml", ".github/build-tools.txt", ".github/workflows/ci.yml"]
+)
+def test_dependabot_updates_every_list_of_dependencies(name):
+    kind = {".lock": "cargo", ".yml": "github-actions"}.get(Path(name).suffix, "pip")
+    folder = (
+        "/" if kind == "github-actions" else f"/{Path(name).parent}".replace("/.", "/", Path(name).parent == Path())
+    )
+    found = [line for line in lines(ROOT / ".github" / "dependabot.yml") if f"package-ecosystem: {kind}," in line]
+    covered = [
+        part
+        for line in found
+        for part in re.search(r"director(?:y|ies): (\[[^]]*\]|[^,]*),", line)[1].strip("[]").split(", ")
+    ]
+    assert folder in covered
+    # Updates of the crates come as one change, or the two lock files would differ.
+    assert kind != "cargo" or len(found) == 1
+
+
 def test_fuzzing_uses_the_shipped_versions_of_crates():
     locks = [tomllib.loads((ROOT / name).read_text("utf-8"))["package"] for name in ("Cargo.lock", "fuzz/Cargo.lock")]
     shipped, fuzzed = ({(crate["name"], crate["version"]) for crate in lock} for lock in locks)

@@ -12,11 +12,11 @@ from discreet.logs import debug
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR
+from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR, require_list
 from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
-from discreet.privacy.validation import require_flag
+from discreet.privacy.validation import is_equal, require_flag
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns, Table
@@ -95,7 +95,7 @@ class Bounding:
             if l0 != "auto":
                 raise ParameterError('l0 must be a whole number of at least 1, "auto" or None')
             return cls(l0=None, percentile=percentile, l0_share=l0_share)
-        if (percentile, l0_share) != (PERCENTILE, L0_SHARE):
+        if not (is_equal(percentile, PERCENTILE) and is_equal(l0_share, L0_SHARE)):
             raise ParameterError('percentile and l0_share are for l0="auto": leave them out')
         if not measures:
             return None
@@ -108,7 +108,7 @@ class Bounding:
         name = 'l0="auto"' if self.l0 is None else "kept_share"
         if mechanism is not None:
             raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
-        if unbounded != (RELATIVE_ERROR, K_BAR):
+        if not (is_equal(unbounded[0], RELATIVE_ERROR) and is_equal(unbounded[1], K_BAR)):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
         if items is not None and self.l0 is None:
             raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number')
@@ -180,8 +180,7 @@ def require_known(
         if require_flag("others", others):
             raise ParameterError("others needs items, the items that are public")
         return None
-    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-        raise ParameterError("items must be a list of labels")
+    items = require_list(items)
     if mechanism is not None:
         raise ParameterError("items chooses the mechanism: leave out one of items and mechanism")
     found = tuple(items)
@@ -222,7 +221,7 @@ def read_twice(
 
 def require_charge(charge: object, budget: PrivacyFilter | None) -> None:
     """Raise ParameterError for a `charge` that is unknown, or that has no budget."""
-    if charge == "guarantee":
+    if isinstance(charge, str) and charge == "guarantee":
         return
     budgets.require_charging(charge)
     if budget is None:

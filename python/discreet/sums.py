@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.privacy.conversion import cdp_rho, round_down
-from discreet.privacy.guarantee import require_promise, unusual
+from discreet.privacy.guarantee import require_one, require_promise, unusual
 from discreet.privacy.validation import brief, require_number
 from discreet.releasing import Asked, publish, require_known, required
 
@@ -88,6 +88,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     Source:
         Desfontaines et al. (2020), Section 1, and Rogers (2023), Theorems 4, 6 and 7; see `DiscoverAndSum`.
     """
+    require_one(rho, epsilon)
     engines.require_names(user, item)
     low, high, step = _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
@@ -102,10 +103,12 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
                 raise ParameterError("l0 is missing: give the most items of a user that count, or give items")
             made = made_for(mechanisms.DiscoverAndSum, rho, epsilon, delta=required(delta), l0=l0, **limits)
         else:
-            require_promise(rho, epsilon, 1e-6 if delta is None and epsilon is None else required(delta))
+            total = 1e-6 if delta is None and epsilon is None else required(delta)
+            own, epsilon, total = require_promise(rho, epsilon, total)
             # All of delta goes to the conversion from zCDP, because the sums of listed items have no delta.
             # Both are rounded down, so that the guarantee implies this epsilon in spite of its own roundings.
-            own = rho if epsilon is None else round_down(cdp_rho(epsilon, round_down(required(delta), 64)), 64)
+            if epsilon is not None:
+                own = round_down(cdp_rho(epsilon, round_down(total, 64)), 64)
             assert own is not None
             made = mechanisms.ClippedSums(items=listed, rho=own, l0=l0, **limits)  # type: ignore[arg-type]
         return made, ()

@@ -19,7 +19,7 @@ from discreet.mechanisms.base import Kind, Mechanism, Opening
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Promising
-from discreet.privacy.validation import require_number, require_text
+from discreet.privacy.validation import require_choice, require_number, require_text
 from discreet.release import markup, plot
 from discreet.release.release import Release
 from discreet.tables.table import TableColumns
@@ -41,8 +41,7 @@ _LONGEST = 1000
 
 def require_charging(charge: object) -> None:
     """Raise ParameterError unless `charge` is "guarantee" or "spent"."""
-    if charge not in ("guarantee", "spent"):
-        raise ParameterError('charge must be "guarantee" or "spent"')
+    require_choice("charge", charge, ("guarantee", "spent"))
 
 
 Affordable = TypeVar("Affordable", bound=Promising)

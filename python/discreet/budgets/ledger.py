@@ -15,7 +15,7 @@ from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, History, spendings, spent_over_time
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.guarantee import require_one
-from discreet.privacy.validation import require_flag, require_number
+from discreet.privacy.validation import require_choice, require_flag, require_number
 from discreet.release import export, markup, plot
 
 if TYPE_CHECKING:
@@ -127,6 +127,10 @@ class Ledger:
             raise ParameterError(f"the name of a dataset must be printable text of 1 to {_NAME_LENGTH} characters")
         if epsilon is not None and rho is not None:
             require_one(rho, epsilon)
+        if unit is not None:
+            require_choice("unit", unit, ("user", "event"))
+        if neighbours is not None:
+            require_choice("neighbours", neighbours, ("added", "replaced"))
 
         def decide(book: Book) -> Event | None:
             if name in book.accounts:

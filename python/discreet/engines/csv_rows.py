@@ -47,7 +47,8 @@ class Dialect:
             raise ParameterError("delimiter must be one ASCII character, and no quote or line end")
         if not isinstance(self.header, bool):
             raise ParameterError("header must be True or False")
-        known = [name for name, names in _ENCODINGS.items() if str(self.encoding).lower().replace("_", "-") in names]
+        text = self.encoding if isinstance(self.encoding, str) else ""
+        known = [name for name, names in _ENCODINGS.items() if text.lower().replace("_", "-") in names]
         if not known:
             raise ParameterError(f"encoding must be one of {', '.join(_ENCODINGS)}")
         object.__setattr__(self, "encoding", known[0])

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from typing import NamedTuple, TypeAlias
 
 from discreet.errors import ParameterError
+from discreet.privacy.validation import require_choice
 
 __all__ = ["EVERY", "Names", "Period", "Times", "columns_of", "one_name", "period_of", "require_names"]
 
@@ -64,15 +65,15 @@ def period_of(time: str | None, every: str | None, since: Times, until: Times) -
         Period(column='ts', every='1d', since=0, until=None)
     """
     if time is None:
-        if (every, since, until) != (None, None, None):
+        if not (every is since is until is None):
             raise ParameterError("every, since and until need time, the name of the column of times")
         return None
     if not isinstance(time, str):
         raise ParameterError("time must be the name of a column")
-    if (every, since, until) == (None, None, None):
+    if every is since is until is None:
         raise ParameterError("time needs every, since or until")
-    if every is not None and every not in EVERY:
-        raise ParameterError(f"every must be one of {', '.join(EVERY)}")
+    if every is not None:
+        require_choice("every", every, EVERY)
     found = Period(time, every, _moment("since", since), _moment("until", until))
     if found.since is not None and found.until is not None and found.since >= found.until:
         raise ParameterError("until must be later than since")
@@ -99,6 +100,8 @@ def require_names(user: Names, item: Names, period: Period | None = None) -> tup
     Raises:
         ParameterError: A name is no string, is given twice, or is that of another column of the release.
     """
+    if period is not None and not isinstance(period, Period):
+        raise ParameterError("period must come from discreet.tables.period_of, or be left out")
     users, items = _named("user", user), _named("item", item)
     given = [*users, *items, *([] if period is None else [period.column])]
     if len({*given}) < len(given):

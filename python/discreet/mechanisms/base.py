@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.privacy.guarantee import Guarantee, Sensitivity
+from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 
 __all__ = ["Data", "EpsilonKind", "Kind", "Made", "Mechanism", "Opening", "Released", "Value", "made_for", "opened"]
 
@@ -37,6 +37,7 @@ class EpsilonKind(Kind[Made], Protocol):
 
 def made_for(kind: EpsilonKind[Made], rho: float | None, epsilon: float | None, **parameters: object) -> Made:
     """Return an object of a class for a guarantee in rho, or in epsilon if there is no rho."""
+    require_one(rho, epsilon)
     if rho is not None:
         return kind.from_rho(rho=rho, **parameters)
     return kind.from_epsilon(epsilon=epsilon, **parameters)
@@ -102,8 +103,9 @@ def opened(rng: _core.Rng | Opening | None) -> _core.Rng:
 
     Mechanisms call this last, after all validation, because opening the stream charges the budget.
     """
-    if rng is None or isinstance(rng, _core.Rng):
-        return rng or _core.Rng()
-    if not callable(rng):
+    if rng is None:
+        return _core.Rng()
+    stream = rng() if callable(rng) else rng
+    if not isinstance(stream, _core.Rng):
         raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
-    return rng()
+    return stream

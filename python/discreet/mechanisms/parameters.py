@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from discreet import _core
@@ -20,6 +21,7 @@ __all__ = [
     "require_bounds",
     "require_delta",
     "require_items",
+    "require_list",
     "require_rho",
 ]
 
@@ -62,14 +64,20 @@ def require_rho(rho: float) -> float:
     return require_number("rho", rho, 1e-300, RHO_LIMIT, open_low=False)
 
 
+def require_list(items: object) -> list[Any]:
+    """Return items as a list; raise ParameterError for text, a dict or what is not iterable."""
+    if not isinstance(items, str | bytes | bytearray | Mapping) and getattr(items, "ndim", 1) == 1:
+        with suppress(TypeError):
+            return list(items)  # type: ignore[call-overload, no-any-return]
+    raise ParameterError("items must be a list of labels, such as release.items")
+
+
 def require_items(items: Any) -> tuple[str | int | bytes, ...]:
     """Return given items as a tuple of plain Python values, so that a repr is readable.
 
     Raises ParameterError if there are no items, or if items repeat. Raises SchemaError if their types are mixed.
     """
-    if isinstance(items, str | bytes):
-        raise ParameterError("items must be a list of labels, such as release.items")
-    labels = tuple(items)
+    labels = tuple(require_list(items))
     if not labels or not all(isinstance(label, Hashable) for label in labels) or len(set(labels)) < len(labels):
         raise ParameterError("items must be distinct integers, strings or bytes, and at least one")
     return tuple(_core.Labels.from_sequence(list(labels)).to_list())

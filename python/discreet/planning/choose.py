@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from discreet import mechanisms
@@ -13,12 +14,12 @@ from discreet.mechanisms.fewest import Notes, Releasing, fewest_users, users_for
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.union.methods import METHODS as UNION_METHODS
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, resolve_rho, unusual
-from discreet.privacy.validation import require_whole
+from discreet.privacy.validation import is_equal, require_choice, require_whole
 
 if TYPE_CHECKING:
     from discreet.mechanisms import DiscoverAndPeel, HistogramMechanism, UnionMechanism
 
-__all__ = ["SURE", "VERBS", "Chosen", "Parameters", "Verb", "choose", "reliability", "stated"]
+__all__ = ["SURE", "VERBS", "Chosen", "Parameters", "Verb", "choose", "reliability", "require_parameters", "stated"]
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
@@ -90,18 +91,25 @@ def choose(verb: str, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]:
         "top_k": _for_top_k,
         "select": _for_select,
     }
-    verb = verb.replace("-", "_")
-    if verb not in verbs:
-        raise ParameterError(f"there is no function {verb!r}: use {VERBS}; or give a mechanism")
-    try:
-        made, reasons = verbs[verb](**parameters)
-        notes = (*reasons, *unusual(_asked(made.guarantee, parameters)))
-        debug("%s: %r was chosen from the parameters, without data", verb, made)
-        for note in notes:
-            debug("%s: %s", verb, note)
-        return made, notes
-    except TypeError as error:
-        raise ParameterError(f"{verb}: {str(error).partition('() ')[2]}") from None
+    verb = require_choice("the function of a plan", verb.replace("-", "_"), (*verbs, "answer_queries"))
+    require_parameters(verb, verbs[verb], parameters)
+    made, reasons = verbs[verb](**parameters)
+    notes = (*reasons, *unusual(_asked(made.guarantee, parameters)))
+    debug("%s: %r was chosen from the parameters, without data", verb, made)
+    for note in notes:
+        debug("%s: %s", verb, note)
+    return made, notes
+
+
+def require_parameters(verb: str, function: Callable[..., object], parameters: Mapping[str, object]) -> None:
+    """Raise ParameterError for a parameter that a function does not have, or for one that is missing."""
+    known = signature(function).parameters
+    for name in parameters:
+        if name not in known:
+            require_choice(f"a parameter of {verb}", name, sorted(known.keys() - {"rows_here"}))
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in parameters:
+            raise ParameterError(f"{verb} needs {name}: it is missing")
 
 
 def _asked(guarantee: Guarantee, parameters: Parameters) -> Guarantee:
@@ -129,7 +137,7 @@ def _for_count(
     if isinstance(l0, str):
         raise ParameterError('a plan of count needs l0 as a number: l0="auto" finds the number in the data')
     if l0 is not None:
-        if (relative_error, k_bar) != (RELATIVE_ERROR, K_BAR):
+        if not (is_equal(relative_error, RELATIVE_ERROR) and is_equal(k_bar, K_BAR)):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
         return fewest_users(with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
@@ -154,14 +162,13 @@ def _for_top_k(
     l0: int | None = None,
 ) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
     require_promise(rho, epsilon, delta)
+    require_choice("method", method, ("gumbel", "discover+peel"))
     if method == "discover+peel":
         if l0 is None:
             raise ParameterError(
                 'method="discover+peel" needs l0: the most items of one user that count in the search for items'
             )
         return made_for(mechanisms.DiscoverAndPeel, rho, epsilon, delta=delta, k=k, l0=l0), ()
-    if method != "gumbel":
-        raise ParameterError(f'there is no method {method!r}: use "gumbel" or "discover+peel"')
     if l0 is not None:
         raise ParameterError(
             'l0 needs method="discover+peel"; with "gumbel" a user may have any number of items, so leave out l0'
@@ -184,9 +191,7 @@ def _for_select(
     case is acceptable, or a threshold. It considers "policy_laplace" only with an epsilon and rows on this machine.
     """
     require_promise(rho, epsilon, delta)
-    if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
-        known = ", ".join(["auto", "threshold", "dp_sips", *UNION_METHODS])
-        raise ParameterError(f"there is no method {method!r}: use {known}")
+    require_choice("method", method, ("auto", "threshold", "dp_sips", *UNION_METHODS))
     l0 = require_whole("l0", l0, 1)
 
     def made(kind: EpsilonKind[Made], **more: object) -> Made:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, cast, overload
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
@@ -16,11 +16,11 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.candidates import compared, compared_alone
-from discreet.planning.choose import VERBS, Parameters, Verb, choose, reliability, stated
+from discreet.planning.choose import VERBS, Parameters, Verb, choose, reliability, require_parameters, stated
 from discreet.planning.inverse import Needed, needed, one_by_one
 from discreet.planning.sources import Source, source_of
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.validation import require_whole
+from discreet.privacy.validation import require_number, require_whole
 from discreet.queries.choose import AnswerPlan, plan_answers
 from discreet.release import plot
 from discreet.streams.base import StreamMechanism
@@ -284,12 +284,11 @@ def plan(
     given = {"like": like, "user": user, "item": item, "users": users}
     if isinstance(mechanism, str) and mechanism.replace("-", "_") == "answer_queries":
         _require_none(given, "a plan of answer_queries needs no data")
-        try:
-            forecast: Callable[..., AnswerPlan] = plan_answers
-            return forecast(**parameters)
-        except TypeError as error:
-            raise ParameterError(f"answer_queries: {str(error).partition('() ')[2]}") from None
+        forecast: Callable[..., AnswerPlan] = plan_answers
+        require_parameters("answer_queries", forecast, parameters)
+        return forecast(**parameters)
     if isinstance(mechanism, str):
+        parameters = _plain(parameters)
         source, found = source_of(like, user, item), None
         if users is not None:
             found = needed(mechanism, parameters, require_whole("users", users, 1, 2**35), source)
@@ -312,6 +311,17 @@ def plan(
         return _planned(mechanism, mechanism.guarantee, ())
     notes = () if one_by_one(mechanism) else reliability(mechanism)
     return _planned(mechanism, mechanism.guarantee, notes, _Question(mechanism, {}, source_of(like, user, item)))
+
+
+def _plain(parameters: Parameters) -> Parameters:
+    """Return parameters whose numbers are plain, for tables and texts; `choose` validates their ranges."""
+    found = dict(parameters)
+    for name in ("l0", "k", "k_bar"):
+        if not isinstance(found.get(name), str | None):
+            found[name] = require_whole(name, found[name], 1)
+    if "relative_error" in found:
+        found["relative_error"] = require_number("relative_error", found["relative_error"], 0, 1)
+    return cast("Parameters", found)
 
 
 def _require_none(given: dict[str, object], reason: str) -> None:

@@ -137,7 +137,11 @@ class Shape:
         Raises:
             ParameterError: There are no counts above zero, or more users than pairs.
         """
-        ordered = np.sort(np.asarray(counts, np.int64))[::-1]
+        spread = require_number("spread", spread, 0, 4, open_low=False)
+        found = np.asarray(counts)
+        if found.ndim != 1 or found.dtype.kind not in "iu" or (len(found) and int(found.max()) > 2**40):
+            raise ParameterError("counts must be a one-dimensional array of whole numbers up to 2^40")
+        ordered = np.sort(found.astype(np.int64))[::-1]
         ordered = ordered[ordered > 0]
         users = require_whole("users", users, 1, _USERS_LIMIT)
         if not len(ordered) or ordered.sum() < users or ordered[0] > users:

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _ULP = 2.0**-52
+_LEAST_RHO, _MOST_EPSILON = 1e-280, 1e9
 
 
 def round_up(value: float, ulps: int = 4) -> float:
@@ -89,6 +90,8 @@ def cdp_delta(rho: float, epsilon: float) -> float:
     """
     if rho == 0:
         return 0.0
+    # Both changes can only make delta larger, and no product of a tiny rho or a huge epsilon overflows.
+    rho, epsilon = max(rho, _LEAST_RHO), min(epsilon, _MOST_EPSILON)
     order_less_one = _best_order(rho, epsilon)
     terms = (
         order_less_one * (rho * (1 + order_less_one) - epsilon),
@@ -126,9 +129,11 @@ def cdp_epsilon(rho: float, delta: float) -> float:
     """
     if cdp_delta(rho, 0.0) <= delta:
         return 0.0
+    rho = max(rho, _LEAST_RHO)  # as in `cdp_delta`
     low, high = 0.0, bun_steinke_epsilon(rho, delta)
-    while cdp_delta(rho, high) > delta:  # never observed; only rounding could cause it
-        high = round_up(high, 1024)
+    ulps = 1024
+    while cdp_delta(rho, high) > delta:  # for the smallest floats as delta, whose rounding is coarse
+        high, ulps = round_up(high, ulps), 2 * ulps
     near = _near_epsilon(rho, delta)
     return bisect(low, high, lambda epsilon: cdp_delta(rho, epsilon) <= delta, near, precision=1e-15)
 

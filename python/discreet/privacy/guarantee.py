@@ -10,14 +10,16 @@ from typing import Literal, Protocol
 
 from discreet.errors import ParameterError
 from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_implies, cdp_rho, pure_rho, round_down
-from discreet.privacy.validation import brief, require_flag, require_number, require_whole
+from discreet.privacy.validation import require_choice, require_flag, require_number, require_whole
 
 __all__ = [
     "RHO_LIMIT",
     "Guarantee",
     "Promising",
     "Sensitivity",
+    "claimed_pair",
     "require_one",
+    "require_pair",
     "require_promise",
     "resolve_rho",
     "unusual",
@@ -33,6 +35,15 @@ def _claimed(name: str, value: float, high: float) -> float:
     """Return a claimed parameter as a float from zero to `high`, rounded up."""
     number = require_number(name, value, 0, high, open_low=False)
     return number if number >= value else min(high, math.nextafter(number, math.inf))
+
+
+def claimed_pair(dp: object) -> tuple[float, float] | None:
+    """Return a claimed (epsilon, delta) as floats, rounded up, or None; raise ParameterError for all else."""
+    if dp is None:
+        return None
+    if not isinstance(dp, tuple) or len(dp) != 2:
+        raise ParameterError("dp must be None or a pair of epsilon and delta")
+    return _claimed("epsilon", dp[0], math.inf), _claimed("delta", dp[1], 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,15 +122,9 @@ class Guarantee:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", _claimed("rho", self.rho, RHO_LIMIT))
         object.__setattr__(self, "delta", _claimed("delta", self.delta, 1.0))
-        if self.unit not in ("user", "event"):
-            raise ParameterError(f"unit must be 'user' or 'event', not {brief(self.unit)}")
-        if self.neighbours not in ("added", "replaced"):
-            raise ParameterError(f"neighbours must be 'added' or 'replaced', not {brief(self.neighbours)}")
-        if self.dp is not None:
-            if not isinstance(self.dp, tuple) or len(self.dp) != 2:
-                raise ParameterError("dp must be None or a pair of epsilon and delta")
-            epsilon, delta = self.dp
-            object.__setattr__(self, "dp", (_claimed("epsilon", epsilon, math.inf), _claimed("delta", delta, 1.0)))
+        require_choice("unit", self.unit, ("user", "event"))
+        require_choice("neighbours", self.neighbours, ("added", "replaced"))
+        object.__setattr__(self, "dp", claimed_pair(self.dp))
 
     @classmethod
     def from_dp(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
@@ -185,9 +190,10 @@ class Guarantee:
         Returns:
             Whether `epsilon(delta)` is at most `epsilon`.
         """
+        epsilon = require_number("epsilon", epsilon, 0, math.inf, open_low=False)
         delta = require_number("delta", delta, 0, 1)
         if delta >= 1 or (self.dp is not None and self.dp[0] <= epsilon and self.dp[1] <= delta):
-            return epsilon >= 0
+            return True
         rest = self._rest(delta)
         return cdp_implies(self.rho, epsilon, rest) if rest > 0 else self._converted(delta) <= epsilon
 
@@ -207,6 +213,8 @@ class Guarantee:
 
     def _rest(self, delta: float) -> float:
         """Return the part of a total `delta` that is left for the conversion, rounded down."""
+        if self.delta == 0:
+            return delta
         return 0.0 if self.delta >= 1 else round_down((delta - self.delta) / (1 - self.delta))
 
     @property
@@ -238,7 +246,8 @@ class Guarantee:
             ParameterError: The guarantee does not imply (epsilon, delta)-DP.
         """
         if not self.implies(epsilon, delta):
-            raise ParameterError(f"{self} does not imply ({epsilon:g}, {delta:g})-DP; give a larger epsilon or delta")
+            pair = f"({float(epsilon)}, {float(delta)})"
+            raise ParameterError(f"{self} does not imply {pair}-DP; give a larger epsilon or delta")
         return replace(self, dp=(epsilon, delta))
 
     def _repr_html_(self) -> str:
@@ -352,6 +361,12 @@ def require_promise(
     if epsilon is None:
         return require_number("rho", rho, 0, RHO_LIMIT), None, delta
     return None, require_number("epsilon", epsilon, 0, 1000), delta
+
+
+def require_pair(epsilon: float, delta: float, *, with_zero: bool = False) -> tuple[float, float]:
+    """Return epsilon and delta as floats in range; `with_zero` allows a delta of zero. See `require_promise`."""
+    _, _, delta = require_promise(None, epsilon, delta, with_zero=with_zero)
+    return float(epsilon), delta
 
 
 @lru_cache(maxsize=64)

@@ -5,12 +5,22 @@ from __future__ import annotations
 import numbers
 import operator
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import SupportsIndex
 
 from discreet.errors import ParameterError
 
-__all__ = ["brief", "is_zero", "require_flag", "require_number", "require_text", "require_whole"]
+__all__ = [
+    "brief",
+    "is_equal",
+    "is_zero",
+    "require_choice",
+    "require_flag",
+    "require_number",
+    "require_text",
+    "require_whole",
+]
 
 
 def require_number(
@@ -22,7 +32,9 @@ def require_number(
         ParameterError: The value is out of range or not a number: a bool, a string, an array or NaN.
     """
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        with suppress(TypeError):  # numpy registers timedelta64 as a number, but cannot compare it with one
+        if getattr(value, "itemsize", 8) < 8:  # numpy would round the limits to the precision of a small type
+            value = value.item()  # type: ignore[attr-defined]
+        with suppress(TypeError, OverflowError):  # numpy registers timedelta64 as a number, but cannot compare it
             if value <= high and not value < low:
                 # Converting to float can round a value just inside the range onto an excluded endpoint.
                 number = float(value)
@@ -30,7 +42,13 @@ def require_number(
                     return number
     remedy = "; use a point as the decimal separator, such as 0.5, and no quotes" if _is_comma(value) else ""
     least, most = "above" if open_low else "at least", "below" if open_high else "at most"
-    raise ParameterError(f"{name} must be a number {least} {low:g} and {most} {high:g}, not {brief(value)}{remedy}")
+    limits = f"{least} {_exact(low)} and {most} {_exact(high)}"
+    raise ParameterError(f"{name} must be a number {limits}, not {brief(value)}{remedy}")
+
+
+def _exact(limit: float) -> str:
+    """Return the text of a limit, with all digits if six do not suffice."""
+    return text if float(text := f"{limit:g}") == limit else f"{limit!r}"
 
 
 def _is_comma(value: object) -> bool:
@@ -71,9 +89,31 @@ def require_text(name: str, value: object) -> str:
     raise ParameterError(f"{name} must be text that UTF-8 can encode, not {brief(value)}")
 
 
+def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return text that is one of the choices; raise ParameterError for all else, with the choice most like it."""
+    known = list(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    from difflib import get_close_matches
+
+    near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    *more, last = map(repr, known)
+    raise ParameterError(f"{name} must be {', '.join(more)} or {last}, not {brief(value)}{meant}")
+
+
+def is_equal(value: object, default: object) -> bool:
+    """Return whether a parameter has its default value. An array, which compares item by item, has not."""
+    with suppress(Exception):
+        return bool(value == default)
+    return False
+
+
 def brief(value: object) -> str:
-    """Return a parameter's value for an error text, or its type if the value is long."""
+    """Return a parameter's value for an error text, or its type if the value is long or has no text."""
     if isinstance(value, int) and abs(value) >= 10**30:
         return "a number of more than 30 digits"
-    text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"
+    text = None
+    with suppress(Exception):  # for example, of a fraction of two numbers of thousands of digits
+        text = repr(value)
+    return text if text is not None and len(text) <= 60 else f"a {type(value).__name__}"

@@ -15,7 +15,7 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.privacy.conversion import pure_rho
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, require_pair, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.queries.answers import Answering, require_queries
 from discreet.queries.expected import bounded_survival, expected_maximum
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BoundedAnswers"]
 
-_REACH_LIMIT = 1 << 22
+_REACH_LIMIT, _REACH_OF_RHO = 1 << 22, 1 << 16
+"""The largest reach, and the largest whose zCDP cost a search computes: one evaluation takes seconds there."""
 _POWERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
 _POWERS_OF_RHO = (48, 96, 160)
 """Powers tried for zCDP. Large privacy losses cost much in zCDP, so the noise must be close to Gaussian noise."""
@@ -103,7 +104,7 @@ class BoundedAnswers(Answering):
         Raises:
             ParameterError: A parameter is out of range, or no bounded noise gives this guarantee.
         """
-        k = require_queries(k)
+        k, (epsilon, delta) = require_queries(k), require_pair(epsilon, delta)
         sigma = GaussianAnswers.from_epsilon(k=k, epsilon=epsilon, delta=delta).sigma
 
         def rough(reach: int, power: int) -> float:
@@ -137,7 +138,11 @@ class BoundedAnswers(Answering):
         k, (rho, delta) = require_queries(k), resolve_rho(rho, None, delta)
         sigma = GaussianAnswers.from_rho(k=k, rho=rho).sigma
         reach, power = _best(
-            k, sigma, lambda reach, power: _bounded_rho(reach, power, k, delta)[0] / rho, _POWERS_OF_RHO
+            k,
+            sigma,
+            lambda reach, power: _bounded_rho(reach, power, k, delta)[0] / rho,
+            _POWERS_OF_RHO,
+            most=_REACH_OF_RHO,
         )
         return cls(k=k, reach=reach, power=power, delta=delta)
 
@@ -178,6 +183,7 @@ def _best(
     cost: Callable[[int, int], float],
     powers: tuple[int, ...] = _POWERS,
     rough: Callable[[int, int], float] | None = None,
+    most: int = _REACH_LIMIT // 2,
 ) -> tuple[int, int]:
     """Return the reach and power with the smallest expected error whose `cost` is at most one.
 
@@ -189,11 +195,10 @@ def _best(
     def limit(power: int) -> int:
         return max(4, round(sigma * math.sqrt(power * (2 * power + 1) / (power - 1))))
 
-    errors = {power: _bounded_error(limit(power), power, k) for power in powers if limit(power) <= _REACH_LIMIT // 2}
+    errors = {power: _bounded_error(limit(power), power, k) for power in powers if limit(power) <= most}
     if not errors:
         raise ParameterError(
-            f"the guarantee is too strong for bounded noise: its reach would exceed {_REACH_LIMIT // 2:,}; "
-            "use the Gaussian method"
+            f"the guarantee is too strong for bounded noise: its reach would exceed {most:,}; use the Gaussian method"
         )
     # For finite k the noise costs more than in the limit, because of its edges, and most for small powers. So the
     # search begins at the power that is best in the limit, and tries larger ones.
@@ -250,7 +255,7 @@ def _least_reach(start: int, most: int, cost: Callable[[int], float], near: int 
     reach, slope = min(start, most), 30 / start
     last, last_gap = reach, math.nan
     for turn in count():
-        gap = math.log(max(cost(reach), 1e-300))
+        gap = math.log(min(max(cost(reach), 1e-300), 1e300))
         if gap <= 0:
             high, cheap = reach, gap
         else:

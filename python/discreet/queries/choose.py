@@ -9,7 +9,7 @@ from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import EpsilonKind, made_for
 from discreet.privacy.guarantee import Guarantee, require_promise
-from discreet.privacy.validation import is_zero
+from discreet.privacy.validation import is_zero, require_choice
 from discreet.queries.answers import Answering, require_queries
 from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection
@@ -96,8 +96,7 @@ def _made(
 ) -> tuple[dict[str, Answering], list[str]]:
     """Return the mechanisms that give the guarantee, by expected error, and notes on methods that do not apply."""
     rho, epsilon, _ = require_promise(rho, epsilon, delta, with_zero=is_zero(delta))
-    if not isinstance(method, str) or (method != "auto" and method not in METHODS):
-        raise ParameterError(f"unknown method {method!r}: use auto, {', '.join(METHODS)}")
+    require_choice("method", method, ("auto", *METHODS))
     made, refused, error = {}, [], None
     # Under zCDP bounded noise is never better than Gaussian noise, and its search is slow.
     # For a tiny epsilon the law has millions of values.

@@ -10,7 +10,7 @@ from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.privacy.conversion import cdp_epsilon, cdp_rho, round_down
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, claimed_pair, require_pair, resolve_rho
 from discreet.privacy.validation import require_number
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
 from discreet.theorems.tails import least
@@ -76,9 +76,10 @@ class CorrectedAnswers(GaussianNoise, Answering):
         Raises:
             ParameterError: A parameter is out of range.
         """
+        epsilon, delta = require_pair(epsilon, delta)
         resolve_rho(None, epsilon, delta)
         k, rho = require_queries(k), round_down(min(cdp_rho(epsilon, delta), _RHO_LIMIT), 64)
-        return cls._best(k, rho, (float(epsilon), float(delta)))
+        return cls._best(k, rho, (epsilon, delta))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -95,5 +96,6 @@ class CorrectedAnswers(GaussianNoise, Answering):
     def _set(self, **checked: object) -> None:
         """Set validated parameters; raise ParameterError if they do not imply `dp`."""
         super()._set(**checked)
-        if self.dp is not None and cdp_epsilon(self.rho, self.dp[1]) > self.dp[0]:
+        super()._set(dp=claimed_pair(self.dp))
+        if self.dp is not None and (self.dp[1] == 0 or cdp_epsilon(self.rho, self.dp[1]) > self.dp[0]):
             raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")

@@ -11,7 +11,7 @@ from discreet.cached import cached_property
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.queries.answers import BOUND_CHANCE
 from discreet.queries.experimental import SparseVectorCorrection
-from discreet.queries.sparse_vector import IterativeSparseVector, Stage
+from discreet.queries.sparse_vector import IterativeSparseVector, Stage, require_stages
 from discreet.theorems.tails import least
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class IterativeCorrection(IterativeSparseVector):
         self._set(
             k=self.last.k,
             sigma=self.last.sigma,
-            stages=tuple(self.stages),
+            stages=require_stages(self.stages),
             m=self.last.m,
             epsilon=self.last.epsilon,
             threshold=self.last.threshold,

@@ -17,8 +17,8 @@ from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
 from discreet.privacy.conversion import pure_rho, round_up
-from discreet.privacy.guarantee import Guarantee, resolve_rho
-from discreet.privacy.validation import is_zero, require_number
+from discreet.privacy.guarantee import Guarantee, claimed_pair, require_pair, resolve_rho
+from discreet.privacy.validation import require_number
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
 from discreet.queries.expected import expected_maximum, gaussian_survival, laplace_survival
 from discreet.theorems.privacy_losses import delta_of, response_loss
@@ -79,6 +79,7 @@ class GaussianAnswers(GaussianNoise, IndependentNoise):
 
     def __post_init__(self) -> None:
         self._set(k=require_queries(self.k), sigma=require_number("sigma", self.sigma, 1e-3, _SCALE_LIMIT))
+        self._set(dp=claimed_pair(self.dp))
         if self.dp is not None and _gaussian_delta(self.sigma, self.k, self.dp[0]) > self.dp[1]:
             raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")
 
@@ -115,10 +116,11 @@ class GaussianAnswers(GaussianNoise, IndependentNoise):
         Raises:
             ParameterError: A parameter is out of range.
         """
+        epsilon, delta = require_pair(epsilon, delta)
         k, (rho, _) = require_queries(k), resolve_rho(None, epsilon, delta)
         most = cls.from_rho(k=k, rho=min(rho, 1e4)).sigma
         sigma = _smallest(lambda sigma: _gaussian_delta(sigma, k, epsilon) <= delta, most / 4, 2 * most)
-        return cls(k=k, sigma=sigma, dp=(float(epsilon), float(delta)))
+        return cls(k=k, sigma=sigma, dp=(epsilon, delta))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -163,6 +165,7 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
 
     def __post_init__(self) -> None:
         self._set(k=require_queries(self.k), scale=require_number("scale", self.scale, 1e-2, _SCALE_LIMIT))
+        self._set(dp=claimed_pair(self.dp))
         if self.dp is not None and _laplace_delta(self.scale, self.k, self.dp[0]) > self.dp[1]:
             raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")
 
@@ -204,9 +207,8 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
         Raises:
             ParameterError: A parameter is out of range.
         """
-        k = require_queries(k)
-        if is_zero(delta):
-            epsilon = require_number("epsilon", epsilon, 0, 1000)
+        k, (epsilon, delta) = require_queries(k), require_pair(epsilon, delta, with_zero=True)
+        if delta == 0:
             scale = round_up(k / epsilon)
             while Fraction(round_up(1 / scale)) * k > Fraction(epsilon):
                 scale = round_up(scale)
@@ -215,7 +217,7 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
         # The scale of basic composition, 1 part in 1e9 larger so that `_laplace_delta` accepts it after rounding.
         high = k / epsilon * (1 + 1e-9)
         scale = _smallest(lambda scale: _laplace_delta(scale, k, epsilon) <= delta, min(high, sigma) / 4, high)
-        return cls(k=k, scale=scale, dp=(float(epsilon), float(delta)))
+        return cls(k=k, scale=scale, dp=(epsilon, delta))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
+from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee
@@ -28,7 +29,14 @@ from discreet.queries.expected import Survivors, expected_maximum, laplace_survi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AboveThreshold", "Crossing", "IterativeSparseVector", "PermutedAboveThreshold", "Stage"]
+__all__ = [
+    "AboveThreshold",
+    "Crossing",
+    "IterativeSparseVector",
+    "PermutedAboveThreshold",
+    "Stage",
+    "require_stages",
+]
 
 Way = tuple[tuple[int, ...], tuple[float, ...], float]
 """The numbers of runs, the thresholds in units of sigma, and the second stage's share of the rho of both stages.
@@ -250,7 +258,11 @@ class IterativeSparseVector(CorrectedAnswers):
     dp: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        self._set(k=require_queries(self.k), sigma=require_number("sigma", self.sigma, 1e-3, 1e9))
+        self._set(
+            k=require_queries(self.k),
+            sigma=require_number("sigma", self.sigma, 1e-3, 1e9),
+            stages=require_stages(self.stages),
+        )
 
     @classmethod
     def _best(cls, k: int, rho: float, dp: tuple[float, float] | None) -> Self:
@@ -279,6 +291,13 @@ class IterativeSparseVector(CorrectedAnswers):
             # All runs of a stage use one random order. Each run begins at a random place, independent of the data.
             answers = _core.corrected(values, answers, stage.runs, stage.threshold, *search.noises, again, rng)
         return answers
+
+
+def require_stages(stages: object) -> tuple[Stage, ...]:
+    """Return stages as a tuple, or raise ParameterError."""
+    if not isinstance(stages, tuple | list) or not all(isinstance(stage, Stage) for stage in stages):
+        raise ParameterError("stages must be a tuple of discreet.queries.Stage")
+    return tuple(stages)
 
 
 @lru_cache(maxsize=64)

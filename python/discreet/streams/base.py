@@ -15,7 +15,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.mechanisms.parameters import require_bounds, require_delta
 from discreet.privacy.guarantee import Sensitivity
-from discreet.privacy.validation import require_whole
+from discreet.privacy.validation import require_choice, require_whole
 from discreet.private import Private
 from discreet.release.release import Release
 from discreet.streams.release_rule import ReleaseRule
@@ -215,8 +215,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
         delta = require_delta(self.delta)
         l0, linf = require_bounds(self.l0, self.linf)
         self._set(delta=delta, l0=l0, linf=linf)
-        if self.unit not in ("event", "user"):
-            raise ParameterError("unit must be 'event' or 'user'")
+        require_choice("unit", self.unit, ("event", "user"))
         if self.unit == "event" and linf != 1:
             raise ParameterError("linf must be 1 for unit='event', since an event has an item once; leave out linf")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from discreet.errors import ParameterError, SchemaError
+from discreet.privacy.validation import require_choice
 from discreet.streams.seal import Item, keyed
 from discreet.tables.histogram import Histogram
 
@@ -37,9 +38,7 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 def require_item_type(items: object) -> ItemType | None:
     """Return a valid item type, or None if the first items decide it; raise ParameterError for another value."""
-    if items is not None and items not in ITEM_TYPES:
-        raise ParameterError('items must be "text", "integer" or "bytes"')
-    return items
+    return None if items is None else cast("ItemType", require_choice("items", items, ITEM_TYPES))
 
 
 def type_of(item: Item | str) -> ItemType:

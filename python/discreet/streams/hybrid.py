@@ -8,8 +8,8 @@ from typing import Literal, Self
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
-from discreet.privacy.validation import require_number
+from discreet.mechanisms.parameters import require_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.streams.base import HORIZON_LIMIT, StreamMechanism, prefix
 from discreet.streams.release_rule import ReleaseRule
 from discreet.theorems import chan_shi_song2011, rogers2023
@@ -57,7 +57,7 @@ class HybridMechanism(StreamMechanism):
 
     def __post_init__(self) -> None:
         self._check()
-        self._set(rho=require_number("rho", self.rho, 0, RHO_LIMIT))
+        self._set(rho=require_rho(self.rho))
         if self.unit == "user":
             raise ParameterError(
                 "HybridMechanism has no guarantee per user, who has events in several epochs; use BinaryMechanism with "

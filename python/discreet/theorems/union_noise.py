@@ -51,7 +51,7 @@ def require_l0(l0: object) -> int:
 
 def is_gaussian(method: str) -> bool:
     """Return whether the method's noise is Gaussian."""
-    return str(method).endswith("gaussian")
+    return method.endswith("gaussian")
 
 
 def alpha_of(method: str, given: float | None) -> float:

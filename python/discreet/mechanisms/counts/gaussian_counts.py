@@ -9,7 +9,7 @@ from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.parameters import require_rho
 from discreet.privacy.conversion import cdp_rho
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, require_pair, resolve_rho
 from discreet.theorems import rogers2023
 
 __all__ = ["GaussianCounts"]
@@ -104,6 +104,7 @@ class GaussianCounts(GaussianNoise, GivenCounts):
         Raises:
             ParameterError: A parameter is out of range, or too small for any noise.
         """
+        epsilon, delta = require_pair(epsilon, delta)
         resolve_rho(None, epsilon, delta)
         return cls.from_rho(items=items, rho=cdp_rho(epsilon, delta), l0=l0, linf=linf)
 

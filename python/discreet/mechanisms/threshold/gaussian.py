@@ -12,7 +12,7 @@ from discreet.cached import cached_property
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.parameters import check_threshold_parameters, require_bounds, require_rho
 from discreet.mechanisms.threshold.base import ThresholdMechanism
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, require_pair, resolve_rho
 from discreet.privacy.validation import require_number
 from discreet.theorems import rogers2023, wilkins2022
 from discreet.theorems.tails import gaussian_hockey_stick
@@ -110,6 +110,7 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
             ParameterError: A parameter is out of range, or too small for any noise.
         """
         l0, linf = require_bounds(l0, linf)
+        epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)
         converted = cls.from_rho(rho=rho, delta=own, l0=l0, linf=linf)
         exact = (

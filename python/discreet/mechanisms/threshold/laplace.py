@@ -9,7 +9,7 @@ from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.parameters import check_threshold_parameters, require_bounds, require_rho
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, require_pair, resolve_rho
 from discreet.privacy.validation import require_flag, require_number
 from discreet.theorems import rogers2023
 
@@ -100,6 +100,7 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
         """
         l0, linf = require_bounds(l0, linf)
         epsilon = require_number("epsilon", epsilon, 0, 1000)
+        epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)
         shared = cls(scale=round_up(l0 * linf / epsilon, 16), delta=delta, l0=l0, linf=linf)
         converted = cls.from_rho(rho=rho, delta=own, l0=l0, linf=linf)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OptimalSelection"]
 
-_TABLE_LIMIT = 1 << 22
+_TABLE_LIMIT = 1 << 20
 """The most entries of the table of probabilities."""
 
 
@@ -45,7 +45,7 @@ class OptimalSelection(EpsilonPerItem):
 
     Raises:
         ParameterError: A parameter is out of range, or epsilon/l0 is so small that the table of probabilities would
-            have more than 2^22 entries.
+            have more than 2^20 entries.
 
     Example:
         >>> import discreet as dp
@@ -71,7 +71,7 @@ class OptimalSelection(EpsilonPerItem):
             raise ParameterError("delta/l0 must be at least 2^-60; raise delta or lower l0")
         if self.crossovers[1] > _TABLE_LIMIT:
             raise ParameterError(
-                "epsilon/l0 is so small that the table of probabilities would have more than 2^22 entries; use a "
+                "epsilon/l0 is so small that the table of probabilities would have more than 2^20 entries; use a "
                 "threshold mechanism"
             )
 

@@ -13,7 +13,7 @@ from discreet.mechanisms.noises import GumbelNoise
 from discreet.mechanisms.parameters import LINF_LIMIT, require_delta, require_rho
 from discreet.mechanisms.top_k.base import K_BAR_LIMIT, RankedMechanism, largest
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
+from discreet.privacy.guarantee import Guarantee, Sensitivity, require_pair, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.theorems import rogers2023
 
@@ -128,6 +128,7 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
         Raises:
             ParameterError: A parameter is out of range, or too small for any noise.
         """
+        epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)
         scale = round_up(require_whole("k", k, 1) * require_whole("linf", linf, 1, LINF_LIMIT) / epsilon, 64)
         shared = cls(k=k, scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)

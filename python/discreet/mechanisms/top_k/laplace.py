@@ -12,7 +12,7 @@ from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.parameters import require_bounds, require_delta, require_rho
 from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, require_pair, resolve_rho
 from discreet.privacy.validation import require_flag, require_number
 from discreet.theorems import durfee_rogers2019, rogers2023
 
@@ -107,6 +107,7 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
         """
         l0, linf = require_bounds(l0, linf)
         epsilon = require_number("epsilon", epsilon, 0, 1000)
+        epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)
         scale = round_up(l0 * linf / epsilon, 16)
         shared = cls(scale=scale, delta=delta, l0=l0, k_bar=k_bar, linf=linf)

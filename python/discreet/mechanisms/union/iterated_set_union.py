@@ -12,7 +12,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
 from discreet.privacy.conversion import round_down
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, require_pair, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import gopi2020
 from discreet.theorems.union_noise import (
@@ -118,6 +118,7 @@ class IteratedSetUnion(UnionMechanism):
         Raises:
             ParameterError: A parameter is out of range, or too small for any noise.
         """
+        epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)
         if epsilon > EXACT_EPSILON:
             return cls.from_rho(rho=min(rho, 5000.0), delta=own, l0=l0, rounds=rounds, shared_order=shared_order)

@@ -19,8 +19,8 @@ from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import published
 from discreet.mechanisms.union.methods import METHODS
 from discreet.privacy.conversion import pure_rho, round_down, round_up
-from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
-from discreet.privacy.validation import require_flag, require_number
+from discreet.privacy.guarantee import Guarantee, Sensitivity, require_pair, resolve_rho
+from discreet.privacy.validation import require_choice, require_flag, require_number
 from discreet.release.release import Release, changed
 from discreet.tables.user_items import UserItems
 from discreet.theorems.balle_wang2018 import LatticeGaussian
@@ -174,8 +174,7 @@ class SetUnion(UnionMechanism):
     shared_order: bool = False
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ParameterError(f"there is no method {self.method!r}: use one of {', '.join(METHODS)}")
+        require_choice("method", self.method, METHODS)
         self._set(
             scale=require_number("scale", self.scale, 1e-2, SCALE_LIMIT),
             delta=require_delta(self.delta),
@@ -222,8 +221,9 @@ class SetUnion(UnionMechanism):
         Raises:
             ParameterError: A parameter is out of range, or the method cannot use it.
         """
-        rho, made = (
+        rho, method, made = (
             require_rho(rho),
+            require_choice("method", method, METHODS),
             partial(cls, method=method, delta=delta, l0=l0, alpha=alpha, shared_order=shared_order),
         )
         if is_gaussian(method):
@@ -264,7 +264,9 @@ class SetUnion(UnionMechanism):
         Raises:
             ParameterError: A parameter is out of range, or too small for any noise.
         """
+        epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)
+        require_choice("method", method, METHODS)
         made = partial(cls, method=method, l0=l0, alpha=alpha, epsilon=epsilon, shared_order=shared_order)
         if not is_gaussian(method):
             return made(scale=round_up(1 / epsilon, 8), delta=delta)

@@ -12,6 +12,7 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
+from discreet.mechanisms.parameters import require_list
 from discreet.mechanisms.published import published
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Sensitivity
@@ -144,7 +145,7 @@ def _plain(items: Any) -> tuple[str | int | bytes, ...]:
     """Return items as plain Python values, so that the repr is readable."""
     if isinstance(items, np.ndarray) and items.ndim == 1 and items.dtype.kind in "iuUS":
         return tuple(items.tolist())
-    labels: tuple[str | int | bytes, ...] = tuple(items)
+    labels: tuple[str | int | bytes, ...] = tuple(require_list(items))
     if {*map(type, labels)} <= {str, bytes, int}:
         return labels
     if not all(isinstance(label, Hashable) for label in labels) or len(set(labels)) < len(labels):

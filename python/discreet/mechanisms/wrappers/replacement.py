@@ -17,6 +17,7 @@ from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
+from discreet.privacy.validation import brief
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
@@ -163,7 +164,7 @@ def _require_kind(kind: type) -> Any:
     if not isinstance(kind, type) or not issubclass(kind, (*_ITEM_BY_ITEM, *_RANKED, ConfirmedCounts)):
         raise ParameterError(
             "Replacement is for threshold mechanisms, OptimalSelection, GumbelTopK, PermuteAndFlip, "
-            f"LaplaceTopK, GaussianTopK and ConfirmedCounts, not for {getattr(kind, '__name__', kind)}"
+            f"LaplaceTopK, GaussianTopK and ConfirmedCounts, not for {brief(getattr(kind, '__name__', kind))}"
         )
     return kind
 

@@ -1,0 +1,269 @@
+"""Odd parameters and odd rows through every public door: a clear error at once, or finite numbers."""
+
+import inspect
+import math
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet import mechanisms, privacy, queries, streams, tables, testing
+from discreet.errors import DiscreetError, ParameterError, SchemaError
+from discreet.privacy.conversion import cdp_rho
+from discreet.queries import experimental
+
+NUMBERS = [0, -1, 5e-324, 1e-320, 1e-300, 1e308, -0.0, 2**64, 10**400, 10**5000, math.nan, math.inf, -math.inf, 1.5]
+NUMBERS += [Fraction(1, 3), Fraction(1, 10**400), Fraction(10**5000), Decimal("0.5"), Decimal("sNaN"), 1j]
+NUMPY = [np.float16(0.1), np.float32(0.5), np.float64(math.nan), np.longdouble("1e4000"), np.int8(1), np.bool_(True)]
+NUMPY += [np.array(1), np.array([1.0]), np.array([1, 2]), np.timedelta64(1, "s"), np.datetime64("2020-01-01")]
+OTHERS = [None, True, "1", "", "auto", "\ud800", b"1", [], [1], ("a", 1), {"a": 1}, [["x", 1]], object(), int, ...]
+ODD = [*NUMBERS, *NUMPY, *OTHERS]
+GIVEN = {
+    "rho": 1.0,
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "l0": 3,
+    "k": 3,
+    "sigma": 50.0,
+    "scale": 50.0,
+    "horizon": 16,
+    "m": 3,
+    "m_prime": 3,
+    "threshold": 100,
+    "reach": 200,
+    "power": 4,
+    "gamma": 0.1,
+    "again": 5.0,
+    "runs": 2,
+    "linf": 1,
+    "items": ("a", "b"),
+    "method": "policy_gaussian",
+    "low": 0,
+    "high": 5,
+    "most": 3,
+    "users": 1000,
+    "exponent": 1.0,
+    "items_per_user": 1.5,
+    "kind": mechanisms.GaussianThreshold,
+    "unit": "user",
+    "seed": 1,
+    "stages": (queries.Stage(runs=2, epsilon=0.1, threshold=10),),
+    "correction": None,
+    "mechanism": mechanisms.GaussianThreshold(sigma=5, delta=1e-6, l0=1),
+}
+CLASSES = [
+    *(getattr(module, name) for module in (mechanisms, queries, streams, privacy) for name in module.__all__),
+    *(experimental.SparseVectorCorrection, experimental.GuardedCorrection, dp.Budget),
+]
+WAYS = ("", "from_rho", "from_epsilon", "from_dp", "from_bounded_range", "recommended")
+TABLE = {"u": [*range(40)] * 2, "i": ["a"] * 40 + ["b"] * 40, "v": [1] * 80}
+COLUMNS = {"user": "u", "item": "i"}
+
+
+def makers():
+    """Yield the constructors of all public classes, with parameters that suffice."""
+    for kind in CLASSES:
+        for way in WAYS if isinstance(kind, type) and not inspect.isabstract(kind) else ():
+            make = getattr(kind, way, None) if way else kind
+            if make is None:
+                continue
+            parameters = inspect.signature(make).parameters
+            needed = [name for name, known in parameters.items() if known.default is known.empty and known.kind != 4]
+            if set(needed) <= GIVEN.keys():
+                more = {"l0": 1} if kind is mechanisms.Replacement and way else {}
+                names = [name for name, known in parameters.items() if known.kind != 4]
+                yield pytest.param(make, {name: GIVEN[name] for name in needed} | more, names, id=make.__qualname__)
+
+
+def finite(made):
+    repr(made)
+    guarantee = getattr(made, "guarantee", None)
+    if isinstance(guarantee, dp.Guarantee):
+        assert math.isfinite(guarantee.rho)
+        assert 0 <= guarantee.delta <= 1
+        assert guarantee.promise
+
+
+def tried(call, **parameters):
+    """Return what a call returns, or the error that it raises, which must be one of the library."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return call(**parameters)
+        except DiscreetError as error:
+            return error
+
+
+# The searches for bounded and corrected answers are slow: `answer_queries` tries their guarantees below.
+SLOW = ("BoundedAnswers", "CorrectedAnswers.")
+
+
+@pytest.mark.parametrize(("make", "given", "names"), [made for made in makers() if not made.id.startswith(SLOW)])
+def test_every_constructor_takes_or_refuses_odd_values(make, given, names):
+    for name in names:
+        for odd in ODD:
+            found = tried(make, **{**given, name: odd})
+            if isinstance(found, DiscreetError):
+                assert len(str(found)) < 600
+            else:
+                tried(finite, made=found)
+
+
+VERBS = {
+    "count": lambda **more: dp.count(TABLE, **COLUMNS, **{"delta": 1e-6, **more}),
+    "count_l0": lambda **more: dp.count(TABLE, **COLUMNS, **{"delta": 1e-6, "l0": 2, **more}),
+    "count_auto": lambda **more: dp.count(TABLE, **COLUMNS, **{"delta": 1e-6, "l0": "auto", **more}),
+    "count_items": lambda **more: dp.count(TABLE, **COLUMNS, **{"items": ["a"], "l0": 1, "delta": 1e-6, **more}),
+    "top_k": lambda **more: dp.top_k(TABLE, **COLUMNS, **{"delta": 1e-6, "k": 2, **more}),
+    "select": lambda **more: dp.select(TABLE, **COLUMNS, **{"delta": 1e-6, "l0": 2, **more}),
+    "sum": lambda **more: dp.sum(TABLE, **COLUMNS, value="v", **{"bounds": (0, 5), "l0": 1, "delta": 1e-6, **more}),
+    "sum_items": lambda **more: dp.sum(TABLE, **COLUMNS, value="v", **{"bounds": (0, 5), "items": ["a"], **more}),
+    "answer_queries": lambda **more: dp.answer_queries([1, 2], **{"delta": 1e-6, "method": "gaussian", **more}),
+    "stream": lambda **more: dp.Stream.recommended(**{"delta": 1e-6, "l0": 1, "horizon": 4, **more}),
+    "budget": lambda **more: dp.Budget(**{"delta": 1e-6, **more}),
+}
+REFUSED = [0, -1, math.nan, math.inf, 1e308, True, "1", 10**400, 10**5000, np.array([1.0]), np.array([1, 2]), 1j, [1]]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+class TestGuarantees:
+    @pytest.mark.parametrize("name", ["rho", "epsilon"])
+    def test_every_verb_refuses_a_bad_cost(self, verb, name):
+        for bad in REFUSED:
+            with pytest.raises(ParameterError):
+                VERBS[verb](**{name: bad})
+
+    def test_every_verb_needs_exactly_one_cost(self, verb):
+        for both in ({}, {"rho": 1, "epsilon": 1}):
+            with pytest.raises(ParameterError, match="exactly one"):
+                VERBS[verb](**both)
+
+    def test_every_verb_takes_or_refuses_a_tiny_cost(self, verb):
+        for tiny in (
+            {"rho": 5e-324},
+            {"epsilon": 5e-324},
+            {"rho": 1, "delta": 1e-320},
+            {"epsilon": 1, "delta": 1e-320},
+        ):
+            tried(finite, made=tried(VERBS[verb], **tiny))
+
+    def test_every_verb_refuses_a_bad_delta(self, verb):
+        for bad in (1, -1, math.nan, "1", True, np.array([1.0])):
+            with pytest.raises(ParameterError):
+                VERBS[verb](epsilon=1, delta=bad)
+
+
+@pytest.mark.parametrize(
+    ("verbs", "names", "values"),
+    [
+        ("top_k", "k k_bar", [0, -1, 1.5, None, True, 10**400]),
+        ("top_k", "k", [1001]),  # above k_bar
+        ("count", "k_bar", [0, -1, 1.5, None]),
+        ("count_l0 select sum stream", "l0", [0, -1, 1.5, True, 10**400]),
+        ("select sum stream", "l0", [None]),
+        ("stream", "horizon", [0, -1, 1.5]),
+        ("count_items", "items", ["a", b"a", 5, [], {"a": 1}, [["x", 1]], [1.5], ["a", "a"], np.array(1)]),
+        ("top_k select answer_queries", "method", [np.array([1, 2]), 10**5000, []]),
+        ("count", "charge", [np.array([1, 2]), [], "all"]),
+        ("count_auto", "percentile l0_share", [0, np.array([1, 2]), Decimal("sNaN")]),
+        ("count", "relative_error percentile every since until", [np.array([1, 2])]),
+        ("answer_queries", "rng", [object]),
+    ],
+)
+def test_every_verb_refuses_a_bad_number_or_choice(verbs, names, values):
+    for verb in verbs.split():
+        for name in names.split():
+            for bad in values:
+                with pytest.raises((ParameterError, SchemaError)):
+                    VERBS[verb](rho=1, **{name: bad})
+
+
+@pytest.mark.parametrize(
+    ("call", "near"),
+    [
+        (lambda: VERBS["top_k"](rho=1, method="gumble"), "gumbel"),
+        (lambda: VERBS["select"](rho=1, method="dp_sip"), "dp_sips"),
+        (lambda: VERBS["answer_queries"](rho=1, method="gausian"), "gaussian"),
+        (lambda: dp.plan("cuont", rho=1, delta=1e-6), "count"),
+        (lambda: dp.plan("count", roh=1, delta=1e-6), "rho"),
+        (lambda: dp.plan("answer_queries", rho=1, delta=1e-6, k=3, metod="auto"), "method"),
+        (lambda: dp.mechanisms.SetUnion(method="greedi", scale=1, delta=1e-6, l0=1), "greedy"),
+        (lambda: dp.Guarantee(1, 0, "evnt"), "event"),
+    ],
+)
+def test_a_misspelt_choice_names_the_nearest(call, near):
+    with pytest.raises(ParameterError, match=f"did you mean '{near}'"):
+        call()
+
+
+@pytest.mark.parametrize("name", ["seed", "random_state"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_takes_a_seed(verb, name):
+    with pytest.raises(TypeError):
+        VERBS[verb](rho=1, **{name: 1})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda odd: dp.Guarantee(0.5, 1e-6).epsilon(odd),
+        lambda odd: dp.Guarantee(0.5, 1e-6).implies(odd, 1e-5),
+        lambda odd: dp.Guarantee(0.5, 1e-6).implies(1, odd),
+        lambda odd: dp.Guarantee(0.5, 1e-6).stating(odd, 1e-5),
+        lambda odd: dp.Guarantee.from_dp(1.0, 1e-7).stating(odd, 1e-7),
+        lambda odd: dp.Guarantee(1, 0, unit=odd),
+        lambda odd: dp.Guarantee(1, 0, neighbours=odd),
+        lambda odd: dp.Budget(rho=1, delta=1e-6).odometer(odd),
+        lambda odd: dp.Budget(rho=1, delta=1e-6).split(odd),
+        lambda odd: dp.Budget(rho=1, delta=1e-6).charge(odd),
+        lambda odd: dp.Histogram.from_counts(odd, [5], l0=1, linf=1, complete=True),
+        lambda odd: dp.Histogram.from_counts(["a"], odd, l0=1, linf=1, complete=True),
+        lambda odd: dp.Histogram.from_counts(["a"], [5], l0=odd, linf=1, complete=True),
+        lambda odd: dp.Histogram.from_table(TABLE, **COLUMNS, period=odd),
+        lambda odd: tables.UserItems.from_table(TABLE, **COLUMNS, l0=odd),
+        lambda odd: dp.Shape(odd, 50, 1.0, 3.0),
+        lambda odd: dp.Shape.of_counts(odd, users=6),
+        lambda odd: tables.period_of("t", odd, None, None),
+        lambda odd: tables.CsvFiles(path="x.csv", encoding=odd),
+        lambda odd: testing.seeded_rng(odd),
+        lambda odd: dp.Stream(dp.BinaryMechanism(sigma=5, delta=1e-6, l0=1, horizon=4), items=odd),
+        lambda odd: dp.plan(odd),
+    ],
+)  # fmt: skip
+def test_every_value_and_handle_takes_or_refuses_odd_values(call):
+    for odd in ODD:
+        tried(call, odd=odd)
+
+
+@pytest.mark.parametrize("small", [np.float16(0.3), np.float32(0.3)])
+def test_small_floats_are_computed_with_in_full(small):
+    plain = float(small)
+    for make in (
+        lambda epsilon: mechanisms.LaplaceThreshold.from_epsilon(epsilon=epsilon, delta=1e-6, l0=3),
+        lambda epsilon: mechanisms.GumbelTopK.from_epsilon(epsilon=epsilon, delta=1e-6, k=3),
+        lambda epsilon: mechanisms.GaussianCounts.from_epsilon(items=("a",), epsilon=epsilon, delta=1e-6),
+        lambda epsilon: queries.LaplaceAnswers.from_epsilon(k=3, epsilon=epsilon, delta=0),
+    ):
+        cdp_rho.cache_clear()
+        odd = make(small)
+        assert odd == make(plain)
+        assert repr(odd) == repr(make(plain))
+        assert cdp_rho.cache_info().currsize < 2  # one entry for both
+
+
+def test_tiny_deltas_and_costs_have_an_epsilon():
+    for rho in (5e-324, 1e-300, 1.0, 10_000.0):
+        for delta in (5e-324, 1e-320, 1e-300):
+            epsilon = dp.Guarantee(rho, 0).epsilon(delta)
+            assert 0 <= epsilon < math.inf
+            assert dp.Guarantee(rho, 0).implies(epsilon, delta)
+
+
+def test_an_error_shows_numbers_that_differ():
+    with pytest.raises(ParameterError, match="at most 1234567, not 1234568"):
+        dp.Shape(2_000_000, 1_234_567, 1.0, 1_234_568)
+    with pytest.raises(ParameterError, match=r"\(1.00000001, 1e-06\)"):
+        dp.Guarantee(1, 0).stating(1.00000001, 1e-6)
