@@ -137,7 +137,7 @@ def test_changed_rows_fail_verification(tmp_path, suffix):
         ({"delta": float("nan")}, "invalid field: delta"),
         ({"digest": None}, "not those"),
         ({"digest": "0" * 64}, "not those"),
-        ({"columns": ["item"]}, "not those"),
+        ({"columns": ["item"]}, "does not imply: measure"),
         ({"columns": None}, "invalid field: columns"),
     ],
 )

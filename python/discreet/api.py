@@ -180,7 +180,9 @@ def count(
             count_users=isinstance(made, mechanisms.ConfirmedCounts),
         )
 
-    return publish(made, read, budget, asked, reasons, charge=charge)
+    release = publish(made, read, budget, asked, reasons, charge=charge)
+    # The data held the listed items alone.
+    return release if listed is None or others else changed(release, listed="all")
 
 
 def top_k(

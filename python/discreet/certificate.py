@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet import mechanisms, streams
+from discreet import _core, mechanisms, streams
 from discreet.budgets.ledger import Ledger
 from discreet.errors import InputError
 from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.release import export
+from discreet.release.facts import Kind, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
 from discreet.wording import counted
 
@@ -36,6 +38,7 @@ class Verified:
         version: The version of discreet that made the rows.
         digest: The SHA-256 of the rows as CSV.
         dataset: The dataset of the ledger that paid for the rows; None if no ledger was given.
+        claims: The names of the fields that nothing in the file proves.
     """
 
     made_by: str
@@ -43,13 +46,15 @@ class Verified:
     version: str
     digest: str
     dataset: str | None = None
+    claims: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [
             "the rows match their certificate",
-            f"made by {self.made_by}, version {self.version}",
+            f"made by {export.plain_text(self.made_by)}, version {export.plain_text(self.version)}",
             f"guarantee: {self.guarantee.promise}",
             f"rows sha256 {self.digest}",
+            f"not verifiable: {', '.join(self.claims)}",
         ]
         return "\n".join(lines if self.dataset is None else [*lines, f"paid for by the dataset {self.dataset!r}"])
 
@@ -60,8 +65,9 @@ class Verified:
 def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Verified:
     """Verify a file that `Release.write(path, certificate=True)` wrote against its certificate.
 
-    The rows must have the digest in the certificate. The guarantee is recomputed from the mechanism's parameters, and
-    l0 must fit them. A certificate is not a signature: it reveals mistakes and damage, but does not prove who wrote it.
+    The rows must have the digest in the certificate. What the mechanism's parameters imply is recomputed from them: the
+    guarantee, what the numbers count, the noise, the threshold and the bounds. The result names the other fields, which
+    are claims. A certificate is not a signature: it reveals mistakes and damage, but does not prove who wrote it.
 
     Args:
         path: The file of released rows. Its certificate lies in the same folder.
@@ -97,6 +103,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         claimed = Guarantee(content["rho"], content["delta"], content["unit"], pair, content["neighbours"])
         columns, expected = [str(name) for name in content["columns"]], content["digest"]
         l0, _ = l0_and_share(content)
+        summed = summed_of(content)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"the certificate of {path} {_fault(content, error)}; restore the certificate that was written with these "
@@ -105,6 +112,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
     try:
         mechanism = _mechanism(made_by)
         promised, most = mechanism.guarantee, _most_l0(mechanism)
+        facts = _Facts.of(mechanism, l0)
     except (ValueError, TypeError, ImportError, AttributeError, RecursionError, MemoryError):
         raise InputError(
             f"the certificate of {path} names a mechanism that this version does not know: the certificate is damaged, "
@@ -122,6 +130,11 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
             f"the certificate of {path} says that the rows give no privacy, or were read from a file; no release has "
             "such a certificate"
         )
+    if (wrong := _contradicted(content, claimed, facts, summed)) is not None:
+        raise InputError(
+            f"the certificate of {path} has fields that its mechanism does not imply: {wrong}. Restore the certificate "
+            "that was written with these rows"
+        )
     digest = export.file_digest(path, columns, content)
     if digest != expected:
         raise InputError(
@@ -129,7 +142,14 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
             "that was written with this certificate, or write the Release again with certificate=True"
         )
     dataset = None if ledger is None else _paid_by(ledger, digest, made_by)
-    return Verified(made_by=made_by, guarantee=claimed, version=version, digest=digest, dataset=dataset)
+    return Verified(
+        made_by=made_by,
+        guarantee=claimed,
+        version=version,
+        digest=digest,
+        dataset=dataset,
+        claims=_claims(content, facts),
+    )
 
 
 def _fault(content: dict[str, Any], error: Exception) -> str:
@@ -183,6 +203,155 @@ def _most_l0(mechanism: Promising) -> int | None:
     if isinstance(mechanism, mechanisms.CountsWithShare | mechanisms.KeptPairs | mechanisms.DiscoverAndSum):
         return mechanism.l0
     return mechanism.protects.l0 if isinstance(mechanism, HistogramMechanism) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What a mechanism implies for the fields of a certificate."""
+
+    mechanism: Promising
+    innermost: object
+    law: str
+
+    @classmethod
+    def of(cls, mechanism: Promising, l0: int | None) -> _Facts:
+        inner: object = mechanism
+        if isinstance(inner, mechanisms.CountsWithFoundBound):
+            inner = inner.counting(l0 or 1)[0]
+        while isinstance(inner, mechanisms.Replacement | mechanisms.CountsWithShare | mechanisms.KnownItems):
+            inner = inner.mechanism
+        return cls(mechanism=mechanism, innermost=inner, law=getattr(inner, "law", "gaussian"))
+
+    @property
+    def kind(self) -> Kind:
+        found: Kind = getattr(self.mechanism, "releases", "users")
+        return found
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The possible values of `listed`: a count of the listed items alone does not say so."""
+        listed = getattr(self.mechanism, "lists_items", "none")
+        return ("some", "all") if listed == "some" else (listed,)
+
+    @property
+    def always_clips(self) -> bool:
+        return isinstance(self.mechanism, mechanisms.TableMechanism | mechanisms.KeptPairs | streams.StreamMechanism)
+
+    @property
+    def l0(self) -> int | None:
+        """The bound of every release with counts, or None if it depends on the release or on the data."""
+        made = self.mechanism
+        if isinstance(made, mechanisms.Plume):
+            return made.m_prime
+        if isinstance(made, mechanisms.ClippedSums):
+            return made.l0 if made.moved < len(made.items) else None
+        bounded = (
+            mechanisms.CountsWithShare | mechanisms.KeptPairs | mechanisms.DiscoverAndSum | streams.StreamMechanism
+        )
+        return made.l0 if isinstance(made, bounded) else None
+
+    def sums(self, summed: Summed | None) -> bool:
+        """Return whether a release has these bounds and this resolution of sums."""
+        made = self.mechanism
+        if not isinstance(made, mechanisms.ClippedSums | mechanisms.DiscoverAndSum):
+            return summed is None
+        if summed is None:
+            return False
+        return (summed.low, summed.high) == (made.low, made.high) and summed.resolution in (None, made.resolution)
+
+    def has_threshold(self, above: object, *, has_counts: bool) -> bool:
+        """Return whether a release can have this threshold. In a table of counts of at least a number it is higher."""
+        if above is None or not isinstance(self.innermost, ThresholdMechanism):
+            return above is None and not (has_counts and isinstance(self.innermost, ThresholdMechanism))
+        return type(above) is int and above >= self.innermost.threshold.value
+
+    def has_round(self, number: object) -> bool:
+        """Return whether a release can be of this round."""
+        if not isinstance(self.mechanism, streams.StreamMechanism):
+            return number is None
+        last = self.mechanism.last_round
+        return type(number) is int and number >= 0 and (last is None or number <= last)
+
+    @property
+    def steps(self) -> bool:
+        """Whether the mechanism draws items one after another, so that a release can cost less than its guarantee."""
+        kinds = (mechanisms.ConfirmedCounts, mechanisms.PrivateCountRelease, mechanisms.GumbelTopK)
+        return isinstance(self.innermost, kinds)
+
+
+def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, summed: Summed | None) -> str | None:
+    """Return the fields of a certificate that its mechanism does not imply, or None. A missing one says nothing."""
+    mechanism, kind, given = facts.mechanism, content.get("item_type", "string"), content.get
+    columns = [*content["columns"]]
+    fields = [["item"]] if isinstance(kind, str) else kind if isinstance(kind, list) else []
+    names = [one[0] for one in fields if isinstance(one, list) and one]
+    measures = columns[len(names) :]
+    has_counts = measures == ["count", "sigma"]
+    l0, most = given("l0"), mechanism.most if isinstance(mechanism, mechanisms.KeptPairs) else None
+    clips = facts.always_clips and has_counts
+    clipped = given("clipped", clips)
+    exact = not facts.steps
+    checks = {
+        "columns": columns[: len(names)] == names and measures in ([], ["rank"], ["count", "sigma"]),
+        "kind": given("kind", facts.kind) == facts.kind,
+        "listed": given("listed", facts.listed[0]) in facts.listed,
+        "noise": given("noise", facts.law) == facts.law,
+        "clipped": isinstance(clipped, bool)
+        and (clipped or (not clips and l0 is None))
+        and (has_counts or not clipped),
+        "l0": l0 is None or facts.l0 is None or l0 == facts.l0,
+        "most": given("most") in (None, most),
+        "summed": facts.sums(summed),
+        "above": "above" not in content or facts.has_threshold(given("above"), has_counts=has_counts),
+        "round": facts.has_round(given("round")),
+        "users": given("users") is None or isinstance(mechanism, mechanisms.ConfirmedCounts),
+        "calls": "calls" not in content or facts.steps or given("calls") == 1,
+        "stopped_early": given("stopped_early", False) is False or facts.steps,
+        "spent_rho": "spent_rho" not in content or _is_part(given("spent_rho"), claimed.rho, exact=exact),
+        "spent_delta": "spent_delta" not in content or _is_part(given("spent_delta"), claimed.delta, exact=exact),
+    }
+    if content["version"] == _core.__version__:  # another version may have other words, and a tighter guarantee
+        own, measure = mechanism.guarantee, "items by rank" if measures else "items"
+        if has_counts:
+            measure = measure_of(facts.kind, clipped=clipped, l0=facts.l0 or l0, most=most, summed=summed)
+        checks |= {
+            "guarantee": given("guarantee", claimed.promise) == claimed.promise,
+            "measure": given("measure", measure) == measure,
+            "rho": claimed.rho <= own.rho * (1 + 1e-9),
+            "delta": claimed.delta <= own.delta * (1 + 1e-9),
+        }
+    wrong = [name for name, is_right in checks.items() if not is_right]
+    return ", ".join(wrong) or None
+
+
+def _is_part(value: object, most: float, *, exact: bool) -> bool:
+    if type(value) not in (int, float):
+        return False
+    return value == most if exact else 0 <= value <= most  # type: ignore[operator]
+
+
+def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
+    """Return the fields of a certificate that neither its mechanism nor its rows imply."""
+    names = ["made_by", "version", "item_type"]
+    if content.get("version") != _core.__version__:
+        names += ["guarantee", "measure"]
+    if facts.steps:
+        names += ["spent_rho", "spent_delta", "calls", "stopped_early"]
+    protected = getattr(facts.mechanism, "protects", None)
+    if not facts.always_clips and (protected is None or protected.l0 is not None or content.get("clipped")):
+        names.append("clipped")
+    if len(facts.listed) > 1:
+        names.append("listed")
+    names += [
+        name for name in ("l0", "kept_share", "users", "round", "every", "part_of") if content.get(name) is not None
+    ]
+    if content.get("above") is not None:
+        names.append("above")
+    if content.get("summed") is not None:
+        names.append("summed.column")
+    if content.get("notes"):
+        names.append("notes")
+    return tuple(names)
 
 
 def _implies(promised: Guarantee, claimed: Guarantee) -> bool:

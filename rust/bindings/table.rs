@@ -17,7 +17,7 @@ use pyo3::types::PyCapsule;
 
 use super::guard::guarded;
 use super::values::PyLabels;
-use crate::columns::times::{moment, parse};
+use crate::columns::times::{moment, nanoseconds, parse};
 use crate::error::{Error, Result};
 use crate::labels::composite::Kind;
 use crate::labels::{Labels, Strings};
@@ -75,9 +75,7 @@ fn typed(texts: Vec<String>, type_name: &str) -> Result<ArrayRef> {
     const DAY: i64 = 86_400;
     let wrong = || Error::Parameter("a released date, time or boolean is not written as such");
     let moments = || texts.iter().map(|text| parse(text.as_bytes()).ok_or_else(wrong));
-    let nanos = |(seconds, nanos): (i64, u32)| {
-        i64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanos)).ok()
-    };
+    let nanos = |(seconds, nanos): (i64, u32)| nanoseconds(seconds, nanos);
     let micros = |(seconds, nanos): (i64, u32)| moment(seconds, nanos);
     Ok(match Kind::of_name(type_name) {
         Some(Kind::Bool) => {

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, TimeUnit};
 use crate::columns::OUT_OF_RANGE;
 use crate::columns::integers::{BROKEN, Integers, buffer, typed};
 use crate::columns::strings::StringCells;
-use crate::columns::times::{self, push_date, push_time};
+use crate::columns::times::{self, nanoseconds, push_date, push_time};
 use crate::error::{Error, Result};
 use crate::labels::composite::Kind;
 
@@ -168,11 +168,11 @@ impl Part {
                 return Ok(day.is_some_and(|day| push_date(day, out)));
             }
             Cells::Times(..) => {
-                let is_zoned = matches!(self.kind, Kind::Time { is_zoned: true, .. });
-                let moment = self.moment(row)?;
-                return Ok(
-                    moment.is_some_and(|(seconds, nanos)| push_time(seconds, nanos, is_zoned, out))
-                );
+                let Kind::Time { has_nanos, is_zoned } = self.kind else { return Ok(false) };
+                return Ok(self.moment(row)?.is_some_and(|(seconds, nanos)| {
+                    (!has_nanos || nanoseconds(seconds, nanos).is_some())
+                        && push_time(seconds, nanos, is_zoned, out)
+                }));
             }
             Cells::Small(cells) => number(out, cells[row]),
             Cells::Middle(cells) => number(out, cells[row]),

@@ -80,7 +80,11 @@ pub fn written(kind: Kind, cell: &[u8]) -> Option<Vec<u8>> {
         }
         Kind::Time { has_nanos, is_zoned } => {
             let (seconds, nanos) = parse(cell)?;
-            let is_exact = has_nanos || nanos.is_multiple_of(1000);
+            let is_exact = if has_nanos {
+                nanoseconds(seconds, nanos).is_some()
+            } else {
+                nanos.is_multiple_of(1000)
+            };
             return (is_exact && push_time(seconds, nanos, is_zoned, &mut out)).then_some(out);
         }
     };
@@ -116,6 +120,14 @@ fn push(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 pub fn moment(seconds: i64, nanos: u32) -> Option<i64> {
     let is_known = DAYS.contains(&seconds.div_euclid(86_400));
     is_known.then(|| seconds * 1_000_000 + i64::from(nanos / 1000))
+}
+
+/// Returns the nanoseconds since 1970, or `None` if the years 1677 to 2262 of this type do not have the time. The least
+/// number is not a time: pandas and numpy take it for a missing one.
+#[must_use]
+pub fn nanoseconds(seconds: i64, nanos: u32) -> Option<i64> {
+    let all = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+    i64::try_from(all).ok().filter(|&all| all > i64::MIN)
 }
 
 /// Parses a date, or a date and a time with an optional offset from UTC, into seconds since 1970 in UTC and
@@ -293,6 +305,21 @@ mod tests {
         assert_eq!(found, ["2026-02-01T12:00:00", "2026-02-01", "2026-01-26", "2026-02-01"]);
         let found = starts("1969-12-31T23:59:59.999999");
         assert_eq!(found, ["1969-12-31T23:00:00", "1969-12-31", "1969-12-29", "1969-12-01"]);
+    }
+
+    #[test]
+    fn a_column_of_nanoseconds_holds_the_times_of_its_numbers_alone() {
+        let nanos = Kind::Time { has_nanos: true, is_zoned: false };
+        for (text, is_held) in [
+            ("1677-09-21T00:12:43.145224192", false),
+            ("1677-09-21T00:12:43.145224193", true),
+            ("2262-04-11T23:47:16.854775807", true),
+            ("2262-04-11T23:47:16.854775808", false),
+            ("9999-12-31", false),
+        ] {
+            let cell = super::written(nanos, text.as_bytes());
+            assert_eq!(cell, is_held.then(|| text.as_bytes().to_vec()));
+        }
     }
 
     #[test]

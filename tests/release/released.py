@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from discreet import GaussianThreshold, Guarantee, Release, _core
+from discreet import ConfirmedCounts, GaussianThreshold, Guarantee, Release, _core
 from discreet.release.release import later
 
 KINDS = {
@@ -11,7 +11,8 @@ KINDS = {
     "int64": [3, -1, 2**63 - 1],
     "uint64": [2**64 - 1, 0, 5],
 }
-MADE_BY = repr(GaussianThreshold(sigma=5.0, delta=1e-6, l0=1))
+MADE_BY = repr(ConfirmedCounts(rho=0.02, delta=1e-6))
+"""A mechanism that needs no bound on the items of a user."""
 
 
 def counted(kind="string", *, items=None, lazy=False, **changes):

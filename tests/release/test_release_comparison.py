@@ -64,7 +64,7 @@ def test_a_frame_has_missing_values():
 
 
 def test_what_cannot_be_compared_is_refused():
-    clipped = counted(clipped=True, notes=("counts of users clipped to 2 items each; sigma is the noise alone",))
+    clipped = counted(clipped=True, l0=2, notes=("counts of users clipped to 2 items each; sigma is the noise alone",))
     events = counted(guarantee=dp.Guarantee(1, 1e-6, unit="event"))
     for other, text in (
         (ranked(), "no counts to compare"),

@@ -60,7 +60,10 @@ def releases():
     return {
         "counted": counted(items=EVIL),
         "clipped": counted(
-            items=EVIL, clipped=True, notes=("counts of users clipped to 2 items each; sigma is the noise alone",)
+            items=EVIL,
+            clipped=True,
+            l0=2,
+            notes=("counts of users clipped to 2 items each; sigma is the noise alone",),
         ),
         "ranked": ranked(items=EVIL),
         "named": named(items=EVIL),

@@ -155,6 +155,6 @@ def _forecast(release: Release) -> str:
         return ""
     if release.quantity == "sum":
         return ""  # no plan knows sums, and a note of the release states the threshold
-    if release.made_by.startswith("ConfirmedCounts("):
+    if release.counts is not None and release.above is None:  # without a threshold, items are drawn one by one
         return "`discreet plan count` with the same parameters forecasts how many items are released. "
     return "`discreet plan` with the same command and parameters says how many users an item needs. "

@@ -20,7 +20,12 @@ __all__ = ["metadata", "read", "write"]
 
 _SECONDS = "strftime({0}, '%Y-%m-%dT%H:%M:%S')"
 _MICROS = _SECONDS + " || CASE WHEN epoch_us({0}) % 1000000 = 0 THEN '' ELSE strftime({0}, '.%f') END"
-_NANOS = f"CASE WHEN epoch_ns({{0}}) % 1000 = 0 THEN {_MICROS} ELSE {_SECONDS} || strftime({{0}}, '.%n') END"
+_NANOS = (
+    "CASE strftime({0}, '%Y') WHEN 'infinity' THEN '2262-04-11T23:47:16.854775807' "
+    "WHEN '-infinity' THEN '1677-09-21T00:12:43.145224193' ELSE "
+    f"CASE WHEN epoch_ns({{0}}) % 1000 = 0 THEN {_MICROS} ELSE {_SECONDS} || strftime({{0}}, '.%n') END END"
+)
+"""The text of nanoseconds. DuckDB takes the first and the last one, which pandas has as times, for infinities."""
 _TEXT = {
     "BOOLEAN": "CAST({0} AS VARCHAR)",
     "DATE": "strftime({0}, '%Y-%m-%d')",

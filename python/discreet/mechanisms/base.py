@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
+from discreet.release.facts import Kind as Counted
+from discreet.release.facts import Listed
 
 __all__ = ["Data", "EpsilonKind", "Kind", "Made", "Mechanism", "Opening", "Released", "Value", "made_for", "opened"]
 
@@ -69,6 +71,12 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
 
     reads: ClassVar[type]
     """The type that `release` takes."""
+
+    releases: ClassVar[Counted] = "users"
+    """What a number of a release counts; see `Release.kind`."""
+
+    lists_items: Listed = "none"
+    """Which items are public before the release, and are in it even if nobody has them; see `Release.listed`."""
 
     @property
     @abstractmethod

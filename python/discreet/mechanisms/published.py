@@ -8,13 +8,13 @@ import numpy as np
 
 from discreet import _core
 from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.release.facts import Kind, Listed, Summed
 from discreet.release.release import ItemType, Release, changed, later
-from discreet.wording import counted, is_measure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["More", "Shown", "clipped", "published", "raised", "uncounted"]
+__all__ = ["More", "Shown", "clipped", "noted", "published", "raised", "uncounted"]
 
 
 class More(TypedDict, total=False):
@@ -29,6 +29,10 @@ class More(TypedDict, total=False):
     clipped: bool
     l0: int | None
     above: int | None
+    kind: Kind
+    listed: Listed
+    most: int | None
+    summed: Summed | None
 
 
 class Shown(More, total=False):
@@ -59,7 +63,13 @@ def published(
         named, order = labels.select(rows), np.arange(len(rows))
     else:
         named, order = labels.ordered(rows, np.zeros(len(rows), np.int64) if noisy is None else noisy)
-    more = {"spent": mechanism.guarantee, "item_type": named.type_name, **more}
+    more = {
+        "spent": mechanism.guarantee,
+        "item_type": named.type_name,
+        "kind": getattr(mechanism, "releases", "users"),
+        "listed": getattr(mechanism, "lists_items", "none"),
+        **more,
+    }
     return Release(
         items=later(named),
         counts=None if noisy is None else noisy[order],
@@ -83,12 +93,14 @@ def clipped(release: Release, l0: int | None) -> Release:
 
     Clipping makes a count at most the number of the item's users. Sigma does not include the difference.
     """
-    if l0 is None or release.counts is None:
+    if l0 is None or release.counts is None or release.clipped:  # a refinement has the bound of what it refines
         return release
-    note = f"counts of users clipped to {counted(l0, 'item')} each; sigma is the noise alone"
-    if note in release.notes:  # a refinement has the note of the release that it refines
-        return release
-    return changed(release, clipped=True, l0=l0, notes=(*release.notes, note))
+    return noted(changed(release, clipped=True, l0=l0))
+
+
+def noted(release: Release) -> Release:
+    """Return a release with its measure as its last note."""
+    return changed(release, notes=(*release.notes, release.measure))
 
 
 def raised(release: Release, below: int) -> Release:
@@ -109,5 +121,5 @@ def raised(release: Release, below: int) -> Release:
 
 def uncounted(release: Release) -> Release:
     """Return a release without its counts and without the note of `clipped`, which describes them."""
-    notes = tuple(note for note in release.notes if not is_measure(note))
+    notes = tuple(note for note in release.notes if note != release.measure)
     return changed(release, counts=None, sigmas=None, clipped=False, l0=None, notes=notes)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ from discreet.errors import InputError, ParameterError
 from discreet.privacy.guarantee import Guarantee
 from discreet.release import export
 from discreet.release.blocks import distinct_keys
+from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
 from discreet.release.formats import FORMATS
 from discreet.release.intervals import LAWS
 from discreet.release.kept import l0_and_share
@@ -31,8 +33,18 @@ _RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 _TYPES = ("string", "binary", *_RANGES)
 _TEXTS = ("bool", "date", *(f"timestamp[{unit}{zone}]" for unit in ("us", "ns") for zone in ("", ", UTC")))
 """The types of a column of items whose cells are text in a release."""
+_TIME = [
+    rf"\d{{4}}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.{digits})?" for digits in (r"\d{6}", r"\d{6}(?:\d{3})?")
+]
+"""The text of a time in microseconds, and in nanoseconds."""
+_NANOS = ("1677-09-21T00:12:43.145224193", "2262-04-11T23:47:16.854775807")
+"""The first and the last time in nanoseconds."""
 _CELL = r'(?:"([^"]*(?:""[^"]*)*)"|([^",\n]*))([,\n])'
 _ESCAPE = r"\\(?:\\|x([0-9a-f]{2}))"
+_UNSHOWN = (
+    "the mechanism needs a bound on the items of a user, and no file can show that it clipped no count: the counts are "
+    "taken for clipped ones"
+)
 _LONGEST = 100_000
 """The most characters of a text in a header."""
 
@@ -205,10 +217,13 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         spent = Guarantee(header["spent_rho"], header["spent_delta"], guarantee.unit, None, guarantee.neighbours)
     try:
         l0, kept_share = l0_and_share(header)
+        summed = summed_of(header)
     except ValueError as fault:
         raise _Damaged(f"in its header, {fault}") from None
     has_counts, ranks = "count" in cells, cells.get("rank")
+    facts = _facts(header, summed, l0, has_counts=has_counts)
     return {
+        **facts,
         "items": _items([_cells(cells[name], one, form) for name, one in own]),
         "counts": _whole(cells["count"]) if has_counts else None,
         "sigmas": _sigmas(cells["sigma"]) if has_counts else None,
@@ -220,17 +235,44 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         "made_by": _text(header["made_by"]),
         "version": _text(header["version"]),
         "seeded": _flag(header, "seeded"),
-        "clipped": _flag(header, "clipped"),
-        "l0": l0,
         "kept_share": kept_share,
         "stopped_early": _flag(header, "stopped_early"),
         "calls": _number(header["calls"]),
         "round": None if header.get("round") is None else _number(header["round"]),
         "every": _every(header, own),
-        "noise": _one_of(header, "noise", LAWS),
         "above": None if header.get("above") is None else _number(header["above"]),
         "users": _users(header.get("users")),
-        "notes": tuple(map(_text, _list(header["notes"]))),
+        "notes": (*map(_text, _list(header["notes"])), *facts["notes"]),
+        "part_of": None if header.get("part_of") is None else _number(header["part_of"]),
+    }
+
+
+def _facts(header: dict[str, Any], summed: Summed | None, l0: int | None, *, has_counts: bool) -> dict[str, Any]:
+    """Return what the numbers and items are, as the mechanism implies it. A header that says otherwise is damaged."""
+    found, noise = implied(_text(header["made_by"])), _one_of(header, "noise", LAWS)
+    kind = found.kind if found is not None else _one_of(header, "kind", KINDS) if "kind" in header else "users"
+    listed = header.get("listed", "none" if found is None else found.listed)
+    if found is not None and header.get("kind", kind) != kind:
+        raise _Damaged("kind in its header is not what its mechanism counts")
+    # Where a count was of the listed items alone, its mechanism does not say so.
+    if found is not None and listed != found.listed and (found.listed, listed) != ("some", "all"):
+        raise _Damaged("listed in its header is not what its mechanism publishes")
+    if found is not None and found.law not in (None, noise):
+        raise _Damaged("noise in its header is not the noise of its mechanism")
+    clipped, notes = _flag(header, "clipped"), list[str]()
+    if not clipped and l0 is not None:
+        raise _Damaged("its header has l0, and says that no counts are clipped")
+    if has_counts and not clipped and (found is None or found.bounds_items):
+        clipped, notes = True, [_UNSHOWN]
+    return {
+        "clipped": clipped,
+        "l0": l0,
+        "most": None if header.get("most") is None else _number(header["most"]),
+        "kind": kind,
+        "listed": _one_of({"listed": listed}, "listed", LISTED),
+        "summed": None if summed is None else summed._replace(column=summed.column and _text(summed.column)),
+        "noise": noise,
+        "notes": notes,
     }
 
 
@@ -288,7 +330,25 @@ def _cells(cells: list[Any], kind: str, form: str) -> list[Any]:
         raise _Damaged(f"its items are not of the type {kind}")
     if expected is str:
         "\n".join(cells).encode()  # a lone surrogate is a ValueError
+    if kind in _TEXTS:
+        for cell in cells:
+            _require_typed(cell, kind)
     return cells
+
+
+def _require_typed(cell: str, kind: str) -> None:
+    """Raise ValueError if a text is no date, time or boolean as releases write it."""
+    if kind == "bool":
+        is_typed = cell in ("false", "true")
+    elif kind == "date":
+        is_typed = date.fromisoformat(cell).isoformat() == cell
+    else:
+        is_nanos, zone = kind.startswith("timestamp[ns"), "Z" if kind.endswith("UTC]") else ""
+        found = re.fullmatch(_TIME[is_nanos] + zone, cell, re.ASCII)
+        is_typed = found is not None and bool(date.fromisoformat(cell[:10]))
+        is_typed &= not is_nanos or _NANOS[0] <= cell.removesuffix("Z") <= _NANOS[1]
+    if not is_typed:
+        raise _Damaged(f"its items are not of the type {kind}")
 
 
 def _whole(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:

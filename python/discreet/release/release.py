@@ -14,9 +14,10 @@ from discreet.privacy.validation import require_flag, require_number
 from discreet.release import export, intervals, markup, plot, reading, report
 from discreet.release.comparison import Comparison, compared
 from discreet.release.export import ItemType
+from discreet.release.facts import Kind, Listed, Summed, measure_of
 from discreet.release.kept import KeptShare
 from discreet.release.rows import Rows
-from discreet.wording import counted, is_measure
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     import os
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["ItemType", "Release", "changed", "later"]
 
 _SHOWN = 10
-_PART = "a part of a release of "
 
 
 def later(labels: _core.Labels) -> list[Any]:
@@ -69,9 +69,14 @@ class Release(Rows):
         stopped_early: Whether a truncated histogram ran out of rows before the budget was used.
         seeded: True if the randomness was seeded, so that the rows give no privacy.
         notes: Notes for the reader, from public parameters only.
+        kind: What a number counts: "users", "events" or "pairs" of user and item; or "sums".
+        listed: Which items were listed in advance and are published even if nobody has them: "none", "some" or "all".
+            Other items of few users are left out.
         clipped: Whether the release was made with a bound on what each user contributes. Counts may then be below the
             numbers of users, and sigma does not include the difference.
         l0: The most items of a user that were counted, given or found with privacy; None if there is no such bound.
+        most: The most items of a user that counts of pairs include; None for other kinds.
+        summed: The column, the bounds and the resolution of sums, a `Summed`; None for other kinds.
         kept_share: A private estimate of the share of (user, item) pairs that `l0` kept, a `KeptShare`; None if
             it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
@@ -84,6 +89,7 @@ class Release(Rows):
         ranks: The rank of each row of a part of a ranked list; None if the ranks are 1, 2, 3 and so on.
         version: The version of discreet that made the rows.
         every: The length of the periods in the first column of items: 1h, 1d, 1w or 1mo; None without periods.
+        part_of: The number of items of the whole release, if this is a part of it; None otherwise.
         claimed: Whether the release was read from a file. The guarantee and `seeded` are then what the file claims.
 
     Example:
@@ -123,6 +129,11 @@ class Release(Rows):
     version: str = _core.__version__
     claimed: bool = False
     every: str | None = None
+    kind: Kind = "users"
+    listed: Listed = "none"
+    most: int | None = None
+    summed: Summed | None = None
+    part_of: int | None = None
 
     def __post_init__(self) -> None:
         given: object = self.items
@@ -132,9 +143,10 @@ class Release(Rows):
 
     def _part(self, rows: NDArray[np.int64]) -> Self:
         """Return the release of some rows. Its labels stay in the engine if the list of items has not been made."""
-        given, notes = self._given, self.notes
-        if len(rows) < len(self) and not any(note.startswith(_PART) for note in notes):
-            notes = (*notes, f"{_PART}{counted(len(self), 'item')}")
+        given, notes, whole = self._given, self.notes, self.part_of
+        if len(rows) < len(self) and whole is None:
+            whole = len(self)
+            notes = (*notes, f"a part of a release of {counted(whole, 'item')}")
         chosen = later(given.select(rows)) if isinstance(given, _core.Labels) else [given[row] for row in rows]
         return replace(
             self,
@@ -143,6 +155,7 @@ class Release(Rows):
             sigmas=None if self.sigmas is None else self.sigmas[rows],
             ranks=self._rank[rows] if self.ranked else None,
             notes=notes,
+            part_of=whole,
         )
 
     @property
@@ -155,17 +168,14 @@ class Release(Rows):
     @property
     def measure(self) -> str:
         """The meaning of the counts: "counts of users", or which clipped counts or sums; "items" without counts."""
-        unit = self.guarantee.unit
         if self.counts is None:
             return "items by rank" if self.ranked else "items"
-        if not self.clipped:
-            return f"counts of {unit}s"
-        return next(filter(is_measure, self.notes), f"counts of clipped {unit}s; sigma is the noise alone")
+        return measure_of(self.kind, clipped=self.clipped, l0=self.l0, most=self.most, summed=self.summed)
 
     @property
     def quantity(self) -> Literal["count", "sum"]:
         """The meaning of a number in `counts`: "sum" in a release of sums, "count" in all others."""
-        return "sum" if self.measure.startswith("sums of ") else "count"
+        return "sum" if self.kind == "sums" else "count"
 
     def __repr__(self) -> str:
         lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
@@ -370,6 +380,11 @@ class Release(Rows):
             **dict(zip(("epsilon", "total_delta"), self.guarantee.dp or (), strict=False)),
             "seeded": self.seeded,
             "clipped": self.clipped,
+            "kind": self.kind,
+            "listed": self.listed,
+            **({} if self.most is None else {"most": self.most}),
+            **({} if self.summed is None else {"summed": self.summed._asdict()}),
+            **({} if self.part_of is None else {"part_of": self.part_of}),
             **({} if self.l0 is None else {"l0": self.l0}),
             **({} if self.kept_share is None else {"kept_share": [*self.kept_share]}),
             **({} if self.round is None else {"round": self.round}),

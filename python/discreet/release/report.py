@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from discreet.privacy.guarantee import Guarantee
 from discreet.release import export
+from discreet.release.facts import Listed, Summed
 from discreet.release.markup import escaped, paragraph
 from discreet.wording import counted
 
@@ -118,6 +119,14 @@ class Reported(Protocol):
         """The meaning of a number."""
 
     @property
+    def listed(self) -> Listed:
+        """Which items are published even if nobody has them."""
+
+    @property
+    def summed(self) -> Summed | None:
+        """The values of sums."""
+
+    @property
     def made_by(self) -> str:
         """The mechanism and its parameters."""
 
@@ -171,15 +180,8 @@ def _title(release: Reported) -> str:
     """Return the title of a report."""
     size = counted(len(release), "item")
     if release.quantity == "sum":
-        return f"{_sentence(_summed(release.measure)[0])}, for {size}"
+        return f"{_sentence('sums of values' if release.summed is None else release.summed.title)}, for {size}"
     return f"{size}: {release.measure}" if release.counts is not None else f"{size} by rank" if release.ranked else size
-
-
-def _summed(measure: str) -> tuple[str, str]:
-    """Return the parts of the measure of sums: the column with its unit, and the bounds."""
-    # A column can have any name, so the last comma before the bounds divides both parts.
-    what, _, bounds = measure.rpartition(", clipped to ")
-    return (what, f"clipped to {bounds}") if what else ("sums of values", measure)
 
 
 def _sentence(text: str) -> str:
@@ -196,7 +198,8 @@ def _warnings(release: Reported) -> list[str]:
         found.append("These rows were read from a file. The guarantee is what the file claims; nothing verifies it.")
     if release.clipped and release.counts is not None:
         if release.quantity == "sum":
-            found.append(f"{_sentence(_summed(release.measure)[1])}. A true sum may be far higher or lower.")
+            bounds = release.measure if release.summed is None else release.summed.bounds
+            found.append(f"{_sentence(bounds)}. A true sum may be far higher or lower.")
         else:
             found.append(f"{_sentence(release.measure)}. A true count may be far higher.")
     return found
@@ -315,13 +318,15 @@ def _reading(release: Reported) -> list[str]:
         )
     else:
         texts.append("The rows are names alone, in the order of the names.")
-    if release.made_by.startswith(("KnownItems(", "ClippedSums(")):
+    if release.listed != "none" and release.counts is not None:
         small = "" if word == "sum" else " A negative count is a small count."
         texts.append(f"All listed items are published, even items that nobody has.{small}")
-    texts.append(
-        "An item that is missing is not necessarily absent from the data. Items of few users are left out, because "
-        "their names could reveal a user. The file has no trace of them."
-    )
+    if release.listed != "all":
+        other, others = ("Another", "Other items") if release.listed == "some" else ("An", "Items")
+        texts.append(
+            f"{other} item that is missing is not necessarily absent from the data. {others} of few users are left "
+            "out, because their names could reveal a user. The file has no trace of them."
+        )
     return texts
 
 

@@ -72,6 +72,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     __slots__ = ()
 
     reads = Iterable
+    releases = "events"
 
     delta: float
     l0: int

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _core
+from discreet.mechanisms.published import noted
 from discreet.private import Private
 from discreet.release.release import Release, later
 from discreet.streams.base import NodeSums, StreamMechanism
 from discreet.streams.seal import Item, keyed, label_bytes
-from discreet.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,9 +82,7 @@ class RunningCounts(Private):
         if self.mechanism.unit == "user":
             held = f"at most {self.mechanism.l0} items, each at most {self.mechanism.linf} times"
             notes.append(f"it holds if every user has {held}, in all rounds together; discreet does not check this")
-        each = counted(self.mechanism.l0, "item")
-        notes.append(f"counts of events clipped to {each} each; sigma is the noise alone")
-        return Release(
+        release = Release(
             items=later(named),
             counts=noisy[order],
             sigmas=np.full(len(noisy), self.mechanism.deviation(number) if number else 0.0),
@@ -94,9 +92,12 @@ class RunningCounts(Private):
             notes=tuple(notes),
             round=number,
             clipped=True,
+            l0=self.mechanism.l0,
+            kind=self.mechanism.releases,
             # An empty release must not reveal the type of the items in the data.
             item_type=labels.type_name if len(order) else self.empty_type,
         )
+        return noted(release)
 
 
 def _item_key(key: bytes, item: Item) -> bytes:

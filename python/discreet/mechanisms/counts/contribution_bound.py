@@ -72,6 +72,8 @@ class ContributionBound(TableMechanism):
         McSherry and Talwar (2007); Rogers (2023), Theorem 5, for the rho of a bounded range.
     """
 
+    lists_items = "all"
+
     epsilon: float
     percentile: int = PERCENTILE
     most: int = 1_000

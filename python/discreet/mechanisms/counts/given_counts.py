@@ -29,6 +29,8 @@ class GivenCounts(NoisyCounts):
 
     __slots__ = ()
 
+    lists_items = "all"
+
     items: tuple[str | int | bytes, ...]
     l0: int | None  # type: ignore[assignment]
 

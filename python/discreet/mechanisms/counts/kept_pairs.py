@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
 from discreet.mechanisms.noises import laplace_deviation
 from discreet.mechanisms.parameters import require_rho
-from discreet.mechanisms.published import published
+from discreet.mechanisms.published import noted, published
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 from discreet.privacy.validation import require_number, require_whole
@@ -73,6 +73,9 @@ class KeptPairs(HistogramMechanism):
         both sums together, whose costs l0^2/(2 sigma^2) and (most - l0)^2/(2 sigma^2) add up; Rogers (2023), Theorem 3,
         for Laplace noise, with the rho of a pure epsilon.
     """
+
+    releases = "pairs"
+    lists_items = "all"
 
     l0: int
     most: int
@@ -227,8 +230,7 @@ class KeptPairs(HistogramMechanism):
         kept, dropped = self._measured(histogram._in_any_order()[1], rng)
         labels = _core.Labels.from_sequence(["kept", "dropped"])
         noisy = np.array([kept, dropped], np.int64)
-        note = f"counts of (user, item) pairs of users clipped to {self.most:,} items each; sigma is the noise alone"
         release = published(
-            self, labels, np.arange(2), rng, noisy=noisy, sigmas=self.deviation, clipped=True, notes=(note,)
+            self, labels, np.arange(2), rng, noisy=noisy, sigmas=self.deviation, clipped=True, most=self.most
         )
-        return changed(release, l0=self.l0, kept_share=self.share(kept, dropped))
+        return noted(changed(release, l0=self.l0, kept_share=self.share(kept, dropped)))

@@ -17,12 +17,9 @@ from discreet.privacy.validation import require_number
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
-from discreet.wording import is_measure
 
 __all__ = ["Refinement"]
 
-_OTHER = ("ClippedSums", "DiscoverAndSum", "KeptPairs")
-"""Mechanisms that do not count users, so the noise of one count of users does not protect their numbers."""
 _CERTAIN = 0.3
 """The smallest useful sigma: with smaller noise, few counts change after rounding."""
 
@@ -67,7 +64,7 @@ class Refinement(HistogramMechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.of, Release) or self.of.counts is None or self.of.sigmas is None:
             raise ParameterError("of must be a Release with counts, such as dp.count returns")
-        if self.of.guarantee.unit != "user" or self.of.made_by.startswith(_OTHER):
+        if self.of.guarantee.unit != "user" or self.of.kind != "users":
             raise ParameterError("of must be a Release that counts users: sums, pairs and streams cannot be refined")
         self._set(
             rho=require_rho(self.rho),
@@ -133,10 +130,12 @@ class Refinement(HistogramMechanism):
             seeded=self.of.seeded or rng.is_seeded,
             notes=(
                 f"it refines a release with {self.of.promise}; the stated guarantee covers both releases",
-                *filter(is_measure, self.of.notes),
+                *((self.of.measure,) if self.of.clipped else ()),
             ),
             item_type=self.of.item_type,
             clipped=self.of.clipped,
+            l0=self.of.l0,
+            listed=self.of.listed,
             noise=self.of.noise,
             claimed=self.of.claimed,
         )

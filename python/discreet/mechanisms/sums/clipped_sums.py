@@ -13,11 +13,12 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_list, require_rho
-from discreet.mechanisms.published import published
+from discreet.mechanisms.published import noted, published
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.export import shortened
-from discreet.release.release import Release
+from discreet.release.facts import Summed
+from discreet.release.release import Release, changed
 from discreet.tables.table import Table
 from discreet.theorems import rogers2024
 from discreet.wording import counted
@@ -68,6 +69,9 @@ class ClippedSums(TableMechanism):
         noise.
     """
 
+    releases = "sums"
+    lists_items = "all"
+
     items: tuple[str | int | bytes, ...]
     rho: float
     low: int
@@ -116,17 +120,22 @@ class ClippedSums(TableMechanism):
         """Return the sensitivity: a user may have any rows, because the user's sum for each item is clipped."""
         return Sensitivity(l0=None, linf=max(abs(self.low), abs(self.high)))
 
-    def _notes(self, column: str) -> list[str]:
-        """Return the notes of every release of these sums; the first one is its `measure`."""
-        notes = [
-            f"sums of {shortened(column)} in units of {self.resolution:g}, clipped to [{self.low}, {self.high}] units "
-            "for each user; sigma is the noise alone"
-        ]
-        if self.resolution == 1:
-            notes.append(
-                "each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01"
-            )
-        return notes
+    def summed(self, column: str) -> Summed:
+        """Return the facts of the values in a release: the bounds, the resolution and the column.
+
+        Args:
+            column: The name of the column of values.
+
+        Returns:
+            A Summed.
+        """
+        return Summed(self.low, self.high, self.resolution, shortened(column))
+
+    def _notes(self) -> tuple[str, ...]:
+        """Return the notes of every release of these sums after its measure."""
+        if self.resolution != 1:
+            return ()
+        return ("each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01",)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         if table.value is None:
@@ -147,14 +156,24 @@ class ClippedSums(TableMechanism):
         rng = opened(rng)
         noisy = np.array(sums, np.int64) + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
         labels = _core.Labels.from_sequence(list(self.items))
-        notes = self._notes(table.value)
+        notes = self._notes()
         bound = self.l0 if self.moved < len(self.items) else None
         if bound is not None:
-            notes.append(f"each user contributes to at most {counted(self.moved, 'sum')}; sigma does not include this")
-        rows = np.arange(len(sums))
-        return published(
-            self, labels, rows, rng, noisy=noisy, sigmas=self.sigma, notes=tuple(notes), clipped=True, l0=bound
+            notes += (f"each user contributes to at most {counted(self.moved, 'sum')}; sigma does not include this",)
+        release = noted(
+            published(
+                self,
+                labels,
+                np.arange(len(sums)),
+                rng,
+                noisy=noisy,
+                sigmas=self.sigma,
+                clipped=True,
+                l0=bound,
+                summed=self.summed(table.value),
+            )
         )
+        return changed(release, notes=(*release.notes, *notes))
 
 
 def sums_sigma(rho: float, low: int, high: int, moved: int) -> float:

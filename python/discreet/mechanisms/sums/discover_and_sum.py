@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta, require_rho
-from discreet.mechanisms.published import published
+from discreet.mechanisms.published import noted, published
 from discreet.mechanisms.sums.clipped_sums import ClippedSums, sums_sigma
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
@@ -64,6 +64,8 @@ class DiscoverAndSum(TableMechanism):
         Desfontaines et al. (2020), Section 1, for partition selection before sums; Rogers (2023), Theorem 7 for the
         selection, Theorem 4 for the sums and Theorem 6 for both together.
     """
+
+    releases = "sums"
 
     rho: float
     delta: float
@@ -209,21 +211,25 @@ class DiscoverAndSum(TableMechanism):
         found = self.selection.release(histogram, rng=rng)
         if found.items:
             release = self.sums(tuple(found.items)).release(table, rng=rng)
-            return changed(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self), l0=self.l0)
+            own = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
+            return changed(release, **own, l0=self.l0, listed=self.lists_items)
         nothing = np.zeros(0, np.int64)
         labels = _core.Labels.from_sequence([])
         least = self.selection.threshold.value
         note = f"no item was selected: the selection needs a noisy count of more than {counted(least, 'user')}"
-        notes = (*self.sums(("an item",))._notes(table.value), note)  # noqa: SLF001 - of the same room
-        return published(
-            self,
-            labels,
-            nothing,
-            rng,
-            noisy=nothing,
-            sigmas=nothing.astype(float),
-            item_type=found.item_type,
-            notes=notes,
-            clipped=True,
-            l0=self.l0,
+        sums = self.sums(("an item",))
+        release = noted(
+            published(
+                self,
+                labels,
+                nothing,
+                rng,
+                noisy=nothing,
+                sigmas=nothing.astype(float),
+                item_type=found.item_type,
+                clipped=True,
+                l0=self.l0,
+                summed=sums.summed(table.value),
+            )
         )
+        return changed(release, notes=(*release.notes, *sums._notes(), note))  # noqa: SLF001 - of the same room

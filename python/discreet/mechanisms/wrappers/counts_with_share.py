@@ -16,6 +16,7 @@ from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, require_promise, resolve_rho
+from discreet.release.facts import Listed
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import Table
@@ -136,6 +137,11 @@ class CountsWithShare(TableMechanism):
         rho, delta = resolve_rho(rho, epsilon, delta)
         mechanism, notes = fewest_users(with_counts(), round_down(rho - RHO_SHARE * rho, _ULPS), None, delta, l0)
         return cls(mechanism=mechanism, pairs=KeptPairs(l0=l0, most=most, rho=round_down(RHO_SHARE * rho))), notes
+
+    @property
+    def lists_items(self) -> Listed:  # type: ignore[override]
+        """Return which items are published even if nobody has them: those of `mechanism`."""
+        return self.mechanism.lists_items
 
     @property
     def guarantee(self) -> Guarantee:

@@ -1,0 +1,178 @@
+"""What the numbers and the items of a release are: the facts that reports, comparisons and certificates follow."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from discreet.errors import ParameterError
+from discreet.release import export
+from discreet.release.intervals import Law
+from discreet.wording import counted
+
+__all__ = ["KINDS", "LISTED", "Implied", "Kind", "Listed", "Summed", "implied", "measure_of", "summed_of"]
+
+Kind: TypeAlias = Literal["users", "events", "pairs", "sums"]
+"""What a number of a release counts, or "sums"."""
+KINDS: tuple[Kind, ...] = ("users", "events", "pairs", "sums")
+Listed: TypeAlias = Literal["none", "some", "all"]
+"""Which items of a release were listed in advance and are published even if nobody has them."""
+LISTED: tuple[Listed, ...] = ("none", "some", "all")
+_NOISE_ALONE = "sigma is the noise alone"
+_SUMS = r"sums of (?:values|(.*) in units of ([\d.e+-]{1,20}),) clipped to \[(-?\d{1,10}), (-?\d{1,10})\] units for .*"
+"""The measure of sums in files of earlier versions, which have no other text of the bounds."""
+
+_EVENTS = ("BinaryMechanism", "HonakerMechanism", "HybridMechanism", "SquareRootMechanism")
+_KIND_OF: dict[str, Kind] = {
+    "ClippedSums": "sums",
+    "DiscoverAndSum": "sums",
+    "KeptPairs": "pairs",
+    **dict.fromkeys(_EVENTS, "events"),
+}
+_ALL_LISTED = ("ClippedSums", "ContributionBound", "GaussianCounts", "KeptPairs", "LaplaceCounts")
+_LAPLACE = ("LaplaceCounts", "LaplaceThreshold", "LaplaceTopK", "TruncatedGeometric")
+_ANY_NUMBER = ("ConfirmedCounts", "PrivateCountRelease")
+"""The mechanisms that count all items of a user."""
+_KNOWN = {
+    *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "CountsWithFoundBound", "DiscoverAndPeel"),
+    *("ExponentialMechanism", "GaussianThreshold", "GaussianTopK", "GumbelTopK", "IteratedSetUnion"),
+    *("OptimalSelection", "PermuteAndFlip", "Plume", "SetUnion"),
+}
+
+
+class Summed(NamedTuple):
+    """The values of a release of sums.
+
+    Args:
+        low: The least sum of one user for one item, in units.
+        high: The largest such sum.
+        resolution: The unit; None in files of earlier versions.
+        column: The name of the column, as text that is safe to show; None in files of earlier versions.
+    """
+
+    low: int
+    high: int
+    resolution: float | None = None
+    column: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What is summed."""
+        if self.column is None or self.resolution is None:
+            return "sums of values"
+        return f"sums of {self.column} in units of {self.resolution:g}"
+
+    @property
+    def bounds(self) -> str:
+        """What the sum of a user is clipped to."""
+        return f"clipped to [{self.low}, {self.high}] units for each user; {_NOISE_ALONE}"
+
+
+def measure_of(kind: Kind, *, clipped: bool, l0: int | None, most: int | None, summed: Summed | None) -> str:
+    """Return the meaning of the counts of a release in words.
+
+    Args:
+        kind: What a number counts.
+        clipped: Whether a bound limits what each user contributes.
+        l0: The most items of a user that were counted.
+        most: The most items of a user in counts of pairs.
+        summed: The values of sums.
+    """
+    if kind == "sums":
+        if summed is None:
+            return f"sums of clipped values; {_NOISE_ALONE}"
+        return f"{summed.title}{' ' if summed.column is None else ', '}{summed.bounds}"
+    name = "(user, item) pairs of users" if kind == "pairs" else kind
+    bound = most if kind == "pairs" else l0
+    if not clipped:
+        return f"counts of {name}"
+    if bound is None:
+        return f"counts of clipped {name}; {_NOISE_ALONE}"
+    return f"counts of {name} clipped to {counted(bound, 'item')} each; {_NOISE_ALONE}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implied:
+    """What the name and the parameters of a mechanism imply for the rows of its releases.
+
+    Args:
+        kind: What a number counts.
+        listed: Which items are published even if nobody has them.
+        law: The law of the noise, or None if it depends on the release.
+        bounds_items: Whether the guarantee needs a bound on the items of a user. Counts are then clipped, except those
+            of users who never had more items, which no file can show.
+    """
+
+    kind: Kind
+    listed: Listed
+    law: Law | None
+    bounds_items: bool
+
+
+def implied(made_by: str) -> Implied | None:
+    """Return what the text `made_by` of a file implies, or None if it names no mechanism of the package.
+
+    The text is read as a call, not by its words. `discreet.verify` makes the mechanism instead.
+    """
+    if made_by.startswith("Refinement("):
+        return implied(made_by.partition(") of ")[2])
+    try:
+        return _of_call(export.call(made_by))
+    except (ParameterError, RecursionError, MemoryError):
+        return None
+
+
+def _of_call(call: ast.Call) -> Implied | None:
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
+    inner = given.get("mechanism")
+    if name in ("KnownItems", "CountsWithShare", "Replacement"):
+        found = _of_call(inner) if isinstance(inner, ast.Call) else None
+        if found is None or name != "KnownItems":
+            return found
+        listed: Listed = "some" if _is_none(given.get("least")) else "none"
+        return Implied(kind=found.kind, listed=listed, law=found.law, bounds_items=found.bounds_items)
+    if name not in _KNOWN:
+        return None
+    law: Law | None = "laplace" if name in _LAPLACE else "gaussian"
+    if name == "KeptPairs":
+        law = "gaussian" if _is_none(given.get("epsilon")) else "laplace"
+    return Implied(
+        kind=_KIND_OF.get(name, "users"),
+        listed="all" if name in _ALL_LISTED else "none",
+        law=None if name == "CountsWithFoundBound" else law,
+        bounds_items=name not in _ANY_NUMBER
+        and not (name in ("GaussianCounts", "LaplaceCounts") and _is_none(given.get("l0"))),
+    )
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return node is None or (isinstance(node, ast.Constant) and node.value is None)
+
+
+def summed_of(header: Mapping[str, object]) -> Summed | None:
+    """Return the values of sums in the header of a release, read as untrusted input, or None if it has none.
+
+    Raises:
+        ValueError: They are no possible values.
+    """
+    given = header.get("summed")
+    if given is None:
+        former = re.fullmatch(_SUMS, str(header.get("measure")), re.DOTALL | re.ASCII)
+        if former is None:
+            return None
+        column, resolution, low, high = former.groups()
+        return Summed(int(low), int(high), None if resolution is None else float(resolution), column)
+    if not isinstance(given, dict) or {*given} != {"low", "high", "resolution", "column"}:
+        raise ValueError("summed must have low, high, resolution and column")
+    low, high, resolution, column = (given[name] for name in ("low", "high", "resolution", "column"))
+    if type(low) is not int or type(high) is not int or not -(2**30) <= low < high <= 2**30:
+        raise ValueError("the bounds of sums must be whole numbers, the lower one first")
+    if resolution is None and column is None:
+        return Summed(low, high)
+    if type(resolution) not in (int, float) or not 1e-12 <= resolution <= 1e12 or not isinstance(column, str):
+        raise ValueError("the resolution of sums must be a number, and the column a text")
+    return Summed(low, high, float(resolution), column)
