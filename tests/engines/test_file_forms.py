@@ -136,6 +136,36 @@ def test_a_folder_is_read_with_all_its_folders(tmp_path):
         counted(tmp_path / "empty")
 
 
+@pytest.mark.parametrize("name", ["tree", "tree/**/*.parquet", "tree/linked"])
+def test_a_linked_folder_is_read_as_a_glob_reads_it(tmp_path, name):
+    parquet(tmp_path / "elsewhere" / "a.parquet", user=[1], item=["x"])
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    (tmp_path / "tree" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "tree" / "broken").symlink_to(tmp_path / "missing")
+    if "*" not in name:
+        (tmp_path / "elsewhere" / "again").symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "tree" / "deep" / "above").symlink_to(tmp_path / "tree")
+    assert counted(tmp_path / name) == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    "log", ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties", "_spark_metadata/0"]
+)
+@pytest.mark.parametrize("read", ["table", "table/day=1", "table/*/*.parquet", "table/day=1/0.parquet", "above", "link"])
+def test_a_folder_whose_log_decides_which_files_are_live_is_refused(tmp_path, log, read):
+    table = tmp_path / ("above/table" if read == "above" else "table")
+    parquet(table / "day=1" / "0.parquet", user=[1], item=["x"])
+    (tmp_path / "link").symlink_to(table / "day=1")
+    assert counted(tmp_path / read) == {"x": 1}
+    path = table / log
+    path.parent.mkdir()
+    path.write_text("{}")
+    budget = dp.Budget(rho=1, delta=1e-5)
+    with pytest.raises(InputError, match="files of deleted rows"):
+        dp.count(tmp_path / read, user="user", item="item", rho=1, delta=1e-6, budget=budget)
+    assert budget.spent.rho == 0
+
+
 def test_folders_of_a_hive_tree_are_columns(tmp_path):
     for country, user in (("DE", 1), ("FR", 2), ("__HIVE_DEFAULT_PARTITION__", 3), ("007", 4)):
         parquet(tmp_path / f"country={country}" / "day=2026-01-01" / "0.parquet", user=[user], item=["x"])

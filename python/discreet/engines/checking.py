@@ -183,10 +183,11 @@ class _Tables(Private):
             source = files.find([data])
             if source.form == "Arrow":
                 datasets = arrow_files(source)
+                source.require_no_folder(wanted or ())
                 columns = wanted or [*datasets[0].schema.names][:_MOST]
                 return cls(all=[_Stream(_opening(one, columns)) for one in datasets], columns=columns)
             if source.form == "parquet":
-                columns = wanted or connect().read_parquet(source.escaped[0]).columns[:_MOST]
+                columns = wanted or _parquet_columns(source)
                 found = scan([data], columns, room, careful=careful, keeps_long=True)
                 total = _total(source) if careful else None
                 return cls(all=[_Stream(lambda: Rows(found))], columns=columns, total=total)
@@ -254,6 +255,13 @@ def _total(source: files.Source) -> int:
     asked = "SELECT sum(num_rows) FROM parquet_file_metadata($1)"
     (total,) = connect().execute(asked, [source.escaped]).fetchone() or (0,)
     return int(total)
+
+
+def _parquet_columns(source: files.Source) -> list[str]:
+    """Return the columns of the first file, and those in the names of folders."""
+    names = [name for name, _ in files.parquet_columns(connect(), source.escaped[0])]
+    known = {name.lower() for name in names}
+    return [*names, *sorted(key for key in source.partitions if key.lower() not in known)][:_MOST]
 
 
 def _header(data: CsvFiles) -> list[str]:

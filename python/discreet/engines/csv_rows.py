@@ -136,6 +136,7 @@ class CsvRows:
         dialect = dialect or Dialect()
         delimiter = dialect.delimiter or source.delimiter
         width = dialect.headless(columns)
+        source.require_no_folder(columns)
         if width is not None:
             files.require_distinct(columns, source.shown)
             places = [int(column) - 1 for column in columns]
