@@ -151,9 +151,9 @@ def test_a_linked_folder_is_read_as_a_glob_reads_it(tmp_path, name):
 @pytest.mark.parametrize(
     "log", ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties", "_spark_metadata/0"]
 )
-@pytest.mark.parametrize("read", ["table", "table/day=1", "table/*/*.parquet", "table/day=1/0.parquet", "above", "link"])
+@pytest.mark.parametrize("read", ["table", "table/day=1", "table/*/*.parquet", "table/day=1/0.parquet", "top", "link"])
 def test_a_folder_whose_log_decides_which_files_are_live_is_refused(tmp_path, log, read):
-    table = tmp_path / ("above/table" if read == "above" else "table")
+    table = tmp_path / ("top/table" if read == "top" else "table")
     parquet(table / "day=1" / "0.parquet", user=[1], item=["x"])
     (tmp_path / "link").symlink_to(table / "day=1")
     assert counted(tmp_path / read) == {"x": 1}

@@ -149,11 +149,11 @@ def test_no_key_of_a_folder_replaces_a_value_or_a_time(tmp_path, suffix):
         write(place / f"0.{suffix}", user="7", page="home", value="1", time="2026-01-01T00:00:00")
         tree_of = {"user": "user", "item": "page"}
     paid = {"rho": 1, "delta": 1e-6}
-    with pytest.raises(SchemaError, match="'value' of .* is in the"):
+    with pytest.raises(SchemaError, match=r"'value' of .* is in the"):
         dp.sum(tmp_path / "tree", **tree_of, value="value", bounds=(0, 1), items=["home"], l0=1, **paid)
-    with pytest.raises(SchemaError, match="'time' of .* is in the"):
+    with pytest.raises(SchemaError, match=r"'time' of .* is in the"):
         dp.count(tmp_path / "tree", **tree_of, time="time", every="1d", l0=1, **paid)
-    with pytest.raises(SchemaError, match="'time' of .* is in the"):
+    with pytest.raises(SchemaError, match=r"'time' of .* is in the"):
         TimedEvents(str(tmp_path / "tree"), event="user", item="page", time="time").rounds(
             datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1)
         )

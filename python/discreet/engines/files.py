@@ -6,7 +6,7 @@ import glob
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,12 +99,10 @@ class Source:
         keys = {key.lower() for path in self.paths for key, _ in _pairs(path)}
         for name in columns:
             if name.lower() in keys:
-                raise SchemaError(
-                    f"the column {name!r} of {self.shown} is in the files and in the names of folders; rename the folders"
-                    if self.form == "parquet"
-                    else f"the column {name!r} of {self.shown} is in the names of folders, which are columns of Parquet "
-                    "files only; rename the folders, or write the table as Parquet"
-                )
+                both = "in the files and in the names of folders; rename the folders"
+                other = "in the names of folders, which are columns of Parquet files only; rename the folders"
+                where = both if self.form == "parquet" else other
+                raise SchemaError(f"the column {name!r} of {self.shown} is {where}")
 
     @property
     def escaped(self) -> list[str]:
@@ -219,7 +217,7 @@ def require_no_log(names: Iterable[str]) -> None:
     while folders := {os.path.dirname(name) for name in folders} - folders:  # noqa: PTH120 - as above
         for folder in folders:
             for kind, (log, reader) in _LOGS.items():
-                if glob.glob(log, root_dir=folder, include_hidden=True):
+                if glob.glob(log, root_dir=folder, include_hidden=True):  # noqa: PTH207 - as above
                     raise InputError(
                         f"cannot read the files of {folder}: it is a table of {kind}, which keeps files of deleted "
                         f"rows; give {reader} of the table"

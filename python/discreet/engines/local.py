@@ -226,7 +226,7 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
     of_folders = [name for name in columns if name.lower() not in known]
     source.require_one_key(of_folders)
     if of_folders and _FILE_NUMBER in known:
-        raise SchemaError(f"{source.shown} has a column {_FILE_NUMBER!r}, as DuckDB names the files' numbers; rename it")
+        raise SchemaError(f"{source.shown} has a column {_FILE_NUMBER!r}, DuckDB's name of a file's number; rename it")
     return of_folders
 
 
