@@ -253,18 +253,25 @@ def test_other_files_are_refused_with_a_remedy(tmp_path, name, remedy):
         counted(csv(tmp_path, b"x", name))
 
 
-def test_a_view_that_reads_csv_in_parallel_is_refused(tmp_path):
+def test_a_view_is_refused_if_its_plan_reads_csv(tmp_path):
     path = tmp_path / "logs.duckdb"
-    (tmp_path / "rows.csv").write_text("u,i\n1,a\n")
+    rows = csv(tmp_path, "u,i\n1,a\n", "rows.csv")
     with duckdb.connect(str(path)) as database:
-        database.execute(f"CREATE VIEW inner_view AS SELECT * FROM '{tmp_path}/rows.csv'")
-        database.execute(
-            "CREATE VIEW outer_view AS SELECT * FROM inner_view; CREATE TABLE rows AS SELECT 1 AS u, 2 AS i"
-        )
-    for view in ("inner_view", "outer_view"):
-        with pytest.raises(SchemaError, match="is a view"):
+        database.execute("CREATE MACRO m(p) AS TABLE SELECT * FROM read_csv(p)")
+        database.execute("CREATE TABLE rows AS SELECT 1 AS u, 'x.csv' AS i")
+        reading = {
+            "named": f"'{rows}'",
+            "outer_view": "named",
+            "made": f"m('{rows}')",
+            "joined": "rows UNION FROM made",
+        }
+        for name, read in {**reading, "csv": "rows", "of_csv": "csv WHERE i = 'read_csv'"}.items():
+            database.execute(f"CREATE VIEW {name} AS FROM {read}")
+    for view in reading:
+        with pytest.raises(SchemaError, match="is a view that reads CSV"):
             open_database(path, view)
-    assert open_database(path, "rows").columns == ["u", "i"]
+    for name in ("rows", "csv", "of_csv"):
+        assert open_database(path, name).columns == ["u", "i"]
 
 
 def test_output_never_overwrites_a_file_that_a_view_may_read(tmp_path):

@@ -20,7 +20,7 @@ from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, columns_of, require_names
-from discreet.engines.sql import connect, interruptible
+from discreet.engines.sql import connect, interruptible, require_whole_csv
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, raise_alone
 from discreet.private import Private
 from discreet.wording import counted
@@ -202,6 +202,7 @@ class _Tables(Private):
             dropped = {"a cell is not of its column's type, or not UTF-8": mistyped}
             return cls(all=[_Stream(_batches_of(rows))], columns=columns, dropped=dropped)
         files.require_columns(data.columns, columns)
+        require_whole_csv(data)
         found = data.project(", ".join(map(quoted, columns)))
         return cls(all=[_Stream(lambda: Rows(found))], columns=columns)
 

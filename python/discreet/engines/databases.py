@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.engines import files
 from discreet.engines.memory import Memory
-from discreet.engines.sql import connect
+from discreet.engines.sql import connect, require_whole_csv
 from discreet.errors import DiscreetError, InputError, SchemaError, needs, raise_alone
 
 if TYPE_CHECKING:
@@ -20,11 +19,9 @@ __all__ = ["open_database"]
 
 _SQLITE = b"SQLite format 3\0"
 _TABLES = """
-    SELECT schema_name, table_name, NULL FROM duckdb_tables() WHERE database_name = 'given'
-    UNION ALL SELECT schema_name, view_name, sql FROM duckdb_views() WHERE database_name = 'given' AND NOT internal
+    SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'given'
+    UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'given' AND NOT internal
 """
-_CSV = re.compile(r"csv|[.]tsv|[.]txt", re.IGNORECASE)
-"""What the text of a view that reads CSV files contains."""
 
 
 def open_database(
@@ -76,18 +73,18 @@ def _of_duckdb(path: Path, table: str, memory: int | str | None) -> DuckDBPyRela
     literal = str(path).replace("'", "''")
     connection.execute(f"ATTACH '{literal}' AS given (READ_ONLY)")
     found = connection.execute(_TABLES).fetchall()
-    names = {f"{schema}.{name}": (schema, name) for schema, name, _ in found}
-    names |= {name: (schema, name) for schema, name, _ in found if schema == "main"}
+    names = {f"{schema}.{name}": (schema, name) for schema, name in found}
+    names |= {name: (schema, name) for schema, name in found if schema == "main"}
     _require_table(names, table, path)
     schema, name = names[table]
-    views = {(place, view): sql for place, view, sql in found if sql is not None}
-    # A view may read other views. DuckDB reads the CSV files of a view in parallel, which one user's cell can upset.
-    if (schema, name) in views and any(map(_CSV.search, views.values())):
+    relation = connection.sql(f"SELECT * FROM given.{files.quoted(schema)}.{files.quoted(name)}")
+    try:
+        require_whole_csv(relation)
+    except SchemaError:
         raise SchemaError(
-            f"{table!r} is a view, and a view of {path} reads CSV files or names csv in its text; count the files "
-            "themselves, or make a table of the rows"
-        )
-    return connection.sql(f"SELECT * FROM given.{files.quoted(schema)}.{files.quoted(name)}")
+            f"{table!r} is a view that reads CSV files; count the files themselves, or make a table of the rows"
+        ) from None
+    return relation
 
 
 def _of_sqlite(path: Path, table: str) -> Table:

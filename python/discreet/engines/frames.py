@@ -11,6 +11,7 @@ from discreet import _core
 from discreet.engines import files
 from discreet.engines.batches import Rows, without_long_labels
 from discreet.engines.pandas_columns import as_arrow, label_cells
+from discreet.engines.sql import require_whole_csv
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
 
@@ -52,6 +53,7 @@ def selected(data: Any, columns: list[str], labels: list[str] | None = None) -> 
     if kind == "polars":
         return _without_objects(data.select(columns))
     if kind == "duckdb":
+        require_whole_csv(data)
         return without_long_labels(data, columns)
     if kind == "pyarrow":
         return _validated(data, columns)
