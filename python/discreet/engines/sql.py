@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from discreet.errors import InputError, SchemaError, raise_alone
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-__all__ = ["Columns", "connect", "interruptible", "query", "require_whole_csv"]
+__all__ = ["Columns", "connect", "files_of", "interruptible", "query", "reads_files", "require_whole_csv"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -53,6 +54,19 @@ _CSV_ARGUMENTS = """
     SELECT value -> 'arguments' FROM json_tree(json_serialize_sql($1))
     WHERE key = 'function' AND lower(value ->> 'function_name') LIKE 'read_csv%'
 """
+_FILES = """
+    SELECT coalesce(value -> 'function' -> 'arguments' -> 0 -> 'expression', to_json({
+        'literal': {'kind': 'STRING', 'text': concat_ws(
+            '.', nullif(value ->> 'catalog_name', ''), nullif(value ->> 'schema_name', ''), value ->> 'table_name'
+        )}
+    }))
+    FROM json_tree(json_serialize_sql($1)) WHERE json_exists(value, '$.table_name')
+    OR (value ->> 'type' = 'TABLE_FUNCTION' AND NOT list_contains($2, lower(value -> 'function' ->> 'function_name')))
+"""
+"""What the tables and table functions of a query read, as expressions. DuckDB reads unquoted logs.csv as the table
+`csv` of the schema `logs`, and then reads the file."""
+_READS_NO_FILE = _words("generate_series json_each json_tree range repeat repeat_row unnest")
+"""The table functions of `_TABLE_FUNCTIONS` that read no files."""
 _OTHER_TABLES = """
     WITH parts AS MATERIALIZED (FROM json_tree(json_serialize_sql($1))),
     named AS (
@@ -203,6 +217,27 @@ def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
     for name in asked:
         if name not in allowed - _RUNS_TEXT:
             raise SchemaError(f"the query must only read: the function {name} is not known to write nothing")
+
+
+def files_of(sql: str) -> list[str] | None:
+    """Return the files that a query names, or None unless it names all of them by texts or lists of texts."""
+    connection, found = connect(), list[str]()
+    for (expression,) in connection.execute(_FILES, [sql, [*_READS_NO_FILE]]).fetchall():
+        part = json.loads(expression)
+        parts = (
+            [one["expression"] for one in part["arguments"]] if part.get("function_name") == "list_value" else [part]
+        )
+        texts = [one.get("literal") or {} for one in parts]
+        if not all(text.get("kind") == "STRING" for text in texts):
+            return None
+        found += [text["text"] for text in texts]
+    return [name for given in found for (name,) in connection.execute("SELECT file FROM glob($1)", [given]).fetchall()]
+
+
+def reads_files(relation: DuckDBPyRelation) -> bool:
+    """Return whether a relation reads files other than its database, by its bound plan."""
+    functions = re.findall(r'"Function": "([^"]*)"', relation.explain(format="json"))
+    return any(name.lower() not in _READS_NO_FILE for name in functions)
 
 
 def require_whole_csv(relation: DuckDBPyRelation) -> None:
