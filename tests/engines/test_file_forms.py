@@ -1,7 +1,9 @@
 """Files that are not plain Parquet or CSV: dialects of CSV, Arrow, folders, hive trees and databases."""
 
 import gzip
+import shutil
 import sqlite3
+import subprocess
 
 import duckdb
 import pytest
@@ -243,14 +245,95 @@ def test_databases_are_checked(tmp_path):
     )
 
 
-REMEDIES = {"a.csv.zst": "zstd -dc", "a.csv.bz2": "bzip2 -dc", "a.xlsx": "as CSV", "a.json": "jq -c"}
-REMEDIES |= {"a.sqlite": "--database"}
+REMEDIES = {"a.csv.zst": "zstd -d", "a.jsonl.bz2": "bzip2 -dk", "a.parquet.xz": "xz -dk", "a.xlsx": "as CSV"}
+REMEDIES |= {"a.json": "jq -cs", "a.sqlite": "--database"}
 
 
 @pytest.mark.parametrize(("name", "remedy"), REMEDIES.items())
 def test_other_files_are_refused_with_a_remedy(tmp_path, name, remedy):
     with pytest.raises(InputError, match=remedy):
         counted(csv(tmp_path, b"x", name))
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
+@pytest.mark.parametrize("text", ['[{"user": 1, "item": "a"}]', '{"user": 1, "item": "a"}\n{"user": 2}', "[]"])
+def test_the_remedy_for_json_works_for_documents_and_lines(tmp_path, text):
+    with pytest.raises(InputError) as raised:
+        counted(csv(tmp_path, text, "log.json"))
+    command = str(raised.value).partition("a line: ")[2].replace("FILE", "log")
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)  # the command of the error text
+    csv(tmp_path, (tmp_path / "log.jsonl").read_text() + '{"user": 3, "item": "b"}\n', "log.jsonl")
+    assert counted(tmp_path / "log.jsonl") == {"b": 1} | ({"a": 1} if "1" in text else {})
+
+
+@pytest.mark.parametrize("magic, remedy", [("new_stream", "open_stream"), ("new_file", "must be complete")])
+def test_the_remedy_for_an_arrow_stream_works(tmp_path, magic, remedy):
+    pyarrow = pytest.importorskip("pyarrow")
+    path, table = tmp_path / "log.arrow", pyarrow.table({"user": [1], "item": ["a"]})
+    with getattr(pyarrow.ipc, magic)(path, table.schema) as file:
+        file.write_table(table)
+    if magic == "new_file":
+        path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match=remedy):
+        counted(path)
+    if magic == "new_stream":
+        assert counted(pyarrow.ipc.open_stream(path).read_all()) == {"a": 1}
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 512, 300_000])
+def test_zeros_after_a_gzip_file_are_ignored(tmp_path, zeros):
+    first, second, end = gzip.compress(b"user,item\n1,a\n"), gzip.compress(b"2,a\n"), b"\0" * zeros
+    assert counted(csv(tmp_path, first + end, "log.csv.gz")) == {"a": 1}
+    assert counted(csv(tmp_path, first + end + second + end, "log.csv.gz")) == {"a": 2}
+    assert counted(csv(tmp_path, gzip.compress(b'{"user": 1, "item": "a"}\n') + end, "log.jsonl.gz")) == {"a": 1}
+    with pytest.raises(InputError, match=r"log\.csv\.gz"):
+        counted(csv(tmp_path, first + end + b"x", "log.csv.gz"))
+
+
+def test_a_column_of_parquet_without_a_name_is_refused(tmp_path):
+    parquet(tmp_path / "a.parquet", **{"user": [1], "": ["a"], "item": ["b"]})
+    with pytest.raises(SchemaError, match="without a name"):
+        counted(tmp_path / "a.parquet", item="")
+    assert counted(tmp_path / "a.parquet") == {"b": 1}
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".csv", "a.csv/b.csv", "a\0.csv"])
+def test_a_file_that_cannot_be_opened_is_refused_with_its_reason(tmp_path, name):
+    csv(tmp_path, "user,item\n", "a.csv")
+    with pytest.raises(InputError, match=r"no such file|no valid path|Not a directory|too long"):
+        counted(tmp_path / name)
+
+
+def test_a_name_that_is_a_pattern_of_polars_is_a_name():
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"^u.*$": [1, 1], "user": [2, 3], "item": ["a", "a"]})
+    for given in (table, table.lazy()):
+        assert counted(given, "^u.*$") == {"a": 1}
+
+
+def test_utf_16_without_a_byte_order_mark_is_little_endian(tmp_path):
+    path = csv(tmp_path, "user,item\n1,a\n".encode("utf-16-be"))
+    with pytest.raises(SchemaError, match="without a byte order mark: little-endian"):
+        counted(CsvFiles(path=path, encoding="utf-16"))
+
+
+def test_a_sqlite_database_with_a_log_is_left_as_it_is(tmp_path):
+    pytest.importorskip("ibis")
+    path = tmp_path / "log.db"
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TABLE visits (user INTEGER, item TEXT)")
+        database.execute("INSERT INTO visits VALUES (1, 'a')")
+    database.close()
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+    assert [*before] == ["log.db"]
+    assert counted(open_database(path, "visits")) == {"a": 1}
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+    writer = sqlite3.connect(path)
+    writer.execute("INSERT INTO visits VALUES (2, 'a')")
+    writer.commit()
+    assert counted(open_database(path, "visits")) == {"a": 2}
+    writer.close()
 
 
 def test_a_view_is_refused_if_its_plan_reads_csv(tmp_path):

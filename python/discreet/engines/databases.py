@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["open_database"]
 
 _SQLITE = b"SQLite format 3\0"
+_SIDE_FILES = ("-wal", "-journal", "-shm")
+"""The ends of the names of files beside a SQLite database that a program has open, or left when it stopped."""
 _TABLES = """
     SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'given'
     UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'given' AND NOT internal
@@ -58,8 +60,8 @@ def open_database(
         files.require_regular(file)
         with file.open("rb") as opened:
             head = opened.read(len(_SQLITE))
-    except (OSError, ValueError):
-        raise InputError(f"cannot read {path}: it does not exist, or its permissions forbid reading") from None
+    except (OSError, ValueError) as error:
+        raise files.unreadable(path, error) from None
     try:
         return _of_sqlite(file, table) if head == _SQLITE else _of_duckdb(file, table, memory)
     except (DiscreetError, MemoryError, ImportError):
@@ -90,9 +92,11 @@ def _of_duckdb(path: Path, table: str, memory: int | str | None) -> DuckDBPyRela
 def _of_sqlite(path: Path, table: str) -> Table:
     with needs("ibis-framework[sqlite]"):
         import ibis
-    # SQLite reads a URI only if the name begins with file:. Read-only, so that no side file is made.
+    # SQLite reads a URI only if the name begins with file:. Beside a database with a write-ahead log, SQLite makes
+    # files even if it only reads, unless it may take the database as immutable.
     connection = ibis.sqlite.connect()
-    connection.con.execute("ATTACH DATABASE ? AS given", [f"{path.resolve().as_uri()}?mode=ro"])
+    mode = "mode=ro" if any(Path(f"{path.resolve()}{end}").exists() for end in _SIDE_FILES) else "immutable=1"
+    connection.con.execute("ATTACH DATABASE ? AS given", [f"{path.resolve().as_uri()}?{mode}"])
     names = {name: ("given", name) for name in connection.list_tables(database="given")}
     _require_table(names, table, path)
     found: Table = connection.table(table, database="given")

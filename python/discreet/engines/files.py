@@ -30,6 +30,7 @@ __all__ = [
     "require_regular",
     "shown",
     "top_level",
+    "unreadable",
 ]
 
 _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
@@ -38,10 +39,10 @@ _FORMS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
 _COMPRESSED = {"CSV", "JSON lines"}
 """The formats that may have a second suffix .gz."""
 _REFUSED = {
-    ".zst": "discreet does not decompress zstd; pipe it: zstd -dc FILE | discreet count - ...",
-    ".bz2": "discreet does not decompress bzip2; pipe it: bzip2 -dc FILE | discreet count - ...",
-    ".xz": "discreet does not decompress xz; pipe it: xz -dc FILE | discreet count - ...",
-    ".json": "discreet reads no single JSON document; write one object a line: jq -c '.[]' FILE.json > FILE.jsonl",
+    ".zst": "discreet does not decompress zstd; decompress it first: zstd -d FILE",
+    ".bz2": "discreet does not decompress bzip2; decompress it first: bzip2 -dk FILE",
+    ".xz": "discreet does not decompress xz; decompress it first: xz -dk FILE",
+    ".json": "discreet reads no JSON document; write one object a line: jq -cs 'flatten[]' FILE.json > FILE.jsonl",
     ".xlsx": "save the sheet as CSV",
     ".db": "for a database give --database FILE --table T",
     ".duckdb": "for a database give --database FILE --table T",
@@ -295,13 +296,19 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
+def unreadable(name: str | os.PathLike[str], error: OSError | ValueError) -> InputError:
+    """Return the error for a file that cannot be opened, with the system's reason."""
+    reason = error.strerror if isinstance(error, OSError) else "it is no valid path"
+    return InputError(f"cannot read {os.fspath(name)}: {reason or 'the system reported an error'}; check its path")
+
+
 def _require_readable(name: str) -> None:
     try:
         status = require_regular(name)
         with Path(name).open("rb"):
             pass
-    except (OSError, ValueError):
-        raise InputError(f"cannot read {name}: it does not exist, or its permissions forbid reading") from None
+    except (OSError, ValueError) as error:
+        raise unreadable(name, error) from None
     if status.st_size == 0:
         raise InputError(f"cannot read {name}: it is empty")
 

@@ -217,6 +217,8 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
         known |= {name.lower() for name in kinds}
         files.require_columns([*kinds, *(keys - {*kinds})], columns, is_schema=True)
         types.add(tuple(kinds.get(name) for name in columns))
+    if "" in columns:
+        raise SchemaError(f"DuckDB cannot read a column of {source.shown} without a name; rename the column")
     source.require_no_folder(name for name in columns if name.lower() in known)
     if len(types) > 1:
         raise SchemaError(
