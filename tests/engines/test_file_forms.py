@@ -235,7 +235,7 @@ def test_a_table_of_a_database_is_read(tmp_path, kind):
 
 
 def test_databases_are_checked(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match="No such file"):
         open_database(tmp_path / "missing.duckdb", "visits")
     with pytest.raises(InputError, match="must be a DuckDB or SQLite database"):
         open_database(csv(tmp_path, "user,item\n"), "visits")
