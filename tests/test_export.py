@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import discreet as dp
 from discreet import GaussianThreshold, Release, verify
 from discreet.errors import InputError
 from discreet.release import export
@@ -84,6 +85,21 @@ def test_csv_escaping_is_reversible(labels):
 @given(st.lists(st.binary(max_size=4) | st.sampled_from([b"\\xff", b"\xff", b"\\\\xff", b"\\"]), unique=True))
 def test_different_bytes_labels_differ_in_text(labels):
     assert len(set(cells([*labels, b"end"]))) == len(labels) + 1
+
+
+@pytest.mark.parametrize("names", [["=1+1", "@page"], ["'=1", "a,b"], ["+item", "page"]])
+def test_names_of_columns_that_are_formulas_are_escaped(names, tmp_path):
+    # Counts of 3,000 users exceed every threshold, except with a chance far below 1e-9.
+    table = {"user": [*range(3000)], names[0]: ["a"] * 3000, names[1]: ["b"] * 3000}
+    release = dp.count(table, user="user", item=names, l0=1, rho=1, delta=1e-6)
+    for suffix in ("csv", "json", "jsonl", "parquet"):
+        path = tmp_path / f"r.{suffix}"
+        release.write(path, certificate=True)
+        verify(path)
+        assert Release.read(path).items == release.items == [("a", "b")]
+    found = next(csv.reader(io.StringIO((tmp_path / "r.csv").read_text("utf-8"), newline="")))
+    assert [name.removeprefix("'") for name in found[:2]] == names
+    assert not any(map(looks_like_a_formula, found))
 
 
 def release(size):

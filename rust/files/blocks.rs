@@ -8,9 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread::Builder;
 use std::time::Duration;
 
-use flate2::bufread::MultiGzDecoder;
-
 use super::encoding::Encoding;
+use super::gzip::Gzip;
 use crate::error::{Error, Result};
 
 /// The default number of bytes of a block. Such a block fits into the cache of one core.
@@ -50,7 +49,7 @@ impl Source {
         };
         if is_gzip {
             let bytes = BufReader::with_capacity(BLOCK, bytes);
-            return Ok(encoding.decoded(Box::new(MultiGzDecoder::new(bytes))));
+            return Ok(encoding.decoded(Box::new(Gzip::new(bytes))));
         }
         Ok(encoding.decoded(bytes))
     }

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod encoding;
+mod gzip;
 
 pub use blocks::{BLOCK, Source};
 pub(crate) use blocks::{Blocks, Next};

@@ -3,6 +3,7 @@
 import csv
 import io
 
+import duckdb
 import pytest
 from command import BUDGET, discreet
 
@@ -82,11 +83,48 @@ def test_public_items_are_never_read_from_the_data(visits, tmp_path):
         for read in (
             [visits],
             [tmp_path / "*.csv"],
-            ["--sql", f"SELECT * FROM read_csv('{listed}', parallel = false)"],
+            ["--sql", f"SELECT * FROM read_csv('{listed}', parallel = false, quote = chr(34), escape = chr(34))"],
         ):
             code, out, err = discreet("count", *read, *options, "--items", listed)
             assert (code, out) == (2, "")
             assert "would be published as they are" in err
+
+
+@pytest.mark.parametrize(
+    "read, message",
+    [
+        ("read_csv('vis'||'its.csv', WHOLE)", "must name its files by texts"),
+        ("read_csv(['other.csv', concat('visits', '.csv')], WHOLE)", "must name its files by texts"),
+        ("read_csv((SELECT 'visits.csv'), WHOLE)", "must name its files by texts"),
+        ("read_text('vis'||'its.csv')", "must name its files by texts"),
+        ("read_csv(E'\\x76isits.csv', WHOLE)", "would be published as they are"),
+        ("read_csv(['other.csv', './v?sits.csv'], WHOLE)", "would be published as they are"),
+        ("(SELECT content, 1 FROM read_text('*.csv'))", "would be published as they are"),
+        ("read_csv('other.csv', WHOLE)", None),
+        ("range(3) t(user), (SELECT 'visits.csv' AS page)", None),
+    ],
+)
+def test_public_items_are_never_read_from_the_data_of_a_query(visits, tmp_path, monkeypatch, read, message):
+    monkeypatch.chdir(tmp_path)
+    visits.with_name("other.csv").write_text("user,page\n1,home\n")
+    sql = f"SELECT * FROM {read}".replace("WHOLE", "parallel = false, quote = chr(34), escape = chr(34)")
+    options = ["--user", "user", "--item", "page", "--l0", "1", *BUDGET]
+    code, out, err = discreet("count", "--sql", sql, *options, "--items", visits)
+    assert (code, out == "") == ((2, True) if message else (0, False)), err
+    assert message is None or message in err
+
+
+def test_public_items_are_never_read_from_the_data_of_a_view(visits, tmp_path):
+    stored = tmp_path / "stored.duckdb"
+    with duckdb.connect(str(stored)) as database:
+        database.execute("CREATE TABLE log AS SELECT range AS user, 'home' AS page FROM range(9)")
+        database.execute("CREATE VIEW same AS FROM log WHERE user IN (FROM range(9))")
+        database.execute(f"CREATE VIEW raw AS SELECT 1 AS user, content AS page FROM read_text('{visits}')")
+    options = ["--user", "user", "--item", "page", "--l0", "1", *BUDGET, "--items", visits]
+    for table, expected in (("log", 0), ("same", 0), ("raw", 2)):
+        code, out, err = discreet("count", "--database", stored, "--table", table, *options)
+        assert code == expected, err
+        assert expected == 0 or (out == "" and "a view that reads files" in err)
 
 
 def test_a_space_in_a_public_item_is_reported(visits, tmp_path):

@@ -95,12 +95,12 @@ def test_shown_rows_are_not_appended_to_their_ledger(data, ledger):
 @pytest.mark.parametrize(
     "name",
     [
-        "read_csv('log.csv', parallel = false)",
-        "read_csv($$log.csv$$, parallel = false)",
-        "read_csv('log' || '.csv', parallel = false)",
-        r"read_csv(E'\x6cog.csv', parallel = false)",
-        "read_csv('*.c?v', parallel = false)",
-        "read_csv([concat('lo', chr(103), '.csv')], parallel = false)",
+        "read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))",
+        "read_csv($$log.csv$$, parallel = false, quote = chr(34), escape = chr(34))",
+        "read_csv('log' || '.csv', parallel = false, quote = chr(34), escape = chr(34))",
+        r"read_csv(E'\x6cog.csv', parallel = false, quote = chr(34), escape = chr(34))",
+        "read_csv('*.c?v', parallel = false, quote = chr(34), escape = chr(34))",
+        "read_csv([concat('lo', chr(103), '.csv')], parallel = false, quote = chr(34), escape = chr(34))",
     ],
 )
 def test_a_query_overwrites_no_file(data, name):
@@ -116,7 +116,14 @@ def test_a_query_overwrites_no_link_and_no_certificate(data):
     for output in ("new.csv", "other.csv"):
         for more in ([], ["--certificate"]):
             code, _, err = discreet(
-                "count", "--sql", "FROM read_csv('log.csv', parallel = false)", *COUNT, *BUDGET, "-o", output, *more
+                "count",
+                "--sql",
+                "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))",
+                *COUNT,
+                *BUDGET,
+                "-o",
+                output,
+                *more,
             )
             assert (code, "-o overwrites no file" in err) == (2, True)
     assert os.readlink("new.csv") == "nowhere.csv"
@@ -126,7 +133,7 @@ def test_a_query_writes_a_new_file_once(data):
     command = [
         "count",
         "--sql",
-        "FROM read_csv('log.csv', parallel = false)",
+        "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))",
         *COUNT,
         *BUDGET,
         "-o",
@@ -222,7 +229,7 @@ def test_a_file_that_appears_during_a_query_is_kept(capsys, data, ledger, monkey
         appears(monkeypatch, name, content)
     if not links:
         monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError()))
-    sql = ["--sql", "FROM read_csv('log.csv', parallel = false)"]
+    sql = ["--sql", "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))"]
     paid = ["--ledger", kept, "--dataset", "d", "-o", "new.csv", "--certificate"]
     code, out, err = inside(capsys, "count", *sql, *COUNT, *BUDGET, *paid)
     assert (code, "a file of this name has appeared" in err) == (1, True)
@@ -236,14 +243,14 @@ def test_a_file_that_appears_during_a_query_is_kept(capsys, data, ledger, monkey
 def test_a_certificate_that_appears_during_a_query_is_kept(capsys, data, monkeypatch):
     content = b'{"made_by": 1, "digest": 2, "columns": 3}'
     appears(monkeypatch, "new.csv.certificate.json", content)
-    sql = ["--sql", "FROM read_csv('log.csv', parallel = false)"]
+    sql = ["--sql", "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))"]
     assert inside(capsys, "count", *sql, *COUNT, *BUDGET, "-o", "new.csv")[0] == 0
     assert Path("new.csv.certificate.json").read_bytes() == content
 
 
 def test_rows_are_written_without_support_for_hard_links(capsys, data, monkeypatch):
     monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError()))
-    sql = ["--sql", "FROM read_csv('log.csv', parallel = false)"]
+    sql = ["--sql", "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))"]
     assert inside(capsys, "count", *sql, *COUNT, *BUDGET, "-o", "new.csv", "--certificate")[0] == 0
     assert discreet("verify", "new.csv")[0] == 0
 

@@ -4,6 +4,9 @@ import numpy as np
 
 from discreet import engines
 
+WHOLE = """parallel = false, quote = '"', escape = '"'"""
+"""The arguments with which DuckDB guesses neither rows nor quotes of a CSV file."""
+
 
 def counted(data, user="user", item="item", **options):
     labels, counts, _ = engines.histogram(data, user, item, **options)

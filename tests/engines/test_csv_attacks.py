@@ -8,10 +8,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from counting import WHOLE
 
 from discreet.engines import local
 from discreet.engines.rounds import TimedEvents
+from discreet.engines.sql import query
 from discreet.engines.sums import clipped_sums
+from discreet.errors import SchemaError
 
 FORGED = "forged"
 HEADER = ["user", "item", "value", "when", "note"]
@@ -110,3 +113,13 @@ def test_a_quoted_cell_cannot_forge_timed_events(path):
         theirs = found.pop("theirs", 0)
         assert theirs == (number == 1)
         assert sum(found.values()) == 100_000
+
+
+def test_a_query_whose_rows_a_quoted_cell_can_forge_is_refused(path, expected):
+    """DuckDB takes no quote at all if the first rows have none, also with parallel = false."""
+    read = "SELECT \"user\", item FROM read_csv('{}', all_varchar = true, max_line_size = 4000000{})"
+    for said in ("", ", parallel = false", ", quote = '\"', escape = '\"'"):
+        with pytest.raises(SchemaError, match="parallel = false, quote"):
+            query(read.format(path, said))
+    labels, counts, _ = local.histogram(query(read.format(path, f", {WHOLE}")), "user", "item")
+    assert dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True)) == expected

@@ -1,7 +1,9 @@
 """Files that are not plain Parquet or CSV: dialects of CSV, Arrow, folders, hive trees and databases."""
 
 import gzip
+import shutil
 import sqlite3
+import subprocess
 
 import duckdb
 import pytest
@@ -136,6 +138,36 @@ def test_a_folder_is_read_with_all_its_folders(tmp_path):
         counted(tmp_path / "empty")
 
 
+@pytest.mark.parametrize("name", ["tree", "tree/**/*.parquet", "tree/linked"])
+def test_a_linked_folder_is_read_as_a_glob_reads_it(tmp_path, name):
+    parquet(tmp_path / "elsewhere" / "a.parquet", user=[1], item=["x"])
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    (tmp_path / "tree" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "tree" / "broken").symlink_to(tmp_path / "missing")
+    if "*" not in name:
+        (tmp_path / "elsewhere" / "again").symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "tree" / "deep" / "above").symlink_to(tmp_path / "tree")
+    assert counted(tmp_path / name) == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    "log", ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties", "_spark_metadata/0"]
+)
+@pytest.mark.parametrize("read", ["table", "table/day=1", "table/*/*.parquet", "table/day=1/0.parquet", "top", "link"])
+def test_a_folder_whose_log_decides_which_files_are_live_is_refused(tmp_path, log, read):
+    table = tmp_path / ("top/table" if read == "top" else "table")
+    parquet(table / "day=1" / "0.parquet", user=[1], item=["x"])
+    (tmp_path / "link").symlink_to(table / "day=1")
+    assert counted(tmp_path / read) == {"x": 1}
+    path = table / log
+    path.parent.mkdir()
+    path.write_text("{}")
+    budget = dp.Budget(rho=1, delta=1e-5)
+    with pytest.raises(InputError, match="files of deleted rows"):
+        dp.count(tmp_path / read, user="user", item="item", rho=1, delta=1e-6, budget=budget)
+    assert budget.spent.rho == 0
+
+
 def test_folders_of_a_hive_tree_are_columns(tmp_path):
     for country, user in (("DE", 1), ("FR", 2), ("__HIVE_DEFAULT_PARTITION__", 3), ("007", 4)):
         parquet(tmp_path / f"country={country}" / "day=2026-01-01" / "0.parquet", user=[user], item=["x"])
@@ -203,7 +235,7 @@ def test_a_table_of_a_database_is_read(tmp_path, kind):
 
 
 def test_databases_are_checked(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match="No such file"):
         open_database(tmp_path / "missing.duckdb", "visits")
     with pytest.raises(InputError, match="must be a DuckDB or SQLite database"):
         open_database(csv(tmp_path, "user,item\n"), "visits")
@@ -213,8 +245,8 @@ def test_databases_are_checked(tmp_path):
     )
 
 
-REMEDIES = {"a.csv.zst": "zstd -dc", "a.csv.bz2": "bzip2 -dc", "a.xlsx": "as CSV", "a.json": "jq -c"}
-REMEDIES |= {"a.sqlite": "--database"}
+REMEDIES = {"a.csv.zst": "zstd -d", "a.jsonl.bz2": "bzip2 -dk", "a.parquet.xz": "xz -dk", "a.xlsx": "as CSV"}
+REMEDIES |= {"a.json": "jq -cs", "a.sqlite": "--database"}
 
 
 @pytest.mark.parametrize(("name", "remedy"), REMEDIES.items())
@@ -223,18 +255,106 @@ def test_other_files_are_refused_with_a_remedy(tmp_path, name, remedy):
         counted(csv(tmp_path, b"x", name))
 
 
-def test_a_view_that_reads_csv_in_parallel_is_refused(tmp_path):
+@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
+@pytest.mark.parametrize("text", ['[{"user": 1, "item": "a"}]', '{"user": 1, "item": "a"}\n{"user": 2}', "[]"])
+def test_the_remedy_for_json_works_for_documents_and_lines(tmp_path, text):
+    with pytest.raises(InputError) as raised:
+        counted(csv(tmp_path, text, "log.json"))
+    command = str(raised.value).partition("a line: ")[2].replace("FILE", "log")
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)  # the command of the error text
+    csv(tmp_path, (tmp_path / "log.jsonl").read_text() + '{"user": 3, "item": "b"}\n', "log.jsonl")
+    assert counted(tmp_path / "log.jsonl") == {"b": 1} | ({"a": 1} if "1" in text else {})
+
+
+@pytest.mark.parametrize("magic, remedy", [("new_stream", "open_stream"), ("new_file", "must be complete")])
+def test_the_remedy_for_an_arrow_stream_works(tmp_path, magic, remedy):
+    pyarrow = pytest.importorskip("pyarrow")
+    path, table = tmp_path / "log.arrow", pyarrow.table({"user": [1], "item": ["a"]})
+    with getattr(pyarrow.ipc, magic)(path, table.schema) as file:
+        file.write_table(table)
+    if magic == "new_file":
+        path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match=remedy):
+        counted(path)
+    if magic == "new_stream":
+        assert counted(pyarrow.ipc.open_stream(path).read_all()) == {"a": 1}
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 512, 300_000])
+def test_zeros_after_a_gzip_file_are_ignored(tmp_path, zeros):
+    first, second, end = gzip.compress(b"user,item\n1,a\n"), gzip.compress(b"2,a\n"), b"\0" * zeros
+    assert counted(csv(tmp_path, first + end, "log.csv.gz")) == {"a": 1}
+    assert counted(csv(tmp_path, first + end + second + end, "log.csv.gz")) == {"a": 2}
+    assert counted(csv(tmp_path, gzip.compress(b'{"user": 1, "item": "a"}\n') + end, "log.jsonl.gz")) == {"a": 1}
+    with pytest.raises(InputError, match=r"log\.csv\.gz"):
+        counted(csv(tmp_path, first + end + b"x", "log.csv.gz"))
+
+
+def test_a_column_of_parquet_without_a_name_is_refused(tmp_path):
+    parquet(tmp_path / "a.parquet", **{"user": [1], "": ["a"], "item": ["b"]})
+    with pytest.raises(SchemaError, match="without a name"):
+        counted(tmp_path / "a.parquet", item="")
+    assert counted(tmp_path / "a.parquet") == {"b": 1}
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".csv", "a.csv/b.csv", "a\0.csv"])
+def test_a_file_that_cannot_be_opened_is_refused_with_its_reason(tmp_path, name):
+    csv(tmp_path, "user,item\n", "a.csv")
+    with pytest.raises(InputError, match=r"no such file|no valid path|Not a directory|too long"):
+        counted(tmp_path / name)
+
+
+def test_a_name_that_is_a_pattern_of_polars_is_a_name():
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"^u.*$": [1, 1], "user": [2, 3], "item": ["a", "a"]})
+    for given in (table, table.lazy()):
+        assert counted(given, "^u.*$") == {"a": 1}
+
+
+def test_utf_16_without_a_byte_order_mark_is_little_endian(tmp_path):
+    path = csv(tmp_path, "user,item\n1,a\n".encode("utf-16-be"))
+    with pytest.raises(SchemaError, match="without a byte order mark: little-endian"):
+        counted(CsvFiles(path=path, encoding="utf-16"))
+
+
+def test_a_sqlite_database_with_a_log_is_left_as_it_is(tmp_path):
+    pytest.importorskip("ibis")
+    path = tmp_path / "log.db"
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TABLE visits (user INTEGER, item TEXT)")
+        database.execute("INSERT INTO visits VALUES (1, 'a')")
+    database.close()
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+    assert [*before] == ["log.db"]
+    assert counted(open_database(path, "visits")) == {"a": 1}
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+    writer = sqlite3.connect(path)
+    writer.execute("INSERT INTO visits VALUES (2, 'a')")
+    writer.commit()
+    assert counted(open_database(path, "visits")) == {"a": 2}
+    writer.close()
+
+
+def test_a_view_is_refused_if_its_plan_reads_csv(tmp_path):
     path = tmp_path / "logs.duckdb"
-    (tmp_path / "rows.csv").write_text("u,i\n1,a\n")
+    rows = csv(tmp_path, "u,i\n1,a\n", "rows.csv")
     with duckdb.connect(str(path)) as database:
-        database.execute(f"CREATE VIEW inner_view AS SELECT * FROM '{tmp_path}/rows.csv'")
-        database.execute(
-            "CREATE VIEW outer_view AS SELECT * FROM inner_view; CREATE TABLE rows AS SELECT 1 AS u, 2 AS i"
-        )
-    for view in ("inner_view", "outer_view"):
-        with pytest.raises(SchemaError, match="is a view"):
+        database.execute("CREATE MACRO m(p) AS TABLE SELECT * FROM read_csv(p)")
+        database.execute("CREATE TABLE rows AS SELECT 1 AS u, 'x.csv' AS i")
+        reading = {
+            "named": f"'{rows}'",
+            "outer_view": "named",
+            "made": f"m('{rows}')",
+            "joined": "rows UNION FROM made",
+        }
+        for name, read in {**reading, "csv": "rows", "of_csv": "csv WHERE i = 'read_csv'"}.items():
+            database.execute(f"CREATE VIEW {name} AS FROM {read}")
+    for view in reading:
+        with pytest.raises(SchemaError, match="is a view that reads CSV"):
             open_database(path, view)
-    assert open_database(path, "rows").columns == ["u", "i"]
+    for name in ("rows", "csv", "of_csv"):
+        assert open_database(path, name).columns == ["u", "i"]
 
 
 def test_output_never_overwrites_a_file_that_a_view_may_read(tmp_path):

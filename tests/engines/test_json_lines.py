@@ -305,7 +305,7 @@ def test_spark_refuses_json_lines_before_a_session_starts(tmp_path):
     assert (code, "with Spark: this needs Parquet or CSV" in err) == (1, True)
 
 
-@pytest.mark.parametrize(("name", "remedy"), [("a.json", "jq -c"), ("a.json.gz", "jq -c"), ("a.jsonl.zst", "zstd -dc")])
+@pytest.mark.parametrize(("name", "remedy"), [("a.json", "jq -c"), ("a.json.gz", "jq -c"), ("a.jsonl.zst", "zstd -d")])
 def test_other_json_is_refused_with_a_remedy(tmp_path, name, remedy):
     with pytest.raises(InputError, match=remedy):
         counted(csv(tmp_path, b"[]", name))

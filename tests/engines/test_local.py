@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 import pytest
-from counting import counted, csv
+from counting import WHOLE, counted, csv
 
 import discreet as dp
 from discreet.engines import local
@@ -121,7 +121,7 @@ def test_an_error_about_a_query_does_not_show_a_files_first_line(tmp_path, rest,
 
 def test_an_error_about_a_query_quotes_its_wrong_part(tmp_path):
     path = csv(tmp_path, "user,item\n1,a\n")
-    log = f"read_csv('{path}', parallel = false)"
+    log = f"read_csv('{path}', {WHOLE})"
     for sql, named in [(f"SELECT usr FROM {log}", "usr"), ("SELEC 1", "SELEC"), ("SELECT 1 FROM Nosuch", "Nosuch")]:
         with pytest.raises(SchemaError, match=named):
             query(sql)
@@ -130,7 +130,7 @@ def test_an_error_about_a_query_quotes_its_wrong_part(tmp_path):
 def test_the_first_line_of_a_file_is_not_suggested_as_a_name(tmp_path):
     path = csv(tmp_path, "users,items\nbob,x\ncarol,y\n")
     pandas = pytest.importorskip("pandas")
-    for table in (query(f"SELECT * FROM read_csv('{path}', parallel = false)"), pandas.read_csv(path)):
+    for table in (query(f"SELECT * FROM read_csv('{path}', {WHOLE})"), pandas.read_csv(path)):
         with pytest.raises(SchemaError, match="no columns 'user' and 'item'") as caught:
             counted(table)
         assert "users" not in str(caught.value)

@@ -1,14 +1,18 @@
 """Queries of the curator, which must only read."""
 
+import gzip
+
 import duckdb
 import pytest
-from counting import counted
+from counting import WHOLE, counted
 
+import discreet as dp
+from discreet.engines.checking import check
 from discreet.engines.sql import query
 from discreet.errors import SchemaError
 
 ROWS = "FROM (VALUES (1, 'a'), (1, 'a'), (2, 'a'), (2, 'b')) t(\"user\", item)"
-LOG = "read_csv('rows.csv', parallel = false)"
+LOG = f"read_csv('rows.csv', {WHOLE})"
 COUNTS = {"a": 2, "b": 1}
 
 WRITES = [
@@ -94,6 +98,10 @@ def database(tmp_path_factory):
 def folder(tmp_path, monkeypatch, database):
     """A working directory with one CSV file and one database of one table."""
     (tmp_path / "rows.csv").write_text("user,item\n1,a\n1,a\n2,a\n2,b\n")
+    for name in ("rows.CSV", "rows.tsv", "a.b.rows.csv"):
+        (tmp_path / name).write_text("user,item\n1,a\n")
+    for name in ("rows.CSV.gz", "rows.tsv.gz", "a.b.rows.csv.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(b"user,item\n1,a\n"))
     (tmp_path / "log.duckdb").write_bytes(database)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -144,8 +152,12 @@ def test_python_variables_are_not_tables():
         ROWS,
         f"SELECT * {ROWS}",
         "SELECT * FROM LOG",
-        "FROM read_csv('rows.csv', all_varchar = true, parallel = false)",
-        "FROM read_csv($$rows.csv$$, columns = {'user': 'INT', 'item': 'VARCHAR'}, delim = ',', parallel := false)",
+        "FROM read_csv('rows.csv', all_varchar = true, parallel = false, quote = '')",
+        "FROM read_csv($$rows.csv$$, columns = {'user': 'INT', 'item': 'VARCHAR'}, delim = ',', parallel := false, "
+        "auto_detect = false, header = true)",
+        "FROM read_csv(['rows.csv', 'rows.csv'], Parallel = false, QUOTE := chr(34), escape = '\"')",
+        "WITH x AS NOT MATERIALIZED (FROM LOG) FROM x UNION FROM x",
+        "WITH rows AS (FROM LOG) FROM rows",
         "WITH a AS (FROM LOG), b AS MATERIALIZED (FROM a WHERE item IN ('a', 'b')) SELECT \"user\", item FROM b",
         'SELECT DISTINCT a."user", b.item FROM LOG a JOIN LOG b USING ("user", item)',
         "SELECT \"user\", item FROM LOG WHERE item LIKE 'a%' UNION ALL SELECT 2, lower(trim(' B '))",
@@ -180,13 +192,43 @@ def test_a_query_that_only_reads_is_counted(folder, sql):
         "read_csv('rows.csv')",
         "read_csv_auto('rows.csv', parallel = true)",
         "read_csv('rows.csv', parallel = (1 = 0))",
-        "read_csv('rows.csv', parallel = false, parallel := true)",
+        "read_csv('rows.csv', parallel = false)",
+        "read_csv('rows.csv', parallel = false, quote = '\"')",
+        "read_csv('rows.csv', parallel = false, escape = '\"')",
+        "read_csv('rows.csv', quote = '\"', escape = '\"')",
+        "read_csv('rows.csv', auto_detect = false, columns = {'user': 'INT', 'item': 'VARCHAR'})",
+        "(FROM LOG) a, 'rows.csv' b",
+        "(FROM LOG UNION ALL FROM rows.csv)",
+        "(FROM LOG UNION ALL FROM read_csv('rows.csv'))",
         "(SELECT * FROM (VALUES (1)) v, read_CSV(['rows.csv']))",
     ],
 )
 def test_a_query_with_a_parallel_csv_scan_is_refused(folder, read):
     with pytest.raises(SchemaError, match="parallel = false"):
-        query(f"WITH x AS (FROM {read}) FROM x")
+        query(f"WITH x AS (FROM {read.replace('LOG', LOG)}) FROM x")
+
+
+@pytest.mark.parametrize(
+    "read", ["rows.csv", "'rows.csv'", "v", "w", "m('rows.csv')", 'LOG JOIN v USING ("user", item)', "query('FROM v')"]
+)
+def test_a_relation_is_judged_by_its_plan(folder, read):
+    connection = duckdb.connect()
+    connection.execute("CREATE MACRO m(p) AS TABLE SELECT * FROM read_csv(p)")
+    connection.execute("CREATE VIEW v AS FROM m('rows.csv'); CREATE VIEW w AS FROM v ORDER BY item")
+    connection.execute("CREATE VIEW csv AS SELECT 1 AS \"user\", 'read_csv' AS item; CREATE TABLE t AS FROM csv")
+    budget = dp.Budget(rho=1, delta=1e-5)
+    made = connection.sql(f"SELECT *, 1 AS n FROM {read}".replace("LOG", LOG))
+    for relation in (made, made.filter("true")):
+        with pytest.raises(SchemaError, match="parallel = false"):
+            dp.count(relation, user="user", item="item", rho=1, delta=1e-6, budget=budget)
+        with pytest.raises(SchemaError, match="parallel = false"):
+            dp.sum(relation, user="user", item="item", value="n", bounds=(0, 1), l0=1, rho=1, delta=1e-6, budget=budget)
+        with pytest.raises(SchemaError, match="parallel = false"):
+            check(relation)
+    assert budget.spent.rho == 0
+    assert counted(connection.sql(f"FROM {LOG}").filter("true")) == COUNTS
+    assert counted(connection.sql(f"SELECT a.* FROM {LOG} a JOIN t ON true JOIN csv ON true")) == COUNTS
+    assert counted(connection.table("csv")) == {"read_csv": 1}
 
 
 def test_a_long_query_is_not_refused_for_its_depth():

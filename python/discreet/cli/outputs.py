@@ -9,14 +9,15 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
 from discreet.engines.files import files_in
+from discreet.engines.sql import files_of, reads_files
 from discreet.release import export
 
-__all__ = ["require_apart", "require_form", "require_new", "require_public"]
+__all__ = ["require_apart", "require_form", "require_new", "require_public", "require_stored"]
 
 
 def require_form(output: str | None, form: str | None) -> None:
@@ -60,18 +61,33 @@ def require_public(items: str | None, sql: str | None, *read: str | None) -> Non
 
     Args:
         items: The file of `--items`.
-        sql: The query, which names its files in its text.
+        sql: The query, which must name its files by texts.
         read: Paths and globs of data and a ledger; "-" for standard input.
     """
     if items is None:
         return
+    named = [] if sql is None else files_of(sql)
+    if named is None:
+        raise click.UsageError(
+            "With --items, the query must name its files by texts such as read_parquet('log.parquet'), because a file "
+            "of items must not be an input."
+        )
     listed = [*_status(Path(items))]
-    used = [status for name in read if name for status in _statuses(name)]
-    named = sql is not None and Path(items).name in sql
-    if named or any(os.path.samestat(status, other) for status in listed for other in used):
+    used = [*(status for name in named for status in _status(Path(name)))]
+    used += [status for name in read if name for status in _statuses(name)]
+    if any(os.path.samestat(status, other) for status in listed for other in used):
         raise click.UsageError(
             "--items names an input of this command. Its lines would be published as they are. Give a list of items "
             "that was made without the data."
+        )
+
+
+def require_stored(table: Any) -> None:
+    """Raise UsageError if a table of a database is a view that reads files, because one may be that of `--items`."""
+    if hasattr(table, "sql_query") and reads_files(table):
+        raise click.UsageError(
+            "With --items, --table must not be a view that reads files, because a file of items must not be an input. "
+            "Make a table of the rows."
         )
 
 

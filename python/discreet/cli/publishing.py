@@ -127,6 +127,8 @@ def publish(
     listed = None if items is None else known_items(items, _columns(parameters["item"]))
     budget = dataset_to_charge(ledger, dataset)
     with _source(file, sql, engine, master, parameters.get("memory"), read) as data:
+        if items is not None and database is not None:
+            outputs.require_stored(data)
         more = {} if verb == "sum" else {"progress": not quiet}
         call = partial(_VERBS[verb], data, budget=budget, **more, **parameters)
         release = call() if listed is None else released(lambda known: call(items=known), listed)

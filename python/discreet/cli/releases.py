@@ -43,7 +43,7 @@ def count(**options: Unpack[Options]) -> None:
         --rho 1 --delta 1e-6
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6 --l0 auto
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
-    discreet count --sql "SELECT * FROM read_csv('excel.csv', delim = ';', all_varchar = true,
+    discreet count --sql "SELECT * FROM read_csv('log.csv', quote = '', all_varchar = true,
         parallel = false)" --user id --item word --epsilon 4 --delta 1e-7
     """
     work.publish("count", **options)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["arrow_files"]
 
+_STREAM = b"\xff\xff\xff\xff"
+"""The first bytes of an Arrow stream. An Arrow file begins with its name."""
+
 
 def arrow_files(source: files.Source) -> list[Dataset]:
     """Return each file as a dataset. pyarrow would cast the cells of combined files to the types of the first file.
@@ -26,5 +29,9 @@ def arrow_files(source: files.Source) -> list[Dataset]:
         try:
             found.append(dataset.dataset(path, format="ipc"))
         except Exception:  # pyarrow's text may quote the file
-            raise_alone(InputError(f"cannot read {path} as Arrow: the file must be complete and match its suffix"))
+            with open(path, "rb") as file:
+                is_stream = file.read(len(_STREAM)) == _STREAM
+            remedy = "it is an Arrow stream; in Python give pyarrow.ipc.open_stream(FILE).read_all()"
+            other = "the file must be complete and match its suffix"
+            raise_alone(InputError(f"cannot read {path} as Arrow: {remedy if is_stream else other}"))
     return found

@@ -20,7 +20,7 @@ from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, columns_of, require_names
-from discreet.engines.sql import connect, interruptible
+from discreet.engines.sql import connect, interruptible, require_whole_csv
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, raise_alone
 from discreet.private import Private
 from discreet.wording import counted
@@ -183,10 +183,11 @@ class _Tables(Private):
             source = files.find([data])
             if source.form == "Arrow":
                 datasets = arrow_files(source)
+                source.require_no_folder(wanted or ())
                 columns = wanted or [*datasets[0].schema.names][:_MOST]
                 return cls(all=[_Stream(_opening(one, columns)) for one in datasets], columns=columns)
             if source.form == "parquet":
-                columns = wanted or connect().read_parquet(source.escaped[0]).columns[:_MOST]
+                columns = wanted or _parquet_columns(source)
                 found = scan([data], columns, room, careful=careful, keeps_long=True)
                 total = _total(source) if careful else None
                 return cls(all=[_Stream(lambda: Rows(found))], columns=columns, total=total)
@@ -201,6 +202,7 @@ class _Tables(Private):
             dropped = {"a cell is not of its column's type, or not UTF-8": mistyped}
             return cls(all=[_Stream(_batches_of(rows))], columns=columns, dropped=dropped)
         files.require_columns(data.columns, columns)
+        require_whole_csv(data)
         found = data.project(", ".join(map(quoted, columns)))
         return cls(all=[_Stream(lambda: Rows(found))], columns=columns)
 
@@ -254,6 +256,13 @@ def _total(source: files.Source) -> int:
     asked = "SELECT sum(num_rows) FROM parquet_file_metadata($1)"
     (total,) = connect().execute(asked, [source.escaped]).fetchone() or (0,)
     return int(total)
+
+
+def _parquet_columns(source: files.Source) -> list[str]:
+    """Return the columns of the first file, and those in the names of folders."""
+    names = [name for name, _ in files.parquet_columns(connect(), source.escaped[0])]
+    known = {name.lower() for name in names}
+    return [*names, *sorted(key for key in source.partitions if key.lower() not in known)][:_MOST]
 
 
 def _header(data: CsvFiles) -> list[str]:

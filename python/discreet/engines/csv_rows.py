@@ -18,6 +18,8 @@ _ENCODINGS = {
     "windows-1252": ("windows-1252", "cp1252"),
     "utf-16": ("utf-16", "utf16"),
 }
+_TEXTS = {"utf-8": "UTF-8", "utf-16": "UTF-16 (without a byte order mark: little-endian)"}
+"""The names of encodings in error texts."""
 _MOST_COLUMNS = 10_000
 """The largest number of a column in a file without a header."""
 
@@ -137,6 +139,7 @@ class CsvRows:
         dialect = dialect or Dialect()
         delimiter = dialect.delimiter or source.delimiter
         width = dialect.headless(columns)
+        source.require_no_folder(columns)
         if width is not None:
             files.require_distinct(columns, source.shown)
             places = [int(column) - 1 for column in columns]
@@ -146,7 +149,8 @@ class CsvRows:
             raise SchemaError(
                 f"the files of {source.shown} do not all have the same header; read files with the same header together"
             )
-        return cls(source.paths, delimiter, _places(first, columns, source.shown, delimiter), dialect.encoding)
+        places = _places(first, columns, source.shown, dialect, delimiter)
+        return cls(source.paths, delimiter, places, dialect.encoding)
 
     @classmethod
     def of_files(cls, given: CsvFiles, columns: list[str]) -> CsvRows:
@@ -202,7 +206,7 @@ class CsvInput:
         table = self._open(headless)
         if headless is not None:
             return table.stream([int(column) - 1 for column in columns])
-        return table.stream(_places(table.header, columns, self.shown, self._dialect.delimiter or ","))
+        return table.stream(_places(table.header, columns, self.shown, self._dialect))
 
 
 def _header(path: str, delimiter: str, encoding: str) -> list[bytes]:
@@ -212,15 +216,17 @@ def _header(path: str, delimiter: str, encoding: str) -> list[bytes]:
         raise InputError(f"cannot read {path} as CSV: {error}") from None
 
 
-def _places(header: list[bytes], columns: list[str], shown: str, delimiter: str) -> list[int]:
+def _places(header: list[bytes], columns: list[str], shown: str, dialect: Dialect, delimiter: str = ",") -> list[int]:
     """Return the indices of columns in a header.
 
     Raises:
         SchemaError: A column is missing or repeated, or two of the columns differ only by case.
     """
     names = [cell.decode("utf-8", "replace") for cell in header]
+    delimiter = dialect.delimiter or delimiter
     marks = {",": "commas", "\t": "tabs"}.get(delimiter, repr(delimiter))
-    headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, separated by {marks}"
+    text = _TEXTS.get(dialect.encoding, dialect.encoding)
+    headless = f"; the first line of a CSV file must be the names of its columns, in {text}, separated by {marks}"
     files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
     # Other columns are not read, so their names may repeat.
     files.require_distinct(columns, shown)

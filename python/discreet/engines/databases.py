@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.engines import files
 from discreet.engines.memory import Memory
-from discreet.engines.sql import connect
+from discreet.engines.sql import connect, require_whole_csv
 from discreet.errors import DiscreetError, InputError, SchemaError, needs, raise_alone
 
 if TYPE_CHECKING:
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["open_database"]
 
 _SQLITE = b"SQLite format 3\0"
+_SIDE_FILES = ("-wal", "-journal", "-shm")
+"""The ends of the names of files beside a SQLite database that a program has open, or left when it stopped."""
 _TABLES = """
-    SELECT schema_name, table_name, NULL FROM duckdb_tables() WHERE database_name = 'given'
-    UNION ALL SELECT schema_name, view_name, sql FROM duckdb_views() WHERE database_name = 'given' AND NOT internal
+    SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'given'
+    UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'given' AND NOT internal
 """
-_CSV = re.compile(r"csv|[.]tsv|[.]txt", re.IGNORECASE)
-"""What the text of a view that reads CSV files contains."""
 
 
 def open_database(
@@ -61,8 +60,8 @@ def open_database(
         files.require_regular(file)
         with file.open("rb") as opened:
             head = opened.read(len(_SQLITE))
-    except (OSError, ValueError):
-        raise InputError(f"cannot read {path}: it does not exist, or its permissions forbid reading") from None
+    except (OSError, ValueError) as error:
+        raise files.unreadable(path, error) from None
     try:
         return _of_sqlite(file, table) if head == _SQLITE else _of_duckdb(file, table, memory)
     except (DiscreetError, MemoryError, ImportError):
@@ -76,26 +75,28 @@ def _of_duckdb(path: Path, table: str, memory: int | str | None) -> DuckDBPyRela
     literal = str(path).replace("'", "''")
     connection.execute(f"ATTACH '{literal}' AS given (READ_ONLY)")
     found = connection.execute(_TABLES).fetchall()
-    names = {f"{schema}.{name}": (schema, name) for schema, name, _ in found}
-    names |= {name: (schema, name) for schema, name, _ in found if schema == "main"}
+    names = {f"{schema}.{name}": (schema, name) for schema, name in found}
+    names |= {name: (schema, name) for schema, name in found if schema == "main"}
     _require_table(names, table, path)
     schema, name = names[table]
-    views = {(place, view): sql for place, view, sql in found if sql is not None}
-    # A view may read other views. DuckDB reads the CSV files of a view in parallel, which one user's cell can upset.
-    if (schema, name) in views and any(map(_CSV.search, views.values())):
+    relation = connection.sql(f"SELECT * FROM given.{files.quoted(schema)}.{files.quoted(name)}")
+    try:
+        require_whole_csv(relation)
+    except SchemaError:
         raise SchemaError(
-            f"{table!r} is a view, and a view of {path} reads CSV files or names csv in its text; count the files "
-            "themselves, or make a table of the rows"
-        )
-    return connection.sql(f"SELECT * FROM given.{files.quoted(schema)}.{files.quoted(name)}")
+            f"{table!r} is a view that reads CSV files; count the files themselves, or make a table of the rows"
+        ) from None
+    return relation
 
 
 def _of_sqlite(path: Path, table: str) -> Table:
     with needs("ibis-framework[sqlite]"):
         import ibis
-    # SQLite reads a URI only if the name begins with file:. Read-only, so that no side file is made.
+    # SQLite reads a URI only if the name begins with file:. Beside a database with a write-ahead log, SQLite makes
+    # files even if it only reads, unless it may take the database as immutable.
     connection = ibis.sqlite.connect()
-    connection.con.execute("ATTACH DATABASE ? AS given", [f"{path.resolve().as_uri()}?mode=ro"])
+    mode = "mode=ro" if any(Path(f"{path.resolve()}{end}").exists() for end in _SIDE_FILES) else "immutable=1"
+    connection.con.execute("ATTACH DATABASE ? AS given", [f"{path.resolve().as_uri()}?{mode}"])
     names = {name: ("given", name) for name in connection.list_tables(database="given")}
     _require_table(names, table, path)
     found: Table = connection.table(table, database="given")

@@ -9,8 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.errors import InputError, SchemaError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 __all__ = [
     "MemoryFile",
@@ -18,12 +22,15 @@ __all__ = [
     "files_in",
     "find",
     "form_of",
+    "parquet_columns",
     "quoted",
     "require_columns",
     "require_distinct",
+    "require_no_log",
     "require_regular",
     "shown",
     "top_level",
+    "unreadable",
 ]
 
 _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
@@ -32,16 +39,25 @@ _FORMS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
 _COMPRESSED = {"CSV", "JSON lines"}
 """The formats that may have a second suffix .gz."""
 _REFUSED = {
-    ".zst": "discreet does not decompress zstd; pipe it: zstd -dc FILE | discreet count - ...",
-    ".bz2": "discreet does not decompress bzip2; pipe it: bzip2 -dc FILE | discreet count - ...",
-    ".xz": "discreet does not decompress xz; pipe it: xz -dc FILE | discreet count - ...",
-    ".json": "discreet reads no single JSON document; write one object a line: jq -c '.[]' FILE.json > FILE.jsonl",
+    ".zst": "discreet does not decompress zstd; decompress it first: zstd -d FILE",
+    ".bz2": "discreet does not decompress bzip2; decompress it first: bzip2 -dk FILE",
+    ".xz": "discreet does not decompress xz; decompress it first: xz -dk FILE",
+    ".json": "discreet reads no JSON document; write one object a line: jq -cs 'flatten[]' FILE.json > FILE.jsonl",
     ".xlsx": "save the sheet as CSV",
     ".db": "for a database give --database FILE --table T",
     ".duckdb": "for a database give --database FILE --table T",
     ".sqlite": "for a database give --database FILE --table T",
 }
 """What to do with files of other suffixes."""
+_LOGS = {
+    "Delta Lake": ("_delta_log", "the DuckDB relation of delta_scan or the Spark DataFrame"),
+    "Apache Iceberg": ("metadata/*.metadata.json", "the DuckDB relation of iceberg_scan or the Spark DataFrame"),
+    "Apache Hudi": (".hoodie", "the Spark DataFrame"),
+    "Spark Structured Streaming": ("_spark_metadata", "the Spark DataFrame"),
+}
+"""Software whose log decides which files of a folder are live: the log as a glob, and what reads it."""
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The value of a folder whose column is NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,37 +75,50 @@ class Source:
     @property
     def partitions(self) -> set[str]:
         """The keys of folders such as country=DE that all paths have."""
-        keys = [{part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part} for path in self.paths]
-        return set.intersection(*keys) - {""}
+        return set.intersection(*(set(_values(path)) for path in self.paths)) - {""}
 
-    def require_plain_folders(self, columns: Sequence[str]) -> None:
-        """Raise SchemaError unless each name of a folder such as country=DE has one key and one value of text.
+    def values(self, key: str) -> list[str | None]:
+        """Return the value of a folder's key for each path, as Spark and pyarrow decode it.
 
-        DuckDB takes no value from a name with two equals signs, a question mark or a line feed, and fails at bytes that
-        are not UTF-8. The text has no name, because values are data.
+        A value whose bytes are not UTF-8 is None, as a missing one is: it is data, so it must not raise.
         """
+        return [_values(path)[key] for path in self.paths]
+
+    def require_one_key(self, columns: Iterable[str]) -> None:
+        """Raise SchemaError if a path has one of the columns as the key of two folders, compared without case."""
+        wanted = {name.lower() for name in columns}
         for path in self.paths:
-            named = [part for part in Path(path).parts[:-1] if "=" in part]
-            if any(part.count("=") > 1 for part in named):
-                raise SchemaError(
-                    f"a folder of {self.shown} has a name with two equals signs; write = in a value as %3D, as Spark, "
-                    "DuckDB and pyarrow do"
-                )
-            read = [part for part in named if part.partition("=")[0] in columns]
-            if any("?" in part or "\n" in part for part in read):
-                raise SchemaError(
-                    f"a folder of {self.shown} has a name with a question mark or a line feed; write them in a value "
-                    "as %3F and %0A"
-                )
-            keys = [part.partition("=")[0] for part in named]
-            if len({*keys}) < len(keys):
+            keys = [key.lower() for key, _ in _pairs(path)]
+            if any(keys.count(key) > 1 for key in wanted):
                 raise SchemaError(f"{self.shown} has the same key in a folder and in a folder inside it; rename one")
-            if not all(map(_is_text, named)):
-                raise SchemaError(f"a folder of {self.shown} has a name whose bytes are not UTF-8; rename it")
+
+    def require_no_folder(self, columns: Iterable[str]) -> None:
+        """Raise SchemaError if a folder's key is one of the columns that the files have, compared without case.
+
+        Libraries differ in which of both they read. A folder could otherwise give one person's rows to many users.
+        """
+        keys = {key.lower() for path in self.paths for key, _ in _pairs(path)}
+        for name in columns:
+            if name.lower() in keys:
+                both = "in the files and in the names of folders; rename the folders"
+                other = "in the names of folders, which are columns of Parquet files only; rename the folders"
+                where = both if self.form == "parquet" else other
+                raise SchemaError(f"the column {name!r} of {self.shown} is {where}")
 
     @property
     def escaped(self) -> list[str]:
-        """All files as globs that match only them, because DuckDB takes paths as globs."""
+        """All files as globs that match only them, because DuckDB takes paths as globs.
+
+        Raises:
+            InputError: DuckDB cannot open a path.
+        """
+        for path in self.paths:
+            # DuckDB splits a glob at backslashes, so no glob matches such a path.
+            if ("\\" in path and glob.has_magic(path)) or not _is_utf8(path):
+                raise InputError(
+                    f"cannot read {self.shown}: the path of a Parquet file must be UTF-8, and must not have both a "
+                    "backslash and one of * ? [; rename the file or the folder"
+                )
         return [glob.escape(path) for path in self.paths]
 
 
@@ -126,6 +155,7 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
         )
     for name in found:
         _require_readable(name)
+    require_no_log(found)
     form, delimiter = forms.pop()
     return Source(shown=", ".join(given), paths=found, form=form, delimiter=delimiter)
 
@@ -151,15 +181,52 @@ def _matches(given: str) -> list[str]:
 
 
 def files_in(folder: str) -> list[Path]:
-    """Return the files of known formats in a folder and its folders, except those whose names begin with _ or a dot."""
-    below = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-    return [path for path in below if _is_data(path.relative_to(folder))]
+    """Return the files of known formats in a folder and its folders, except those whose names begin with _ or a dot.
+
+    Links to folders are followed, as globs follow them, except a link to a folder that contains it.
+
+    Raises:
+        InputError: A folder cannot be read.
+    """
+    found, waiting = list[Path](), [(Path(folder), frozenset[tuple[int, int]]())]
+    while waiting:
+        place, above = waiting.pop()
+        try:
+            status, inside = place.stat(), [*place.iterdir()]
+        except OSError:
+            raise InputError(f"cannot read {place}: its permissions forbid reading, or it was removed") from None
+        here = status.st_dev, status.st_ino
+        if here in above:
+            continue
+        for path in inside:
+            if path.name.startswith(("_", ".")):
+                continue
+            if path.is_dir():
+                waiting.append((path, above | {here}))
+            elif path.is_file() and _is_known(path.name):
+                found.append(path)
+    return sorted(found)
 
 
-def _is_data(path: Path) -> bool:
-    if any(part.startswith(("_", ".")) for part in path.parts):
-        return False
-    return Path(path.name.lower().removesuffix(".gz")).suffix in _FORMS
+def require_no_log(names: Iterable[str]) -> None:
+    """Raise InputError if a log in a folder of the paths decides which files of the folder are live.
+
+    Such a table keeps files of deleted rows.
+    """
+    folders = {os.path.abspath(name) for name in names}  # noqa: PTH100 - these are many
+    folders |= {os.path.realpath(name) for name in folders}
+    while folders := {os.path.dirname(name) for name in folders} - folders:  # noqa: PTH120 - as above
+        for folder in folders:
+            for kind, (log, reader) in _LOGS.items():
+                if glob.glob(log, root_dir=folder, include_hidden=True):  # noqa: PTH207 - as above
+                    raise InputError(
+                        f"cannot read the files of {folder}: it is a table of {kind}, which keeps files of deleted "
+                        f"rows; give {reader} of the table"
+                    )
+
+
+def _is_known(name: str) -> bool:
+    return Path(name.lower().removesuffix(".gz")).suffix in _FORMS
 
 
 def shown(path: str | os.PathLike[str]) -> str:
@@ -199,14 +266,40 @@ def require_regular(name: str | os.PathLike[str]) -> os.stat_result:
     return status
 
 
-def _is_text(name: str) -> bool:
+def _pairs(path: str) -> list[tuple[str, str]]:
+    """Return the keys and values of the folders of a path that are named such as country=DE."""
+    cut = (part.partition("=") for part in Path(path).parts[:-1])
+    return [(key, value) for key, equals, value in cut if equals]
+
+
+def _values(path: str) -> dict[str, str | None]:
+    """Return the decoded values of the folders of a path by their keys."""
+    return {key: _decoded(value) for key, value in _pairs(path)}
+
+
+def _decoded(value: str) -> str | None:
     from urllib.parse import unquote_to_bytes
 
+    if value == _NULL:
+        return None
     try:
-        unquote_to_bytes(os.fsencode(name)).decode()
+        return unquote_to_bytes(os.fsencode(value)).decode()
     except UnicodeDecodeError:
+        return None
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
         return False
     return True
+
+
+def unreadable(name: str | os.PathLike[str], error: OSError | ValueError) -> InputError:
+    """Return the error for a file that cannot be opened, with the system's reason."""
+    reason = error.strerror if isinstance(error, OSError) else "it is no valid path"
+    return InputError(f"cannot read {os.fspath(name)}: {reason or 'the system reported an error'}; check its path")
 
 
 def _require_readable(name: str) -> None:
@@ -214,10 +307,16 @@ def _require_readable(name: str) -> None:
         status = require_regular(name)
         with Path(name).open("rb"):
             pass
-    except (OSError, ValueError):
-        raise InputError(f"cannot read {name}: it does not exist, or its permissions forbid reading") from None
+    except (OSError, ValueError) as error:
+        raise unreadable(name, error) from None
     if status.st_size == 0:
         raise InputError(f"cannot read {name}: it is empty")
+
+
+def parquet_columns(connection: DuckDBPyConnection, path: str) -> list[tuple[str, str | None]]:
+    """Return the names and types of the columns of a Parquet file, escaped as a glob, without those of its folders."""
+    asked = "SELECT name, num_children, duckdb_type FROM parquet_schema($1)"
+    return top_level(connection.execute(asked, [path]).fetchall())
 
 
 def top_level(nodes: Sequence[tuple[str, int | None, str | None]]) -> list[tuple[str, str | None]]:

@@ -11,6 +11,7 @@ from discreet import _core
 from discreet.engines import files
 from discreet.engines.batches import Rows, without_long_labels
 from discreet.engines.pandas_columns import as_arrow, label_cells
+from discreet.engines.sql import require_whole_csv
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
 
@@ -44,14 +45,17 @@ def selected(data: Any, columns: list[str], labels: list[str] | None = None) -> 
     kind = library(data)
     if kind in ("pandas", "polars") and _FRAMES.isdisjoint(base.__name__ for base in type(data).__mro__):
         raise _no_table(data)
+    if kind == "polars":
+        from polars.selectors import by_name as named  # a plain name such as ^user.*$ would be a pattern
     if kind == "polars" and hasattr(data, "collect"):
         files.require_columns(data.collect_schema().names(), columns)
-        data = data.select(columns).collect()
+        data = data.select(named(columns)).collect()
     if (known := names(data)) is not None:
         files.require_columns(known, columns, instead=_remedy(data, {*columns} - {*known}) if kind == "pandas" else "")
     if kind == "polars":
-        return _without_objects(data.select(columns))
+        return _without_objects(data.select(named(columns)))
     if kind == "duckdb":
+        require_whole_csv(data)
         return without_long_labels(data, columns)
     if kind == "pyarrow":
         return _validated(data, columns)

@@ -29,9 +29,10 @@ class JsonRows:
         """Return the keys of the files, which are not read yet.
 
         Raises:
-            SchemaError: Two of the columns differ only by case.
+            SchemaError: Two of the columns differ only by case, or a folder's name has one.
         """
         files.require_distinct(columns, source.shown)
+        source.require_no_folder(columns)
         return cls(source.paths, columns, [*floats])
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -38,6 +38,8 @@ REMEDIES = {
 """Further remedies in errors about unreadable frames, by library."""
 _NAMELESS = "a column must hold"
 """The beginning of errors of `_core` that do not name the column."""
+_FILE_NUMBER = "file_index"
+"""DuckDB's name of the number of a row's file, from 0."""
 _PARSED = {"GEOMETRY", "JSON"}
 """Types of text and bytes that DuckDB parses. A scan of such a column fails at the first invalid cell."""
 
@@ -98,6 +100,7 @@ def read(
     csv = [table for table in tables if isinstance(table, CsvFiles)]
     frames = [table for table in tables if not isinstance(table, str | os.PathLike | CsvFiles)]
     if paths and (found := files.find(paths)).form == "Arrow":
+        found.require_no_folder(columns)
         frames += arrow_files(found)
         paths = []
     has_csv = bool(paths or csv) or any(isinstance(table, CsvInput) for table in frames)
@@ -190,8 +193,8 @@ def scan(
 
     connection = connect(room)
     try:
-        is_hive = _require_one_schema(connection, source, columns)
-        found = _rows(connection, source, columns, careful=careful, is_hive=is_hive)
+        of_folders = _require_one_schema(connection, source, columns)
+        found = _rows(connection, source, columns, of_folders, careful=careful)
         return found if keeps_long else without_long_labels(found)
     except duckdb.Error:
         raise_alone(
@@ -199,36 +202,38 @@ def scan(
         )
 
 
-def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, columns: list[str]) -> bool:
-    """Return whether a column is in the names of folders only.
+def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, columns: list[str]) -> list[str]:
+    """Return the columns that are in the names of folders.
 
     Raise SchemaError unless all Parquet files or their folders have the columns, with the same types.
 
     DuckDB would cast to the types of the first file, and fail at a cell that cannot be cast.
     """
-    types, keys, known = set(), source.partitions, dict[str, str | None]()
+    types, keys, known = set(), source.partitions, set[str]()
     for path in source.escaped:
-        asked = "SELECT name, num_children, duckdb_type FROM parquet_schema($1)"
-        found = files.top_level(connection.execute(asked, [path]).fetchall())
+        found = files.parquet_columns(connection, path)
         files.require_distinct([name for name, _ in found], source.shown)
-        known = dict(found)
-        files.require_columns([*known, *(keys - {*known})], columns, is_schema=True)
-        types.add(tuple(known.get(name) for name in columns))
+        kinds = dict(found)
+        known |= {name.lower() for name in kinds}
+        files.require_columns([*kinds, *(keys - {*kinds})], columns, is_schema=True)
+        types.add(tuple(kinds.get(name) for name in columns))
+    if "" in columns:
+        raise SchemaError(f"DuckDB cannot read a column of {source.shown} without a name; rename the column")
+    source.require_no_folder(name for name in columns if name.lower() in known)
     if len(types) > 1:
         raise SchemaError(
             f"the columns of {source.shown} are not of the same types in all files; cast them in a query that "
             "combines the files by UNION ALL"
         )
-    is_hive = any(None in kinds for kinds in types)
-    if is_hive:
-        source.require_plain_folders(columns)
-    if is_hive and (both := sorted(keys & {*columns} & {name for name, kind in known.items() if kind is not None})):
-        raise SchemaError(f"the column {both[0]!r} of {source.shown} is in the files and in the names of folders")
-    return is_hive
+    of_folders = [name for name in columns if name.lower() not in known]
+    source.require_one_key(of_folders)
+    if of_folders and _FILE_NUMBER in known:
+        raise SchemaError(f"{source.shown} has a column {_FILE_NUMBER!r}, DuckDB's name of a file's number; rename it")
+    return of_folders
 
 
 def _rows(
-    connection: DuckDBPyConnection, source: files.Source, columns: list[str], *, careful: bool, is_hive: bool
+    connection: DuckDBPyConnection, source: files.Source, columns: list[str], of_folders: list[str], *, careful: bool
 ) -> DuckDBPyRelation:
     """Return a relation over Parquet files; if `careful`, without the rows whose text is not UTF-8.
 
@@ -236,10 +241,12 @@ def _rows(
     that the results differ.
     """
     cells = {name: f"a.{quoted(name)}" for name in columns}
-    # The folders of a hive tree have values as text, so that no value decides the type of a column.
-    options = f"hive_partitioning = {str(is_hive).lower()}, hive_types_autocast = false"
-    files_of = f"read_parquet($1, {options})"
-    found = connection.sql(f"SELECT {', '.join(cells.values())} FROM {files_of} a", params=[source.escaped])
+    given = [source.escaped, *map(source.values, of_folders)]
+    # DuckDB would take values from the names of folders by rules of its own: it splits names at backslashes too.
+    for place, name in enumerate(of_folders, 2):
+        cells[name] = f"(${place}::VARCHAR[])[(a.{_FILE_NUMBER} + 1)::BIGINT] AS {quoted(name)}"
+    files_of = "read_parquet($1, hive_partitioning = false)"
+    found = connection.sql(f"SELECT {', '.join(cells.values())} FROM {files_of} a", params=given)
     for name, kind in zip(columns, map(str, found.types), strict=True):
         if kind in _PARSED:
             raise SchemaError(
@@ -247,15 +254,17 @@ def _rows(
                 "text, or give the table as pyarrow.parquet.read_table reads it"
             )
     text = [name for name, kind in zip(columns, found.types, strict=True) if careful and str(kind) == "VARCHAR"]
+    text = [name for name in text if name not in of_folders]
     times = [name for name, kind in zip(columns, found.types, strict=True) if str(kind).startswith("TIMESTAMP")]
     millis = [name for name in times if has_milliseconds(connection, source.escaped, name)]
     if not (text or millis):
         return found
     # A positional join pairs rows, so both scans must keep their order.
     connection.execute("SET preserve_insertion_order = true")
-    tables = [f"read_parquet($1, {options}, utf8_validation = 'replace') a" if text else f"{files_of} a"]
+    validated = "read_parquet($1, hive_partitioning = false, utf8_validation = '{}') {}"
+    tables = [validated.format("replace", "a") if text else f"{files_of} a"]
     if text:
-        tables.append(f"read_parquet($1, {options}, utf8_validation = 'ignore') b")
+        tables.append(validated.format("ignore", "b"))
     for number, time in enumerate(millis):
         connection.register(f"times{number}", Microseconds(source.paths, time))
         tables.append(f"times{number}")
@@ -265,7 +274,7 @@ def _rows(
     whole = [f"a.{quoted(name)} IS NOT DISTINCT FROM b.{quoted(name)}" for name in text] or ["true"]
     return connection.sql(
         f"SELECT {', '.join(cells.values())} FROM {' POSITIONAL JOIN '.join(tables)} WHERE {' AND '.join(whole)}",
-        params=[source.escaped],
+        params=given,
     )
 
 

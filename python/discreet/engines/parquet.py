@@ -79,10 +79,10 @@ def read(path: Path) -> dict[str, list[Any] | NDArray[Any]]:
     connection, given = connect(ordered=True), [glob.escape(str(path))]
     try:
         connection.execute("SET TimeZone = 'UTC'")
-        table = connection.sql("SELECT * FROM read_parquet($1)", params=given)
+        table = connection.sql("SELECT * FROM read_parquet($1, hive_partitioning = false)", params=given)
         kinds = dict(zip(table.columns, map(str, table.types), strict=True))
         cells = (f"{_TEXT.get(kind, '{0}').format(quoted(name))} AS {quoted(name)}" for name, kind in kinds.items())
-        query = (f"SELECT {', '.join(cells)} FROM read_parquet($1)", given)
+        query = (f"SELECT {', '.join(cells)} FROM read_parquet($1, hive_partitioning = false)", given)
         columns = {name: _plain(values) for name, values in connection.execute(*query).fetchnumpy().items()}
         found = {name: values for name, values in columns.items() if values is not None}
         if len(found) == len(columns):

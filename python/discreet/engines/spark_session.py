@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import signal
@@ -32,7 +33,7 @@ def opened(path: str, master: str) -> Iterator[DataFrame]:
 
     Raises:
         ResourceError: No session can be started.
-        InputError: There is no such file, or its format is another one.
+        InputError: There is no such file, its format is another one, or a log decides which files are live.
     """
     form, delimiter = files.form_of(path)
     if form not in ("parquet", "CSV"):
@@ -40,6 +41,8 @@ def opened(path: str, master: str) -> Iterator[DataFrame]:
             f"cannot read {path} with Spark: this needs Parquet or CSV files; write the table as Parquet, or count it "
             "without Spark"
         )
+    if "://" not in path:
+        files.require_no_log([f"{name}/_" for name in (path, *glob.glob(path))])  # noqa: PTH207 - may be absolute
     session = _started(master)
     try:
         yield _table(session, path, form, delimiter)

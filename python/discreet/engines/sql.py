@@ -17,7 +17,7 @@ from discreet.errors import InputError, SchemaError, raise_alone
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-__all__ = ["Columns", "connect", "interruptible", "query"]
+__all__ = ["Columns", "connect", "files_of", "interruptible", "query", "reads_files", "require_whole_csv"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -50,19 +50,40 @@ _PARTS = """
     SELECT id, parent, key, atom ->> '$' FROM json_tree(json_serialize_sql($1))
     WHERE key IN ('type', 'class', 'info_type', 'function', 'function_name', 'error')
 """
-_TABLES = """
-    SELECT concat_ws('.', nullif(value ->> 'catalog_name', ''), nullif(value ->> 'schema_name', ''),
-        value ->> 'table_name')
-    FROM json_tree(json_serialize_sql($1)) WHERE json_exists(value, '$.table_name')
-"""
-"""The tables of a query, with dots: DuckDB reads unquoted logs.csv as the table `csv` of the schema `logs`, and then
-reads the file."""
 _CSV_ARGUMENTS = """
     SELECT value -> 'arguments' FROM json_tree(json_serialize_sql($1))
     WHERE key = 'function' AND lower(value ->> 'function_name') LIKE 'read_csv%'
 """
-_CSV_NAME = re.compile(r"\.[ct]sv\b", re.IGNORECASE)
+_FILES = """
+    SELECT coalesce(value -> 'function' -> 'arguments' -> 0 -> 'expression', to_json({
+        'literal': {'kind': 'STRING', 'text': concat_ws(
+            '.', nullif(value ->> 'catalog_name', ''), nullif(value ->> 'schema_name', ''), value ->> 'table_name'
+        )}
+    }))
+    FROM json_tree(json_serialize_sql($1)) WHERE json_exists(value, '$.table_name')
+    OR (value ->> 'type' = 'TABLE_FUNCTION' AND NOT list_contains($2, lower(value -> 'function' ->> 'function_name')))
+"""
+"""What the tables and table functions of a query read, as expressions. DuckDB reads unquoted logs.csv as the table
+`csv` of the schema `logs`, and then reads the file."""
+_READS_NO_FILE = _words("generate_series json_each json_tree range repeat repeat_row unnest")
+"""The table functions of `_TABLE_FUNCTIONS` that read no files."""
+_OTHER_TABLES = """
+    WITH parts AS MATERIALIZED (FROM json_tree(json_serialize_sql($1))),
+    named AS (
+        SELECT lower(value ->> 'table_name') AS name FROM parts WHERE json_exists(value, '$.table_name')
+        EXCEPT SELECT lower(value ->> 'key') FROM parts WHERE json_exists(value, '$.value.query_node')
+    ),
+    called AS (
+        SELECT lower(value -> 'function' ->> 'function_name') AS name FROM parts
+        WHERE value ->> 'type' = 'TABLE_FUNCTION' AND json_exists(value, '$.function')
+    )
+    SELECT name FROM named UNION ALL SELECT name FROM called WHERE NOT list_contains($2, name)
+"""
+"""The tables, views and macros of a query that may read CSV without a call of read_csv in its text."""
+_SCAN = '"Function": "READ_CSV'
+"""What a bound plan as JSON has once for each scan of CSV. Quotes inside a text of the plan are escaped."""
 _FALSE = {"kind": "BOOLEAN", "text": "false"}
+_NO_QUOTE = {"kind": "STRING", "text": ""}
 _WITHOUT_SIDE_EFFECTS = """
     SELECT lower(function_name) FROM duckdb_functions()
     WHERE function_type IN ('scalar', 'aggregate', 'window', 'macro') AND internal AND lower(function_name) IN $1
@@ -139,8 +160,9 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
     try:
         with interruptible():
             _require_reading(connection, sql)
-            _require_serial_csv(connection, sql)
-            return connection.sql(sql)
+            relation = connection.sql(sql)
+            require_whole_csv(relation)
+            return relation
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         reason = str(error).splitlines()[0]
         # DuckDB may take the first line of a file, which may be data, for names of columns.
@@ -197,32 +219,59 @@ def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
             raise SchemaError(f"the query must only read: the function {name} is not known to write nothing")
 
 
-def _require_serial_csv(connection: DuckDBPyConnection, sql: str) -> None:
-    """Raise SchemaError if the query reads CSV in parallel, which is DuckDB's default.
+def files_of(sql: str) -> list[str] | None:
+    """Return the files that a query names, or None unless it names all of them by texts or lists of texts."""
+    connection, found = connect(), list[str]()
+    for (expression,) in connection.execute(_FILES, [sql, [*_READS_NO_FILE]]).fetchall():
+        part = json.loads(expression)
+        parts = (
+            [one["expression"] for one in part["arguments"]] if part.get("function_name") == "list_value" else [part]
+        )
+        texts = [one.get("literal") or {} for one in parts]
+        if not all(text.get("kind") == "STRING" for text in texts):
+            return None
+        found += [text["text"] for text in texts]
+    return [name for given in found for (name,) in connection.execute("SELECT file FROM glob($1)", [given]).fetchall()]
 
-    A parallel scan guesses in the middle of a file at which byte a row begins. So a quoted cell with line breaks can
-    forge or erase rows of other users (`tests/engines/test_csv_attacks.py`).
+
+def reads_files(relation: DuckDBPyRelation) -> bool:
+    """Return whether a relation reads files other than its database, by its bound plan."""
+    functions = re.findall(r'"Function": "([^"]*)"', relation.explain(format="json"))
+    return any(name.lower() not in _READS_NO_FILE for name in functions)
+
+
+def require_whole_csv(relation: DuckDBPyRelation) -> None:
+    """Raise SchemaError if a relation reads CSV and DuckDB guesses where rows begin.
+
+    A parallel scan, which is DuckDB's default, guesses it in the middle of a file. A scan that detects the quote from
+    the first rows may take none. Each lets a quoted cell with line breaks forge or erase rows of other users
+    (`tests/engines/test_csv_attacks.py`). The bound plan says whether CSV is read, also by a view or a macro. It
+    does not say how, so every scan must be a call in the text of the query.
     """
-    named = [name for (name,) in connection.execute(_TABLES, [sql]).fetchall() if _CSV_NAME.search(name)]
-    found = connection.execute(_CSV_ARGUMENTS, [sql]).fetchall()
-    if named or not all(_is_serial(json.loads(arguments)) for (arguments,) in found):
+    scans = relation.explain(format="json").count(_SCAN)
+    if not scans:
+        return
+    text, connection = relation.sql_query(), connect()
+    calls = connection.execute(_CSV_ARGUMENTS, [text]).fetchall()
+    # A common table expression that is read twice has one call and two scans.
+    is_hidden = scans > len(calls) and (
+        not calls or connection.execute(_OTHER_TABLES, [text, [*_TABLE_FUNCTIONS]]).fetchall()
+    )
+    if is_hidden or not all(_is_whole(json.loads(arguments)) for (arguments,) in calls):
         raise SchemaError(
-            "a query must read CSV in one piece, because DuckDB otherwise guesses where rows begin: write "
-            f"read_csv({_literal(named[0]) if named else '...'}, parallel = false)"
+            "the query reads CSV, and DuckDB would guess where its rows begin: read each CSV file by a call such as "
+            """read_csv('FILE', parallel = false, quote = '"', escape = '"') in the query itself, not by its name, a """
+            "view or a macro; or count the files without a query"
         )
 
 
-def _is_serial(arguments: list[dict[str, Any]]) -> bool:
-    """Return whether every `parallel` argument of read_csv, in DuckDB's JSON, is false and there is one."""
-    said = []
+def _is_whole(arguments: list[dict[str, Any]]) -> bool:
+    """Return whether read_csv with these arguments, in DuckDB's JSON, guesses neither rows nor quotes."""
+    said: dict[str, list[object]] = {}
     for argument in arguments:
         name, value = argument["name"], argument["expression"]
         if not name and value["type"] == "COMPARE_EQUAL" and value["left"]["type"] == "COLUMN_REF":
             name, value = value["left"]["column_names"][-1], value["right"]
-        if name.lower() == "parallel":
-            said.append(value.get("literal") == _FALSE)
-    return bool(said) and all(said)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+        said.setdefault(name.lower(), []).append(value.get("literal"))
+    is_quoting_said = "quote" in said and ("escape" in said or said["quote"] == [_NO_QUOTE])
+    return said.get("parallel") == [_FALSE] and (is_quoting_said or said.get("auto_detect") == [_FALSE])

@@ -68,7 +68,7 @@ def blocks(
     rows = max(lengths, default=0)
     begin, end = "", ""
     if form == "csv":
-        begin = _csv_lines([names])
+        begin = _csv_lines([map(_cell, names)])
     elif form == "json":
         begin = json.dumps({**header, "rows": []}, ensure_ascii=False, indent=1).removesuffix("]\n}")
         end = _JSON_END.decode() if rows else "]\n}\n"
@@ -101,7 +101,7 @@ def csv_of(content: bytes, names: list[str], form: str) -> bytes | None:
         header_of(content)
     pieces = [piece.encode() for piece in _pieces(names, form)]
     rows = _core.csv_of_json(content, pieces, skipped, start, stop)
-    return None if rows is None else _csv_lines([names]).encode() + rows
+    return None if rows is None else _csv_lines([map(_cell, names)]).encode() + rows
 
 
 def header_of(content: bytes) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def _object(value: object) -> dict[str, Any]:
 def _of_csv(content: str) -> Cells:
     """Return the cells of a CSV file as text. It ends with a line feed, as `blocks` writes it."""
     rows = _quoted_rows(content) if '"' in content else [line.split(",") for line in content.split("\n")]
-    names = rows[0]
+    names = [name.removeprefix("'") for name in rows[0]]
     if rows.pop() != [""] or any(len(row) != len(names) for row in rows):
         raise _Damaged("it is not CSV as Release.write writes it")
     return dict(zip(names, map(list, zip(*rows[1:], strict=True)), strict=True)) if rows[1:] else _empty(names)
