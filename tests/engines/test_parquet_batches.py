@@ -68,7 +68,7 @@ def huge_cell(request, tmp_path_factory):
     cells = {"user": "i::VARCHAR", "item::BLOB": "'a'::BLOB"}
     column, _, kind = request.param.partition("::")
     long = f"if(i < 1000, {cells[request.param]}, repeat('x', 70_000_000)::{kind or 'VARCHAR'}) AS \"{column}\""
-    other = "i::VARCHAR AS \"user\"" if column == "item" else "'a' AS item"
+    other = 'i::VARCHAR AS "user"' if column == "item" else "'a' AS item"
     connect().execute(
         f"COPY (SELECT {long}, {other}, 1 AS v FROM range(1001) t(i)) TO '{path}' (FORMAT parquet, COMPRESSION zstd)"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from discreet import _core
 from discreet.engines.files import quoted, require_columns
@@ -106,6 +106,6 @@ def _cell(name: str, kind: str) -> str:
     return f"CASE WHEN {BYTES[kind]}({cell}) <= {_core.LONGEST} THEN {cell} END AS {cell}"
 
 
-def is_relation(source: object) -> bool:
+def is_relation(source: object) -> TypeGuard[DuckDBPyRelation]:
     """Return whether an object is a relation of DuckDB."""
     return type(source).__name__ == "DuckDBPyRelation"

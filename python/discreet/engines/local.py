@@ -111,7 +111,7 @@ def read(
         )
     if len(relations) > 1:
         with interruptible():
-            frames = [table for table in frames if not is_relation(table)] + combined(relations, columns)
+            frames = [*(table for table in frames if not is_relation(table)), *combined(relations, columns)]
     if paths and (found := files.find(paths)).form == "Arrow":
         frames += arrow_files(found)
         paths = []

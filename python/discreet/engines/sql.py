@@ -93,9 +93,7 @@ def interruptible() -> Iterator[None]:
             raise
 
 
-def connect(
-    room: Memory | None = None, *, limit: int | None = None, ordered: bool = False
-) -> DuckDBPyConnection:
+def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bool = False) -> DuckDBPyConnection:
     """Return a private in-memory DuckDB connection that loads no extensions and writes no temporary files.
 
     A scan of files has no limit of memory: it holds a page of each column at a time, and one cell can make a page of

@@ -144,9 +144,7 @@ def _answered(
         raise
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryException":
-            raise_alone(
-                ResourceError("the users and items need more than half of this machine's memory; use a machine with more")
-            )
+            raise_alone(ResourceError("the sums need more than half of this machine's memory; use a machine with more"))
         # Exceptions of other libraries are never passed on: their texts may quote cells.
         shown = files.shown(data) if isinstance(data, str | os.PathLike) else "this data"
         remedy = REMEDIES.get(library(data), "")
