@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet import _core, mechanisms, streams
 from discreet.budgets.ledger import Ledger
+from discreet.engines import untrusted
 from discreet.errors import InputError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -164,7 +165,7 @@ def _fault(content: dict[str, Any], error: Exception) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = json.loads(untrusted.content(path, untrusted.CERTIFICATE))
     except (OSError, ValueError, RecursionError):
         raise InputError(
             f"cannot read the certificate {path}: find the file that was written with these rows. If you still have "

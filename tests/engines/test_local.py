@@ -167,6 +167,81 @@ def test_mechanisms_that_read_twice_refuse_readers(wrapped):
     assert budget.spent.rho == 0
 
 
+@pytest.mark.parametrize("few", [0, 1, 5000])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_relations_of_one_connection_are_counted_in_a_list(few, is_first):
+    connection, other = local.connect(), local.connect()
+    connection.execute("CREATE TABLE log AS SELECT range AS \"user\", 'a' AS item FROM range(10000)")
+    connection.execute(f"CREATE TABLE few AS SELECT (-range)::INT AS item, 'b' AS \"user\" FROM range(1, {few + 1})")
+    renamed = connection.sql('SELECT item AS "user", "user" AS item FROM few')
+    tables = [renamed, connection.table("log")] if is_first else [connection.table("log"), renamed]
+    tables.insert(1, other.sql("SELECT range AS \"user\", 'c' AS item FROM range(3)"))
+    assert counted(tables) == {"a": 10_000, "c": 3, **({"b": few} if few else {})}
+    assert connection.sql("SELECT count(*) FROM log").fetchall() == [(10_000,)]
+
+
+@pytest.mark.parametrize("rows", [0, 10])
+@pytest.mark.parametrize("kind", ["VARCHAR", "UBIGINT"])
+def test_relations_with_columns_of_other_types_are_refused(rows, kind):
+    connection = local.connect()
+    log, other = (
+        connection.sql(f"SELECT range::{kind} AS \"user\", 'a' AS item FROM range({many})")
+        for kind, many in (("BIGINT", 10), (kind, rows))
+    )
+    with pytest.raises(SchemaError, match="different types"):
+        counted([log, other])
+
+
+@pytest.mark.parametrize("rows", [0, 10])
+def test_a_reader_and_a_relation_in_a_list_are_refused(rows):
+    pytest.importorskip("pyarrow")
+    connection = local.connect()
+    log = connection.sql(ROWS)
+    reader = connection.sql(f"SELECT range AS \"user\", 'a' AS item FROM range({rows})").to_arrow_reader()
+    for tables in ([reader, log], [log, reader]):
+        with pytest.raises(ParameterError, match="read_all"):
+            counted(tables)
+
+
+@pytest.mark.parametrize("beside", ["reader", "relation"])
+def test_text_that_is_not_utf8_is_dropped_in_a_list_too(tmp_path, beside):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    items = pyarrow.array([b"a", b"a", b"\xff"])
+    text = pyarrow.Array.from_buffers(pyarrow.string(), 3, items.buffers())
+    parquet.write_table(pyarrow.table({"user": [1, 2, 3], "item": text}), tmp_path / "log.parquet")
+    connection = local.connect()
+    table = pyarrow.table({"user": [7], "item": ["a"]})
+    for _ in range(3):
+        more = table.to_reader() if beside == "reader" else connection.sql("SELECT 7 AS \"user\", 'a' AS item")
+        assert counted([tmp_path / "log.parquet", more]) == {"a": 3}
+        assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+VERBS = {
+    "count": lambda data, budget: dp.count(data, user="user", item="item", l0=1, rho=1, delta=1e-6, budget=budget),
+    "top_k": lambda data, budget: dp.top_k(data, user="user", item="item", k=1, rho=1, delta=1e-6, budget=budget),
+    "select": lambda data, budget: dp.select(data, user="user", item="item", l0=1, rho=1, delta=1e-6, budget=budget),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_a_source_that_was_read_is_refused_uncharged(verb):
+    pyarrow = pytest.importorskip("pyarrow")
+    reader = pyarrow.table({"user": range(100), "item": ["a"] * 100}).to_reader()
+    iterators = {"user": iter([]), "item": iter([])}
+    budget = dp.Budget(rho=10, delta=1e-4)
+    with pytest.raises(ParameterError, match="give each reader once"):
+        verb([reader, reader], budget)
+    verb(reader, budget)
+    spent = budget.spent.rho
+    assert spent > 0
+    for source in (reader, [reader], iterators):
+        with pytest.raises(ParameterError, match="once"):
+            verb(source, budget)
+    assert budget.spent.rho == spent
+
+
 def test_an_error_on_a_cell_does_not_show_the_cell():
     with pytest.raises(InputError) as caught:
         counted(query("SELECT 1 AS \"user\", CAST(x AS INT) AS item FROM (VALUES ('secret')) t(x)"))

@@ -86,15 +86,6 @@ def test_a_schema_gives_near_misses_if_both_names_are_wrong(tmp_path):
         local.histogram(str(path), "usr", "itm")
 
 
-def test_a_scan_over_the_memory_limit_is_a_resource_error(tmp_path):
-    path = tmp_path / "wide.parquet"
-    query = "SELECT range AS \"user\", repeat('x', 1000) || range AS item FROM range(400000)"
-    options = "FORMAT parquet, ROW_GROUP_SIZE 400000, COMPRESSION uncompressed"
-    local.connect().execute(f"COPY ({query}) TO '{path}' ({options})")
-    with pytest.raises(dp.errors.ResourceError, match="memory"):
-        local.histogram(path, "user", "item", memory="256MiB")
-
-
 def test_parquet_columns_are_chosen_by_their_exact_names(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -61,6 +61,32 @@ def test_rounds_succeed_with_2_gib_of_one_users_labels(small_file):
     assert counted(rows(1)) == {b"home" if is_bytes(small_file) else "home": 3}
 
 
+@pytest.fixture(scope="module", params=["user", "item::BLOB"])
+def huge_cell(request, tmp_path_factory):
+    """A small Parquet file in which the last row has one cell of 70 MB."""
+    path = tmp_path_factory.mktemp("files") / "huge.parquet"
+    cells = {"user": "i::VARCHAR", "item::BLOB": "'a'::BLOB"}
+    column, _, kind = request.param.partition("::")
+    long = f"if(i < 1000, {cells[request.param]}, repeat('x', 70_000_000)::{kind or 'VARCHAR'}) AS \"{column}\""
+    other = 'i::VARCHAR AS "user"' if column == "item" else "'a' AS item"
+    connect().execute(
+        f"COPY (SELECT {long}, {other}, 1 AS v FROM range(1001) t(i)) TO '{path}' (FORMAT parquet, COMPRESSION zstd)"
+    )
+    return path
+
+
+@pytest.mark.parametrize("form", ["file", "careful", "query"])
+def test_one_cell_over_the_memory_limit_loses_its_own_row(huge_cell, form, monkeypatch):
+    assert huge_cell.stat().st_size < 100_000
+    found = query(f"FROM read_parquet('{huge_cell}')", "256MiB") if form == "query" else huge_cell
+    if form == "careful":
+        scan = local.scan
+        monkeypatch.setattr(local, "scan", lambda *given, **_: scan(*given, careful=True))
+    label = b"a" if is_bytes(huge_cell) else "a"
+    assert counted(found, memory="256MiB") == {label: 1000}
+    assert counted(found, item=["item", "v"], memory="256MiB") == {(label, 1): 1000}
+
+
 @pytest.mark.parametrize("form", ["file", "query"])
 def test_batches_of_the_longest_labels_take_little_memory(tmp_path, form):
     pyarrow = pytest.importorskip("pyarrow")

@@ -71,7 +71,8 @@ def open_database(
 
 
 def _of_duckdb(path: Path, table: str, memory: int | str | None) -> DuckDBPyRelation:
-    connection = connect(Memory.of(memory))
+    room = Memory.of(memory)
+    connection = connect(room, limit=room.scan)
     literal = str(path).replace("'", "''")
     connection.execute(f"ATTACH '{literal}' AS given (READ_ONLY)")
     found = connection.execute(_TABLES).fetchall()

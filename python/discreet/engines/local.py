@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.arrow_files import arrow_files
-from discreet.engines.batches import Rows, without_long_labels
+from discreet.engines.batches import Rows, combined, is_relation, without_long_labels
 from discreet.engines.csv_rows import CsvFiles, CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
@@ -99,6 +99,21 @@ def read(
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     csv = [table for table in tables if isinstance(table, CsvFiles)]
     frames = [table for table in tables if not isinstance(table, str | os.PathLike | CsvFiles)]
+    once = [table for table in frames if is_read_once(table)]
+    if len({*map(id, once)}) < len(once):
+        raise ParameterError("a reader is given twice, but it gives its rows once; give each reader once")
+    if any(isinstance(table, dict) for table in once):
+        raise ParameterError("a column is an iterator, which gives its cells once: give a list or an array instead")
+    relations = [table for table in frames if is_relation(table)]
+    if relations and any(hasattr(table, "read_next_batch") for table in once):
+        # A connection has one open result: a reader of the same one could be read only if it had no rows.
+        raise ParameterError(
+            "a list may not hold both a reader and a relation of DuckDB, which may share a connection: read the reader "
+            "into a table first, with read_all()"
+        )
+    if len(relations) > 1:
+        with interruptible():
+            frames = [*(table for table in frames if not is_relation(table)), *combined(relations, columns)]
     if paths and (found := files.find(paths)).form == "Arrow":
         found.require_no_folder(columns)
         frames += arrow_files(found)
@@ -119,7 +134,8 @@ def read(
             return work([*scanned, *opened], left - kept)
 
     try:
-        return attempt(False) if any(map(is_read_once, frames)) else retried_carefully(paths, attempt)
+        # A second attempt cannot read a reader again, or a relation whose result is still open.
+        return attempt(bool(paths)) if once or relations else retried_carefully(paths, attempt)
     except SchemaError as error:
         for table in frames:
             if isinstance(table, dict) and str(error).startswith(_NAMELESS):

@@ -52,7 +52,7 @@ class Memory:
 
     @property
     def scan(self) -> int:
-        """DuckDB's memory limit if it scans files."""
+        """Bytes set aside for DuckDB if it scans files. They set its threads, and are a limit for databases."""
         return self.total // 4
 
     @property

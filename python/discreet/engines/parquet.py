@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.engines import untrusted
+from discreet.engines.batches import BYTES
 from discreet.engines.files import quoted
 from discreet.engines.sql import Columns, connect
 from discreet.errors import InputError, raise_alone
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["metadata", "read", "write"]
 
+_MEMORY = 1 << 30
+"""The memory of DuckDB for a file of another person."""
+_NESTED = ("STRUCT", "MAP", "UNION", "VARIANT")
 _SECONDS = "strftime({0}, '%Y-%m-%dT%H:%M:%S')"
 _MICROS = _SECONDS + " || CASE WHEN epoch_us({0}) % 1000000 = 0 THEN '' ELSE strftime({0}, '.%f') END"
 _NANOS = (
@@ -72,23 +77,32 @@ def metadata(path: Path, key: str) -> bytes | None:
 
 
 def read(path: Path) -> dict[str, list[Any] | NDArray[Any]]:
-    """Return the columns of a Parquet file in the order of its rows; raise InputError if it cannot be read.
+    """Return the columns of a Parquet file in the order of its rows.
+
+    Raises InputError if it cannot be read, or exceeds the limits of `untrusted`.
 
     Dates, times and booleans are text, as in the other formats.
     """
-    connection, given = connect(ordered=True), [glob.escape(str(path))]
+    connection, given = connect(limit=_MEMORY, ordered=True), [glob.escape(str(path))]
     try:
         connection.execute("SET TimeZone = 'UTC'")
         table = connection.sql("SELECT * FROM read_parquet($1, hive_partitioning = false)", params=given)
         kinds = dict(zip(table.columns, map(str, table.types), strict=True))
+        if any(kind.endswith("]") or kind.startswith(_NESTED) for kind in kinds.values()):
+            raise InputError(f"cannot read {path}: a column of it is nested, and a release has no such column")
+        # A few bytes of a file can hold millions of equal cells, so DuckDB counts them before Python reads them.
+        lengths = [f"sum({BYTES[kind]}({quoted(name)}))" for name, kind in kinds.items() if kind in BYTES]
+        query = f"SELECT {', '.join(['count(*)', *lengths])} FROM read_parquet($1, hive_partitioning = false)"
+        rows, *sizes = connection.execute(query, given).fetchone() or (0,)
+        untrusted.require_limits(path, rows * len(kinds), sum(size or 0 for size in sizes))
         cells = (f"{_TEXT.get(kind, '{0}').format(quoted(name))} AS {quoted(name)}" for name, kind in kinds.items())
-        query = (f"SELECT {', '.join(cells)} FROM read_parquet($1, hive_partitioning = false)", given)
-        columns = {name: _plain(values) for name, values in connection.execute(*query).fetchnumpy().items()}
+        whole = (f"SELECT {', '.join(cells)} FROM read_parquet($1, hive_partitioning = false)", given)
+        columns = {name: _plain(values) for name, values in connection.execute(*whole).fetchnumpy().items()}
         found = {name: values for name, values in columns.items() if values is not None}
         if len(found) == len(columns):
             return found
         # Rows take five times as long, but hold cells of all types, and None for a missing cell.
-        result = connection.execute(*query)
+        result = connection.execute(*whole)
         names = [column[0] for column in result.description or ()]
         rows = result.fetchall()
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}

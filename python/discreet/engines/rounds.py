@@ -90,7 +90,7 @@ class TimedEvents:
         event, item, _ = map(quoted, self._columns)
 
         def attempt(careful: bool) -> DuckDBPyConnection:
-            connection = connect(Memory.of(None))
+            connection = connect(limit=Memory.of(None).total)
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("given", Rows(scan([self._data], list(self._columns), careful=careful)))
             second = f"epoch({self._moment})"

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet import _core
-from discreet.engines.memory import Memory
+from discreet.engines.memory import Memory, random_limit
 from discreet.engines.validated import reading
 from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
@@ -82,6 +82,7 @@ _OTHER_TABLES = """
 """The tables, views and macros of a query that may read CSV without a call of read_csv in its text."""
 _SCAN = '"Function": "READ_CSV'
 """What a bound plan as JSON has once for each scan of CSV. Quotes inside a text of the plan are escaped."""
+_UNLIMITED = 2**62
 _FALSE = {"kind": "BOOLEAN", "text": "false"}
 _NO_QUOTE = {"kind": "STRING", "text": ""}
 _WITHOUT_SIDE_EFFECTS = """
@@ -113,11 +114,15 @@ def interruptible() -> Iterator[None]:
             raise
 
 
-def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyConnection:
+def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bool = False) -> DuckDBPyConnection:
     """Return a private in-memory DuckDB connection that loads no extensions and writes no temporary files.
 
+    A scan of files has no limit of memory: it holds a page of each column at a time, and one cell can make a page of
+    2 GiB. A limit would let this cell decide whether there is a release.
+
     Args:
-        room: The limit of its memory and threads; DuckDB's defaults without it.
+        room: The memory that sets the number of threads; all cores without it.
+        limit: The most bytes for aggregates and joins. The exact limit is random, as in `random_limit`.
         ordered: Whether scans and writes keep the order of rows, which needs more memory.
 
     Raises:
@@ -131,8 +136,9 @@ def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyCon
     options: dict[str, bool | int | float | str | list[str]] = {"autoinstall_known_extensions": "false"}
     options |= {"autoload_known_extensions": "false"}
     options |= {"python_enable_replacements": "false", "temp_directory": ""}
+    options |= {"memory_limit": f"{_UNLIMITED if limit is None else random_limit(limit)}B"}
     if room is not None:
-        options |= {"memory_limit": f"{room.scan}B", "threads": room.scan_threads}
+        options |= {"threads": room.scan_threads}
     connection = duckdb.connect(config=options)
     connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
     # Without ipywidgets the progress bar of a notebook is off, and DuckDB refuses every change of it.
@@ -144,7 +150,10 @@ def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyCon
 
 
 def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
-    """Return the relation of a SQL query over files, which DuckDB runs lazily in a quarter of `memory`.
+    """Return the relation of a SQL query over files, which DuckDB runs lazily.
+
+    Its joins and aggregates may take `memory`, or half of the machine's memory if that is more: one cell of a Parquet
+    file can need 2 GiB, and must not decide whether there is a release.
 
     A query is the curator's code: it defines the users, and it may fail on a value. It may only read. DuckDB parses it,
     and before DuckDB binds it, every part of the parsed query must be on a list of parts that write nothing.
@@ -156,7 +165,8 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
     """
     import duckdb
 
-    connection = connect(Memory.of(memory))
+    room = Memory.of(memory)
+    connection = connect(room, limit=max(room.total, Memory.of(None).total))
     try:
         with interruptible():
             _require_reading(connection, sql)

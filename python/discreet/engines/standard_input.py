@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from discreet.engines.csv_rows import CsvInput, Dialect
 from discreet.engines.files import MemoryFile
-from discreet.engines.memory import Memory
+from discreet.engines.memory import Memory, random_limit
 from discreet.errors import InputError, ResourceError
 
 __all__ = ["standard_input"]
@@ -22,7 +22,7 @@ def standard_input(memory: int | str | None = None, dialect: Dialect | None = No
     """Yield the table on standard input; its first bytes show whether it is Parquet, CSV, or CSV compressed by gzip.
 
     CSV is counted while it is read. Parquet needs random access, so it is kept in memory, in at most a quarter of
-    `memory`.
+    `memory`. The exact limit is random, so that a refusal reveals little about a small row; see `random_limit`.
 
     Raises:
         InputError: Standard input is empty, cannot be read, or is Parquet on a system without files in memory.
@@ -38,7 +38,7 @@ def standard_input(memory: int | str | None = None, dialect: Dialect | None = No
         raise InputError("this system cannot keep Parquet from standard input in memory; give the file by its name")
     descriptor = os.memfd_create("discreet", os.MFD_CLOEXEC)
     try:
-        size = _keep(descriptor, head, Memory.of(memory).scan)
+        size = _keep(descriptor, head, random_limit(Memory.of(memory).scan))
         yield MemoryFile(f"/proc/self/fd/{descriptor}", shown="standard input", form="parquet", size=size)
     finally:
         os.close(descriptor)

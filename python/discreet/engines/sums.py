@@ -17,8 +17,9 @@ from discreet.engines.entropy import fresh_key
 from discreet.engines.files import quoted
 from discreet.engines.frames import library, names, plain_column, selected
 from discreet.engines.local import REMEDIES, retried_carefully, scan
+from discreet.engines.memory import Memory
 from discreet.engines.sql import Columns, connect, interruptible
-from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
+from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -123,7 +124,7 @@ def _answered(
         )
 
     def attempt(careful: bool) -> Result:
-        connection = connect()
+        connection = connect(limit=Memory.of(None).total)
         with interruptible():
             connection.register("given", Rows(_rows(data, list(columns), careful)))
             short = without_long_labels(connection.table("given"))
@@ -141,7 +142,9 @@ def _answered(
         return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)
     except (MemoryError, ImportError, DiscreetError):
         raise
-    except Exception:
+    except Exception as error:
+        if type(error).__name__ == "OutOfMemoryException":
+            raise_alone(ResourceError("the sums need more than half of this machine's memory; use a machine with more"))
         # Exceptions of other libraries are never passed on: their texts may quote cells.
         shown = files.shown(data) if isinstance(data, str | os.PathLike) else "this data"
         remedy = REMEDIES.get(library(data), "")

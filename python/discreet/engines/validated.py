@@ -6,11 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakSet
+
+from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["Reading", "reading", "validated"]
+
+_begun: WeakSet[object] = WeakSet()
+"""The readers whose batches were read here. A reader that is read again gives no rows, as an empty table does."""
 
 _Data = TypeVar("_Data", "pyarrow.Table", "pyarrow.RecordBatch", "pyarrow.RecordBatchReader")
 
@@ -48,14 +54,20 @@ def validated(data: _Data) -> _Data:
 
     Raises:
         pyarrow.ArrowInvalid: A buffer is shorter than its layout requires. A reader raises it when the batch is read.
+        ParameterError: The reader was read before by this function.
     """
     if hasattr(data, "read_next_batch"):
+        if data in _begun:
+            raise ParameterError(
+                "the reader was already read, and gives its rows once: make a new one, or read it into a table first"
+            )
         return type(data).from_batches(data.schema, _checked(data, _reading.get() or Reading()))
     data.validate()
     return data
 
 
 def _checked(reader: pyarrow.RecordBatchReader, call: Reading) -> Iterator[pyarrow.RecordBatch]:
+    _begun.add(reader)
     try:
         for batch in reader:
             batch.validate()

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet import _core
-from discreet.engines import parquet
-from discreet.errors import InputError, ParameterError
+from discreet.engines import parquet, untrusted
+from discreet.errors import InputError, ParameterError, ResourceError
 from discreet.release.blocks import Column, Values, blocks, csv_of, distinct_keys, escapes, header_of
 from discreet.release.formats import FORMATS, WRITTEN
 
@@ -147,12 +147,14 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
     try:
         form = source.suffix.lower().removeprefix(".")
         if form == "csv":
+            untrusted.require_size(source, None)
             hashed = _sha256()
             with source.open("rb") as file:
                 while block := file.read(1 << 18):
                     hashed.update(block)
             return hashed.hexdigest()
         if form == "parquet":
+            untrusted.require_size(source)
             columns = parquet.read(source)
             found_header = parquet.metadata(source, "discreet")
             own = {} if found_header is None else json.loads(found_header, object_pairs_hook=distinct_keys)
@@ -160,7 +162,7 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
             return digest([(name, columns[name], "") for name in names])
         if form not in FORMATS:
             raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
-        content = source.read_bytes()
+        content = untrusted.content(source)
         if any(f'"{name}": "'.encode() in content for name in ("rank", "count", "sigma")):
             raise ValueError("a number is text")
         if (found := csv_of(content, names, form)) is not None:
@@ -179,6 +181,8 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
         return digest([(name, [row[name] for row in rows], "") for name in names])
     except ParameterError:
         raise
+    except MemoryError:
+        raise ResourceError(f"the system gave too little memory to read {source}; read it in another process") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(
             f"cannot read the rows of {source}: the file is damaged, or its columns and header are not those that "
@@ -247,7 +251,8 @@ def has_room_for_certificate(path: str | os.PathLike[str]) -> bool:
     if not os.path.lexists(place):
         return True
     try:
-        if not stat.S_ISREG(place.lstat().st_mode):
+        status = place.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > untrusted.CERTIFICATE:
             return False
         with place.open("rb") as file:
             # Only JSON begins with a brace: a database, which may be large, is not read.

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet.engines import parquet
+from discreet.engines import parquet, untrusted
 from discreet.engines.selection import EVERY
-from discreet.errors import InputError, ParameterError
+from discreet.errors import InputError, ParameterError, ResourceError
 from discreet.privacy.guarantee import Guarantee
 from discreet.release import export
 from discreet.release.blocks import distinct_keys
@@ -58,7 +58,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises:
         ParameterError: The suffix is not a format of rows.
-        InputError: The file or its certificate is missing, damaged or changed.
+        InputError: The file or its certificate is missing, damaged or changed, or exceeds the limits of `untrusted`.
+        ResourceError: The system gives too little memory.
     """
     source = Path(path)
     form = source.suffix.lower().removeprefix(".")
@@ -80,6 +81,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             _require_agreement(fields, own, certificate)
     except _Damaged as fault:
         raise InputError(f"cannot read {source} as a release: {fault}") from None
+    except MemoryError:
+        raise ResourceError(f"the system gave too little memory to read {source}; read it in another process") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InputError(
             f"cannot read {source} as a release: the file is damaged, or was not written by Release.write"
@@ -93,12 +96,13 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _content(source: Path, form: str) -> tuple[Cells, dict[str, Any] | None]:
     """Return the cells of a file, and the header if the format has one."""
     if form == "parquet":
+        untrusted.require_size(source)
         columns = {name: _plain(cells) for name, cells in parquet.read(source).items()}
         found = parquet.metadata(source, "discreet")
-        if found is None:
+        if found is None or len(found) > untrusted.CERTIFICATE:
             raise _Damaged("it is a Parquet file without the metadata of a release")
         return columns, _object(json.loads(found))
-    content = source.read_bytes().decode()
+    content = untrusted.content(source).decode()
     if form == "csv":
         return _of_csv(content), None
     if form == "jsonl":
@@ -124,26 +128,35 @@ def _object(value: object) -> dict[str, Any]:
 
 def _of_csv(content: str) -> Cells:
     """Return the cells of a CSV file as text. It ends with a line feed, as `blocks` writes it."""
-    rows = _quoted_rows(content) if '"' in content else [line.split(",") for line in content.split("\n")]
-    names = [name.removeprefix("'") for name in rows[0]]
-    if rows.pop() != [""] or any(len(row) != len(names) for row in rows):
-        raise _Damaged("it is not CSV as Release.write writes it")
-    return dict(zip(names, map(list, zip(*rows[1:], strict=True)), strict=True)) if rows[1:] else _empty(names)
+    rows = _quoted_rows(content) if '"' in content else (line.split(",") for line in content.split("\n"))
+    names = [name.removeprefix("'") for name in next(rows)]
+    cells, last = [list[str]() for _ in names], names
+    for row in rows:
+        if len(last) != len(names):
+            break
+        if last is not names:
+            for column, cell in zip(cells, last, strict=True):
+                column.append(cell)
+        last = row
+    else:
+        if last == [""]:
+            return dict(zip(names, cells, strict=True))
+    raise _Damaged("it is not CSV as Release.write writes it")
 
 
-def _quoted_rows(content: str) -> list[list[str]]:
-    """Return the rows of a CSV file with quoted cells, and what follows the last row as one more row."""
-    rows: list[list[str]] = [[]]
+def _quoted_rows(content: str) -> Iterator[list[str]]:
+    """Yield the rows of a CSV file with quoted cells, and what follows the last row as one more row."""
+    row: list[str] = []
     end, cell = 0, re.compile(_CELL)
     # Not `finditer`: after a cell that does not end, it would search on from each of its characters.
     while (found := cell.match(content, end)) is not None:
         quoted, plain, after = found.groups()
-        rows[-1].append(plain if quoted is None else quoted.replace('""', '"'))
+        row.append(plain if quoted is None else quoted.replace('""', '"'))
         if after == "\n":
-            rows.append([])
+            yield row
+            row = []
         end = found.end()
-    rows[-1].append(content[end:])
-    return rows
+    yield [*row, content[end:]]
 
 
 def _of_rows(rows: Iterable[Any]) -> Cells:
@@ -166,11 +179,11 @@ def _empty(names: Iterable[str]) -> Cells:
 def _certificate(source: Path) -> dict[str, Any] | None:
     """Return the content of a file's certificate, or None if there is none."""
     place = export.certificate_path(source)
-    if not place.exists():
+    if not os.path.lexists(place):
         return None
     if not export.has_room_for_certificate(source):
         raise _Damaged(f"{place} is not a certificate")
-    content = _object(json.loads(place.read_text("utf-8")))
+    content = _object(json.loads(untrusted.content(place, untrusted.CERTIFICATE)))
     if not isinstance(content.get("digest"), str):
         raise _Damaged("its certificate has no digest")
     return content
