@@ -6,8 +6,8 @@ from typing import Self
 
 from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
-from discreet.budgets.paid import Receipt
 from discreet.budgets.owner import Single
+from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, spendings
 from discreet.budgets.states import States
 

@@ -21,7 +21,9 @@ from discreet.release.replacing import (
     real,
     replace,
     require_absent,
+    require_replaceable,
     require_room_for_certificate,
+    require_space,
     waiting_path,
 )
 
@@ -44,8 +46,11 @@ __all__ = [
     "item_columns",
     "metadata",
     "plain_text",
+    "real",
     "require_absent",
+    "require_replaceable",
     "require_room_for_certificate",
+    "require_space",
     "shortened",
     "text",
     "write",
@@ -132,6 +137,7 @@ def write(
         InputError: The file cannot be written, or exists and `overwrite` is False.
     """
     form = form_of(path)
+    _settle(path)
 
     def written(draft: Path) -> str | None:
         # The digest of a CSV file is computed while it is written.
@@ -156,6 +162,7 @@ def write_text(path: str | os.PathLike[str], content: str, *, overwrite: bool = 
         InputError: The file cannot be written, or exists without `overwrite`.
     """
     form_of(path)
+    _settle(path)
     replace(path, lambda draft: _write_blocks(draft, iter([content.encode()]), None), overwrite=overwrite, rows=rows)
 
 
@@ -168,6 +175,14 @@ def certificate_of(path: str | os.PathLike[str]) -> Path:
             if file_digest(path, [str(name) for name in content["columns"]], content) == content["digest"]:
                 return waiting
     return certificate_path(path)
+
+
+def _settle(path: str | os.PathLike[str]) -> None:
+    """Finish an earlier write that was killed after it had replaced the rows."""
+    waiting = waiting_path(path)
+    if waiting.is_file() and certificate_of(path) == waiting:
+        with suppress(OSError):
+            waiting.replace(certificate_path(path))
 
 
 def metadata(header: Mapping[str, object]) -> dict[str, str]:

@@ -73,34 +73,31 @@ def replace(
         InputError: The file cannot be written, or exists and `overwrite` is False.
     """
     require_replaceable(path, certified=certify is not None)
-    target, paper, waiting = real(path), certificate_path(path), waiting_path(path)
+    target, paper = real(path), certificate_path(path)
     now = target
     try:
         with ExitStack() as drafts:
             draft = Path(drafts.enter_context(_drafting(target)), "draft")
             digest = write(draft)
             _keep_mode(draft, target)
-            if certify is None:
-                draft.replace(target) if overwrite else _name(draft, target)
-                if overwrite and rows:
-                    now = paper
-                    paper.unlink(missing_ok=True)
-                    waiting.unlink(missing_ok=True)
-                return
-            now = paper
-            new = Path(drafts.enter_context(_drafting(paper)), "draft")
-            new.write_text(certify(digest), "utf-8")
-            _keep_mode(new, paper)
-            if overwrite:
-                new.replace(waiting)
-                _together(draft, target, waiting, paper)
-                return
-            _name(new, paper)
+            new = None
+            if certify is not None:
+                now = paper
+                new = Path(drafts.enter_context(_drafting(paper)), "draft")
+                new.write_text(certify(digest), "utf-8")
+                _keep_mode(new, paper)
             now = target
+            if overwrite:
+                _rename(draft, target, new, path if rows or new is not None else None)
+                return
+            if new is not None:
+                now = paper
+                _name(new, paper)
+                now = target
             try:
                 _name(draft, target)
             except BaseException:
-                if draft.exists() and not _same(draft, target):
+                if new is not None and not _same(draft, target):
                     paper.unlink(missing_ok=True)
                 raise
     except FileExistsError:
@@ -109,17 +106,27 @@ def replace(
         raise InputError(f"cannot write {now}: {error.strerror or 'is the disk full?'}") from None
 
 
-def _together(draft: Path, target: Path, waiting: Path, paper: Path) -> None:
-    """Rename rows, then the certificate that waits for them. An interrupt in between leaves both or neither."""
+def _rename(draft: Path, target: Path, new: Path | None, certified: str | os.PathLike[str] | None) -> None:
+    """Replace a file, and the certificate of `certified` by a new one or none.
+
+    The certificate that is not that of the file, the new one before the rows have their name and the old one after it,
+    is at the waiting path. So a kill at any moment leaves rows whose certificate `certificate_of` finds.
+    """
+    if certified is None:
+        draft.replace(target)
+        return
+    paper, waiting = certificate_path(certified), waiting_path(certified)
+    if new is not None:
+        new.replace(waiting)
+    elif paper.exists():
+        paper.replace(waiting)
     try:
         draft.replace(target)
-        waiting.replace(paper)
-    except BaseException:
-        if draft.exists():
-            waiting.unlink(missing_ok=True)
-        elif waiting.exists():
+    finally:
+        if draft.exists() == (new is None) and waiting.exists():
             waiting.replace(paper)
-        raise
+        else:
+            waiting.unlink(missing_ok=True)
 
 
 def _drafting(target: Path) -> AbstractContextManager[str]:
@@ -148,8 +155,15 @@ def require_replaceable(path: str | os.PathLike[str], *, certified: bool = False
     """
     for place in (real(path), certificate_path(path)) if certified else (real(path),):
         try:
-            if not stat.S_ISREG(place.stat().st_mode):
+            found, folder = place.stat(), place.parent.stat()
+            if not stat.S_ISREG(found.st_mode):
                 raise InputError(f"cannot write {place}: it is a folder, a pipe or a device; give another name")
+            if (
+                folder.st_mode & stat.S_ISVTX
+                and os.name == "posix"
+                and os.geteuid() not in (0, folder.st_uid, found.st_uid)
+            ):
+                raise InputError(f"cannot write {place}: only its owner may replace it; give another name")
             with place.open("rb") as file:
                 head = file.read(64)
         except FileNotFoundError:
