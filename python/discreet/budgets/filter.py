@@ -215,7 +215,7 @@ class PrivacyFilter(Balance):
             receipt.release = release
             given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
             self._settle(reserved[0], given_back, release)
-        return release
+            return release
 
     def _pay(self, event: Event, receipt: Receipt) -> int:
         """Make the charge of an event and return its number, with a receipt that no interrupt leaves wrong."""

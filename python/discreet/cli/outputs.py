@@ -118,7 +118,7 @@ def require_new(output: str | None) -> None:
 def _is_inside(output: str, read: str) -> bool:
     """Return whether an output is in a folder that is read as data."""
     try:
-        places = Path(output).resolve().parents
+        places = export.real(output).parents
         return any(
             Path(path).is_dir() and Path(path).resolve() in places
             for path in (read, *glob.iglob(read, recursive=True))  # noqa: PTH207 - may be absolute
@@ -136,7 +136,7 @@ def _is_matched(output: str, read: str) -> bool:
     try:
         if Path(read).exists() or not fnmatch.fnmatch(place.name, pattern):
             return False
-        parent = place.resolve().parent
+        parent = export.real(output).parent
         folders = glob.iglob(folder, recursive=True) if folder else ["."]  # noqa: PTH207 - may be absolute
         return any(Path(path).resolve() == parent for path in folders)
     except (OSError, ValueError):  # no valid path

@@ -105,8 +105,6 @@ def form_of(path: str | os.PathLike[str]) -> str:
     if form not in WRITTEN:
         raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in WRITTEN)}")
     target = real(path)
-    if target.is_dir():
-        raise InputError(f"cannot write {target}: it is a folder; give the name of a file")
     if not target.parent.is_dir():
         raise InputError(f"cannot write {target}: make its folder first")
     if not os.access(target.parent, os.W_OK):
@@ -169,7 +167,7 @@ def write_text(path: str | os.PathLike[str], content: str, *, overwrite: bool = 
 def certificate_of(path: str | os.PathLike[str]) -> Path:
     """Return the path of the certificate in force: after a kill, a new one may still wait for rows that are there."""
     waiting = waiting_path(path)
-    if waiting.is_file() and has_room_for_certificate(path):
+    if os.path.lexists(waiting) and has_room_for_certificate(path):
         with suppress(InputError, ParameterError, OSError, ValueError, TypeError):
             content = json.loads(waiting.read_text("utf-8"))
             if file_digest(path, [str(name) for name in content["columns"]], content) == content["digest"]:
@@ -180,7 +178,7 @@ def certificate_of(path: str | os.PathLike[str]) -> Path:
 def _settle(path: str | os.PathLike[str]) -> None:
     """Finish an earlier write that was killed after it had replaced the rows."""
     waiting = waiting_path(path)
-    if waiting.is_file() and certificate_of(path) == waiting:
+    if certificate_of(path) == waiting:
         with suppress(OSError):
             waiting.replace(certificate_path(path))
 

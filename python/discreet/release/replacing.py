@@ -118,15 +118,13 @@ def _rename(draft: Path, target: Path, new: Path | None, certified: str | os.Pat
     paper, waiting = certificate_path(certified), waiting_path(certified)
     if new is not None:
         new.replace(waiting)
-    elif paper.exists():
+    elif os.path.lexists(paper):
         paper.replace(waiting)
     try:
         draft.replace(target)
     finally:
-        if draft.exists() == (new is None) and waiting.exists():
-            waiting.replace(paper)
-        else:
-            waiting.unlink(missing_ok=True)
+        if os.path.lexists(waiting):  # False for a name that is too long
+            waiting.replace(paper) if draft.exists() == (new is None) else waiting.unlink()
 
 
 def _drafting(target: Path) -> AbstractContextManager[str]:
