@@ -47,6 +47,11 @@ class Charged:
         certain: False if the charge was interrupted, so that it may have been made or not. The budget's history shows
             which.
         release: The release, if it was complete: it is paid for, and may be published. Otherwise None.
+
+    Example:
+        >>> from discreet.errors import Charged
+        >>> print(Charged("views", rho=0.25, delta=1e-7, certain=True))
+        Charged to views: rho 0.25 and delta 1e-07. No rows were released, and a new release is charged again.
     """
 
     dataset: str

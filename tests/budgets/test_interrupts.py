@@ -182,9 +182,10 @@ def test_a_failing_disk_says_whether_it_was_charged(monkeypatch, tmp_path, at, k
             raise kind
         write(raw, place, line)
 
-    with monkeypatch.context() as patch, pytest.raises(error) as failed:
-        patch.setattr(ledger_file, "_write", failing)
+    monkeypatch.setattr(ledger_file, "_write", failing)
+    with pytest.raises(error) as failed:
         dataset.charge(Guarantee(0.25, 0))
+    monkeypatch.undo()
     told = getattr(failed.value, "charged", None)
     assert (None if told is None else told.certain) == certain
     assert dataset.spent.rho == spent

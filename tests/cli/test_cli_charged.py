@@ -1,5 +1,6 @@
 """What a command says after a charge, however it ends: the dataset, the cost, and where the rows are."""
 
+import io
 import os
 import signal
 import subprocess
@@ -147,9 +148,11 @@ def test_rows_that_are_lost_are_not_said_to_be_printed(monkeypatch, output):
     if output == "full" and not Path("/dev/full").exists():
         pytest.skip("the system has no /dev/full")
 
+    full = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")) if output == "full" else io.BytesIO())
+
     def fail(*_, **__):
         if output != "open":  # the test's own output comes back when the command has ended
-            sys.stdout = None if output == "closed" else Path("/dev/full").open("w")
+            sys.stdout = None if output == "closed" else full
         raise InputError("cannot write r.csv: the disk is full")
 
     monkeypatch.setattr(Release, "write", fail)

@@ -35,7 +35,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with one of the codes that `discreet --help` lists."""
     with endings.following():
         code = _run(sys.argv[1:] if arguments is None else arguments)
-        endings.report()
+        if code:
+            endings.report()
     sys.exit(code)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from discreet import budgets
 from discreet.startup import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ class Ending:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Note what is charged in this context."""
-        from discreet.budgets.paid import watching  # not imported by commands that charge nothing
-
-        with watching() as self.watch:
+        with budgets.watching() as self.watch:
             yield
 
     def freeze(self) -> None:
