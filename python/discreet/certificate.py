@@ -97,7 +97,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
             f"cannot verify {path}: a report has no certificate. Verify the rows in a file of .csv, .json, .jsonl or "
             ".parquet that was written with a certificate"
         )
-    content = _read(export.certificate_path(path))
+    content = _read(export.certificate_of(path))
     try:
         made_by, version = str(content["made_by"]), str(content["version"])
         pair = (content["epsilon"], content["total_delta"]) if "epsilon" in content else None

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 __all__ = [
     "BudgetExceeded",
+    "Charged",
     "DiscreetError",
     "EntropyError",
     "InputError",
@@ -32,8 +34,49 @@ OUT_OF_DELTA = "No delta is left: give each release a share of the total delta, 
 """The remedy for a budget with no delta left: mechanisms for unknown items need some."""
 
 
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What a budget was charged for a release or stream that ended with an exception.
+
+    Every exception after a charge has it as the attribute `charged`, also KeyboardInterrupt and MemoryError.
+
+    Args:
+        dataset: The name of the dataset in its ledger; empty for a `Budget`.
+        rho: The rho that was charged.
+        delta: The delta that was charged.
+        certain: False if the charge was interrupted, so that it may have been made or not. The budget's history shows
+            which.
+        release: The release, if it was complete: it is paid for, and may be published. Otherwise None.
+
+    Example:
+        >>> from discreet.errors import Charged
+        >>> print(Charged("views", rho=0.25, delta=1e-7, certain=True))
+        Charged to views: rho 0.25 and delta 1e-07. No rows were released, and a new release is charged again.
+    """
+
+    dataset: str
+    rho: float
+    delta: float
+    certain: bool
+    release: object = None
+
+    @property
+    def cost(self) -> str:
+        """The sentence about the charge."""
+        paid = "Charged" if self.certain else "Perhaps charged"
+        return f"{paid} to {self.dataset or 'the budget'}: rho {self.rho:.6g} and delta {self.delta:.3g}."
+
+    def __str__(self) -> str:
+        if self.release is None:
+            return f"{self.cost} No rows were released, and a new release is charged again."
+        return f"{self.cost} The release is complete: it is in the attribute charged.release of this error."
+
+
 class DiscreetError(Exception):
     """The base class of the errors that discreet raises deliberately."""
+
+    charged: Charged | None = None
+    """What a budget was charged before the error; None if nothing was charged."""
 
 
 class ParameterError(DiscreetError, ValueError):

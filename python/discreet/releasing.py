@@ -69,6 +69,7 @@ class Asked(Generic[_Made]):
     def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
         require_budget(budget)
+        budget._require_chargeable()  # noqa: SLF001 - a ledger that is read-only is refused before the data is read
         budgets.require(budget, mechanism, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
 
 

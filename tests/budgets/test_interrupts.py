@@ -11,7 +11,8 @@ from small import histogram, top
 
 import discreet
 from discreet import Budget, Guarantee, GumbelTopK, Ledger
-from discreet.errors import InputError
+from discreet.budgets import ledger_file
+from discreet.errors import InputError, LedgerError
 
 PACKAGE = str(Path(discreet.__file__).parent)
 
@@ -26,7 +27,7 @@ def is_line_of_lock(frame):
 
 
 def interrupted_at(number, call):
-    """Raise an exception at line `number` of `call` inside the package. Return whether the call reached this line."""
+    """Raise an exception at line `number` of `call` inside the package. Return it if the call reached this line."""
     seen = 0
 
     def trace(frame, event, argument):
@@ -43,11 +44,11 @@ def interrupted_at(number, call):
     sys.settrace(trace)
     try:
         call()
-    except Interrupted:
-        return True
+    except Interrupted as error:
+        return error
     finally:
         sys.settrace(None)
-    return False
+    return None
 
 
 def interrupt_everywhere(budget_of, stride, monkeypatch):
@@ -67,8 +68,16 @@ def interrupt_everywhere(budget_of, stride, monkeypatch):
     while True:
         budget = budget_of(number)
         drawn.clear()
-        finished = not interrupted_at(number, lambda budget=budget: budget.release(mechanism, data))
+        error = interrupted_at(number, lambda budget=budget: budget.release(mechanism, data))
+        finished = error is None
         charged = budget.spent.rho > 0
+        told = getattr(error, "charged", None)
+        if told is None:  # an error without this field says that nothing was charged
+            assert finished or not charged
+        else:
+            assert charged or not told.certain
+            assert (told.dataset, told.rho) == (getattr(budget, "name", ""), pytest.approx(0.1))
+            assert error.__notes__ == [str(told)]
         assert charged or not drawn
         assert budget.spent == Guarantee(0, 0) or budget.spent.rho == pytest.approx(mechanism.guarantee.rho)
         assert len(budget.history) == charged
@@ -137,3 +146,46 @@ def test_only_an_error_after_the_draw_costs_budget(monkeypatch):
         discreet.top_k(log, user="user", item="item", k=1, rho=0.1, delta=1e-7, budget=budget)
     assert budget.spent.rho == pytest.approx(0.1)
     assert [row.status for row in budget.history] == ["reserved"]
+
+
+def test_a_release_that_is_not_recorded_is_in_the_error(monkeypatch, tmp_path):
+    ledger = Ledger.open(tmp_path / "ledger").dataset("views", rho=1.0, delta=1e-6)
+
+    def full(*_):
+        raise LedgerError("the disk is full")
+
+    monkeypatch.setattr(type(ledger), "_settle", full)
+    with pytest.raises(LedgerError) as failed:
+        ledger.release(top(rho=0.1, delta=1e-8), histogram())
+    told = failed.value.charged
+    assert (told.dataset, told.certain, told.release.items) == ("views", True, [f"item-0{n}" for n in range(3)])
+    assert "The release is complete" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("at", "kind", "error", "spent", "certain"),
+    [
+        (1, OSError, LedgerError, 0, None),
+        (1, KeyboardInterrupt, KeyboardInterrupt, 0, False),
+        (2, OSError, LedgerError, 0.25, False),
+        (2, KeyboardInterrupt, KeyboardInterrupt, 0.25, False),
+    ],
+)
+def test_a_failing_disk_says_whether_it_was_charged(monkeypatch, tmp_path, at, kind, error, spent, certain):
+    dataset = Ledger.open(tmp_path / "ledger").dataset("views", rho=1.0, delta=1e-6)
+    write, writes = ledger_file._write, []
+
+    def failing(raw, place, line):
+        writes.append(line)
+        if len(writes) == at:
+            write(raw, place, line[:40])  # a disk is full in the middle of a line
+            raise kind
+        write(raw, place, line)
+
+    monkeypatch.setattr(ledger_file, "_write", failing)
+    with pytest.raises(error) as failed:
+        dataset.charge(Guarantee(0.25, 0))
+    monkeypatch.undo()
+    told = getattr(failed.value, "charged", None)
+    assert (None if told is None else told.certain) == certain
+    assert dataset.spent.rho == spent

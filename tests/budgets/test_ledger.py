@@ -211,15 +211,26 @@ def test_a_missing_folder_is_named(tmp_path):
         Ledger.open(tmp_path / "none" / "l")
 
 
-def test_a_read_only_ledger_is_refused(path):
-    dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
+def test_a_read_only_ledger_is_read_but_not_charged(path):
+    Ledger.open(path).dataset("views", rho=1.0, delta=1e-6).charge(Guarantee(0.25, 0))
     path.chmod(stat.S_IRUSR)
-    with pytest.raises(LedgerError, match="read-only"):
-        dataset.release(top(), histogram())
-    with pytest.raises(LedgerError, match="read-only"):
-        Ledger.open(path)
+    ledger = Ledger.open(path)
+    dataset = ledger.dataset("views")
+    ledger.check()
+    assert (dataset.spent, len(ledger.history)) == (Guarantee(0.25, 0), 1)
+    for charge in (
+        lambda: dataset.release(top(), histogram()),
+        lambda: dataset.charge(Guarantee(0.1, 0)),
+        lambda: ledger.dataset("more", rho=1.0, delta=1e-6),
+        lambda: discreet.count(
+            {}, user="user", item="item", rho=0.1, delta=1e-9, budget=dataset
+        ),  # before the data is read
+    ):
+        with pytest.raises(LedgerError, match="read-only") as failed:
+            charge()
+        assert failed.value.charged is None
     path.chmod(stat.S_IRUSR | stat.S_IWUSR)
-    assert dataset.spent == Guarantee(0, 0)
+    assert dataset.spent == Guarantee(0.25, 0)
 
 
 def test_a_deleted_ledger_is_not_created_again(path):

@@ -271,7 +271,7 @@ def test_a_child_forked_while_a_thread_charges_is_not_locked_out(path, dataset, 
 
 def test_a_lock_left_by_an_interrupt_is_released(path, dataset):
     # As if an interrupt had come between the end of an operation and the release of its lock.
-    ledger_file._locked(path, 1)
+    ledger_file._locked(path, 1, True)
     dataset.charge(Guarantee(0.25, 0))
     assert ledger_file._held == {}
 

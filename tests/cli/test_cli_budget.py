@@ -91,7 +91,7 @@ def test_a_failed_write_reports_the_charge(run, tmp_path):
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert "The release was charged to views" in done.stderr
+    assert "Charged to views: rho " in done.stderr
     assert "-o FILE" in done.stderr
 
 

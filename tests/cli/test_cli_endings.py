@@ -99,13 +99,17 @@ def test_a_full_standard_output_prints_one_message(log, unbuffered):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_rows_go_to_standard_output_if_the_file_fails(log, tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
-    tiny = f'ulimit -f 0; trap "" XFSZ; exec {sys.executable} -m discreet count {log} -o {path} "$@"'
-    done = subprocess.run(["bash", "-c", tiny, "bash", *COUNT, *BUDGET], capture_output=True, timeout=60)
+    (tmp_path / "items").write_text("".join(f"item {number}\n" for number in range(9000)))
+    tiny = f'ulimit -f 4; trap "" XFSZ; exec {sys.executable} -m discreet count {log} -o {path} "$@"'
+    listed = ["--items", str(tmp_path / "items"), "--l0", "1"]
+    done = subprocess.run(["bash", "-c", tiny, "bash", *COUNT, *BUDGET, *listed], capture_output=True, timeout=60)
     assert done.returncode == 1
-    assert done.stdout.startswith(b"item,count,sigma\neveryone,") or b"\neveryone," in done.stdout
+    assert done.stdout.startswith(b"item,count,sigma\n")
+    assert done.stdout.count(b"\n") == 9001
+    assert b"They are on standard output as CSV" in done.stderr
     assert b"cannot write" in done.stderr
     assert b"Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert [place.name for place in tmp_path.iterdir()] == ["items"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the test needs a POSIX shell")

@@ -1,6 +1,7 @@
 """The output of `discreet` never overwrites an input, a ledger or a stream."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -234,7 +235,7 @@ def test_a_file_that_appears_during_a_query_is_kept(capsys, data, ledger, monkey
     code, out, err = inside(capsys, "count", *sql, *COUNT, *BUDGET, *paid)
     assert (code, "a file of this name has appeared" in err) == (1, True)
     assert "home" in out
-    assert "these rows were released" in err
+    assert "These rows were released" in err
     assert Path(name).read_bytes() == content
     assert dp.Ledger.open(kept).dataset("d").spent.rho > 0
     assert not list(data.parent.glob(".discreet-*"))
@@ -263,3 +264,41 @@ def test_the_demo_does_not_overwrite_a_file_unasked(tmp_path):
     assert mine.read_text() == "mine"
     assert discreet("demo", "--write", mine, "--overwrite")[0] == 0
     assert mine.read_text().startswith("user,item")
+
+
+@posix
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("certified", [True, False])
+@pytest.mark.parametrize("renames", range(4))
+def test_a_kill_leaves_rows_that_their_certificate_fits(tmp_path, suffix, certified, renames):
+    path = tmp_path / f"rows.{suffix}"
+    old, new = (GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=1).release(users(n)) for n in (1, 2))
+    old.write(path, certificate=True)
+    if (child := os.fork()) == 0:
+        rename, left = Path.replace, iter(range(renames))
+
+        def ending(*given):
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            rename(*given)
+
+        Path.replace = ending
+        new.write(path, certificate=certified)
+        os._exit(0)
+    killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert killed == (renames < (3 if certified else 2))
+    replaced = renames > 1
+    if certified or not replaced:
+        assert dp.verify(path).digest == (new if replaced else old).digest
+        assert len(Release.read(path)) == (2 if replaced else 1)
+    else:  # the old certificate is not said to be that of the new rows
+        with pytest.raises(InputError, match="cannot read the certificate"):
+            dp.verify(path)
+    old.write(path, certificate=True)
+    assert dp.verify(path).digest == old.digest
+    assert {*tmp_path.glob("rows*")} == {path, export.certificate_path(path)}
+
+
+def users(items):
+    return Histogram.from_counts([f"item {n}" for n in range(items)], [9000] * items, l0=1, linf=1, complete=True)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from discreet.budgets.filter import PrivacyFilter as PrivacyFilter
     from discreet.budgets.filter import require_charging as require_charging
     from discreet.budgets.ledger import Dataset, Ledger
+    from discreet.budgets.paid import watching as watching
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -20,6 +21,7 @@ else:
             "budgets.exchange": "Exchange",
             "budgets.filter": "PrivacyFilter require_charging",
             "budgets.ledger": "Dataset Ledger",
+            "budgets.paid": "watching",
         },
     )
 

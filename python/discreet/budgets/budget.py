@@ -7,6 +7,7 @@ from typing import Self
 from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
+from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, spendings
 from discreet.budgets.states import States
 
@@ -93,8 +94,9 @@ class Budget(Single, PrivacyFilter):
         self._require_owner()
         return self._log.latest[1]
 
-    def _reserve(self, event: Event) -> int:
+    def _reserve(self, event: Event, receipt: Receipt) -> int:
         self._require_owner()
+        receipt.begin()
         return self._log.append(lambda latest: (event, latest[1].paying(event.charge)))
 
     def _settle(self, number: int, given_back: Charge, release: object) -> None:

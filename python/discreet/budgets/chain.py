@@ -14,6 +14,7 @@ from discreet.budgets import latest, ledger_file, ledger_format
 from discreet.budgets.book import Book
 from discreet.budgets.ledger_file import LedgerFile
 from discreet.budgets.ledger_format import HEAD_SIZE, SEAL_SIZE, Head
+from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event
 from discreet.engines.entropy import fresh_key
 from discreet.errors import LedgerError, ParameterError
@@ -55,13 +56,18 @@ class Chain:
         random = fresh_key()
         ledger_file.create(self.path, ledger_format.new(random[:32], random[32:][:_NONCE]))
 
-    def append(self, decide: Callable[[Book], Event | None]) -> int:
+    def require_writable(self) -> None:
+        """Raise LedgerError if the file is read-only or missing."""
+        ledger_file.require_file(self.path, writable=True)
+
+    def append(self, decide: Callable[[Book], Event | None], receipt: Receipt | None = None) -> int:
         """Append the event that `decide` returns for the book, sync the file, and return the event's number.
 
         Returns 0 if `decide` returns None. Raises BudgetExceeded if the event's charge does not fit. If this method is
-        interrupted, the event may be in the file. Its charge then counts as spent, although no noise was drawn.
+        interrupted, the event may be in the file. Its charge then counts as spent, although no noise was drawn. The
+        receipt says whether it may be there.
         """
-        with ledger_file.opened(self.path, self._timeout) as file:
+        with ledger_file.opened(self.path, self._timeout, writable=True) as file:
             head, book = self._verified(file)
             event = decide(book)
             if event is None:
@@ -73,7 +79,14 @@ class Chain:
                 file.append(book.end, b"")
                 file.overwrite(place, ledger_format.mark_line(head.line, book))
                 place = HEAD_SIZE - place
-            file.append(book.end, line)
+            if receipt is not None:
+                receipt.begin()
+            try:
+                file.append(book.end, line)
+            except LedgerError:
+                if receipt is not None and not file.read(book.end):
+                    receipt.cancel()  # the disk was full, and the part of the line that it held was removed
+                raise
             file.overwrite(place, ledger_format.mark_line(head.line, grown))
             file.require_name()
             self._remember(file, head, book, grown)

@@ -12,6 +12,7 @@ from discreet import _core
 from discreet.budgets.balance import Balance
 from discreet.budgets.charge import NOTHING, Charge
 from discreet.budgets.exchange import Exchange, Publication
+from discreet.budgets.paid import Receipt, paying
 from discreet.budgets.record import Event, History, charging
 from discreet.errors import BudgetExceeded, ParameterError
 from discreet.logs import debug
@@ -62,15 +63,19 @@ class PrivacyFilter(Balance):
 
     A charge is made before the randomness of a release is drawn, and is not undone if the release then fails. If the
     budget is in a file, the charge is on the disk before the draw. So a crash or an interrupt can waste budget, but the
-    same budget is never spent twice. An error before the charge costs nothing. The choice of each mechanism and of its
+    same budget is never spent twice. An error before the charge costs nothing. Any exception after it has the attribute
+    `charged`, with the dataset, the cost and the release if that was complete. The choice of each mechanism and of its
     parameters may depend on everything that was released before (Rogers 2024, Theorem 5).
     """
 
     __slots__ = ()
 
     @abstractmethod
-    def _reserve(self, event: Event) -> int:
-        """Make the charge of an event and return its number; raise BudgetExceeded if it does not fit."""
+    def _reserve(self, event: Event, receipt: Receipt) -> int:
+        """Make the charge of an event and return its number; raise BudgetExceeded if it does not fit.
+
+        The receipt is begun just before the charge is made, and cancelled if the charge is refused or undone.
+        """
 
     @abstractmethod
     def _settle(self, number: int, given_back: Charge, release: object) -> None:
@@ -186,27 +191,48 @@ class PrivacyFilter(Balance):
         """
         require_charging(charge)
         guarantee = self._guaranteed(mechanism)
+        self._require_chargeable()
         account = self._account()
         promised = account.require(guarantee)
         reserved: list[int] = []
+        with paying(self._label, promised) as receipt:
 
-        def open_rng() -> _core.Rng:
-            if reserved:
-                raise ParameterError("a release may open its random stream only once")
-            rng = _core.Rng()
-            reserved.append(self._reserve(charging("reserved", promised, mechanism)))
-            rho, delta = promised.floats()
-            debug("budget: rho %.6g and delta %.3g were charged for %s", rho, delta, type(mechanism).__name__)
-            return rng
+            def open_rng() -> _core.Rng:
+                if reserved:
+                    raise ParameterError("a release may open its random stream only once")
+                rng = _core.Rng()
+                reserved.append(self._pay(charging("reserved", promised, mechanism), receipt))
+                rho, delta = promised.floats()
+                debug("budget: rho %.6g and delta %.3g were charged for %s", rho, delta, type(mechanism).__name__)
+                return rng
 
-        release = draw(open_rng)
-        if release.seeded or not reserved:
-            raise ParameterError(
-                "a budget cannot be charged for a seeded release, which gives no privacy; leave out rng"
-            )
-        given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
-        self._settle(reserved[0], given_back, release)
-        return release
+            release = draw(open_rng)
+            if release.seeded or not reserved:
+                raise ParameterError(
+                    "a budget cannot be charged for a seeded release, which gives no privacy; leave out rng"
+                )
+            receipt.release = release
+            given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
+            self._settle(reserved[0], given_back, release)
+            return release
+
+    def _pay(self, event: Event, receipt: Receipt) -> int:
+        """Make the charge of an event and return its number, with a receipt that no interrupt leaves wrong."""
+        try:
+            number = self._reserve(event, receipt)
+        except BudgetExceeded:
+            receipt.cancel()
+            raise
+        receipt.made()
+        return number
+
+    def _require_chargeable(self) -> None:
+        """Raise an error if no charge can be made at all, as in a file that is read-only."""
+
+    @property
+    def _label(self) -> str:
+        """The name of the budget in its ledger; empty for a budget in memory."""
+        return ""
 
     def charge(self, cost: Guarantee | Promising, *, made_by: str | None = None) -> None:
         """Charge a guarantee for a stream, another library or anything else that runs outside this budget.
@@ -235,8 +261,10 @@ class PrivacyFilter(Balance):
             require_text("made_by", made_by)
             if len(made_by) > _LONGEST:
                 raise ParameterError(f"made_by must have at most {_LONGEST:,} characters")
+        self._require_chargeable()
         charge = self._account().require(self._guaranteed(cost))
-        self._reserve(charging("charged", charge, made_by or cost))
+        with paying(self._label, charge) as receipt:
+            self._pay(charging("charged", charge, made_by or cost), receipt)
 
     def afford(self, kind: Kind[Affordable], /, *, share: float = 1.0, **parameters: object) -> Affordable:
         """Return the mechanism of a class that uses all of the remaining budget, or a share of it.

@@ -12,6 +12,7 @@ from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
 from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
+from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, spendings, spent_over_time
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.guarantee import require_one
@@ -72,8 +73,8 @@ class Ledger:
             A Ledger, which can be copied, pickled and used after a fork: its state is in the file.
 
         Raises:
-            LedgerError: The file is not a ledger, or is corrupt, locked, read-only or of a newer version; or it is
-                missing and cannot be created.
+            LedgerError: The file is not a ledger, or is corrupt, locked or of a newer version; or it is missing and
+                cannot be created. A read-only file can be read, but not charged.
             ParameterError: `timeout` is out of range, or the path has a NUL character.
             EntropyError: The operating system gives no randomness for a new ledger.
         """
@@ -252,12 +253,19 @@ class Dataset(PrivacyFilter):
     def _account(self) -> Account:
         return self._required(self._chain.read())
 
-    def _reserve(self, event: Event) -> int:
+    @property
+    def _label(self) -> str:
+        return self.name
+
+    def _require_chargeable(self) -> None:
+        self._chain.require_writable()
+
+    def _reserve(self, event: Event, receipt: Receipt) -> int:
         def decide(book: Book) -> Event:
             self._required(book)
             return replace(event, dataset=self.name)
 
-        return self._chain.append(decide)
+        return self._chain.append(decide, receipt)
 
     def _settle(self, number: int, given_back: Charge, release: object) -> None:
         digest = getattr(release, "digest", "")  # answers to queries have no rows

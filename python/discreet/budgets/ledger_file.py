@@ -20,7 +20,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["LedgerFile", "create", "opened"]
+__all__ = ["LedgerFile", "create", "opened", "require_file"]
 
 _held: dict[int, io.FileIO] = {}
 """The open file of each thread. If an interrupt leaves a file open, the thread's next operation closes it."""
@@ -28,6 +28,7 @@ _held: dict[int, io.FileIO] = {}
 _LOCKED_BYTE = 2**31 - 2
 """The byte that is locked on Windows. It is past the end of the file: other processes cannot read locked bytes."""
 
+_READ_ONLY = "the ledger {} is read-only; make it writable"
 _BUSY = {errno.EAGAIN, errno.EWOULDBLOCK}
 """The errors of a lock that another process or thread holds. On Windows EACCES is one of them. Elsewhere it says that a
 permission is missing."""
@@ -91,12 +92,13 @@ class LedgerFile:
 
 
 @contextmanager
-def opened(path: Path, timeout: float) -> Iterator[LedgerFile]:
+def opened(path: Path, timeout: float, *, writable: bool = False) -> Iterator[LedgerFile]:
     """Open and lock the file. Raises LedgerError if another process or thread keeps the lock for `timeout` seconds.
 
-    Every operation opens the file itself, so the lock excludes other threads as well as other processes.
+    Every operation opens the file itself, so the lock excludes other threads as well as other processes. Without
+    `writable` the file may be read-only.
     """
-    raw = _locked(path, timeout)
+    raw = _locked(path, timeout, writable)
     try:
         yield LedgerFile(path, raw)
     finally:
@@ -163,7 +165,7 @@ def _linked_from_draft(path: Path, content: bytes) -> None:
         Path(draft).unlink()
 
 
-def _locked(path: Path, timeout: float) -> io.FileIO:
+def _locked(path: Path, timeout: float, writable: bool) -> io.FileIO:
     """Open and lock the file at this path, and return it."""
     import random
 
@@ -173,9 +175,10 @@ def _locked(path: Path, timeout: float) -> io.FileIO:
         _release(interrupted)
     deadline = time.monotonic() + timeout
     while True:
-        _require_file(path)
+        # Network file systems lock only files that are open for writing, so "r+" comes first.
+        mode = "r+" if require_file(path, writable=writable) else "r"
         with _failures(path):
-            raw = _held[thread] = io.FileIO(path, "r+")
+            raw = _held[thread] = io.FileIO(path, mode)
         try:
             with _failures(path):
                 locked = _lock(raw, path)
@@ -257,8 +260,12 @@ def _has_name(raw: io.FileIO, path: Path) -> bool:
         return False
 
 
-def _require_file(path: Path) -> None:
-    """Raise LedgerError unless the path is a writable regular file. Do not open it: opening a pipe would block."""
+def require_file(path: Path, *, writable: bool) -> bool:
+    """Return whether the path is a writable file. Do not open it: opening a pipe would block.
+
+    Raises:
+        LedgerError: The path is no regular file that can be read, or it must be `writable` and is not.
+    """
     try:
         mode = path.stat().st_mode
     except PermissionError:
@@ -269,8 +276,10 @@ def _require_file(path: Path) -> None:
         raise LedgerError(f"the ledger {path} is not a file; give the path of a file")
     if not os.access(path, os.R_OK):
         raise LedgerError(_forbidden(path))
-    if not mode & 0o222 or not os.access(path, os.W_OK):
-        raise LedgerError(f"the ledger {path} is read-only; make it writable")
+    can_write = bool(mode & 0o222) and os.access(path, os.W_OK)
+    if writable and not can_write:
+        raise LedgerError(_READ_ONLY.format(path))
+    return can_write
 
 
 @contextmanager
@@ -282,7 +291,7 @@ def _failures(path: Path) -> Iterator[None]:
         if error.errno in (errno.EACCES, errno.EPERM):
             raise LedgerError(_forbidden(path)) from None
         if error.errno == errno.EROFS:
-            raise LedgerError(f"the ledger {path} is read-only; make it writable") from None
+            raise LedgerError(_READ_ONLY.format(path)) from None
         raise LedgerError(_unwritable(path)) from None
     except ValueError:
         raise LedgerError(f"the ledger {path} was closed by a fork or a signal handler meanwhile; try again") from None

@@ -134,6 +134,7 @@ def export_history(ledger: str, dataset: str | None, output: str | None, form: s
     The format is CSV, JSON, JSON lines or Parquet.
     """
     outputs.require_apart(output, ledger)
+    outputs.require_writable(output)
     rows = _rows(ledger, dataset)
     fields = [field.name for field in dataclasses.fields(Spending)]
     columns = [(name, [_encodable(getattr(row, name)) for row in rows], _TYPES.get(name, "string")) for name in fields]

@@ -11,11 +11,11 @@ from contextlib import suppress
 import click
 
 from discreet._core import __version__
-from discreet.cli import commands, work
+from discreet.cli import commands, endings, work
 from discreet.cli.interrupts import sigterm_as_interrupt
-from discreet.cli.texts import in_options
+from discreet.cli.texts import in_options, restore_help
 from discreet.errors import BudgetExceeded, DiscreetError, ParameterError
-from discreet.startup import INTERRUPTED, INTERRUPTED_CODE, release
+from discreet.startup import INTERRUPTED_CODE, release
 
 __all__ = ["main"]
 
@@ -33,7 +33,11 @@ _EXIT = {ParameterError: 2, BudgetExceeded: 3}
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with one of the codes that `discreet --help` lists."""
-    sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
+    with endings.following():
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+        if code:
+            endings.report()
+    sys.exit(code)
 
 
 def _run(arguments: list[str]) -> int:
@@ -57,13 +61,13 @@ def _run(arguments: list[str]) -> int:
         click.echo(f"discreet: {error}", err=True)
         return 1
     except (KeyboardInterrupt, click.Abort):
-        click.echo(INTERRUPTED, err=True)
+        click.echo(endings.current().interrupted, err=True)
         return INTERRUPTED_CODE
     except BrokenPipeError:
         _discard_output()
         return 1
     except MemoryError:
-        click.echo("discreet: out of memory; nothing was published", err=True)
+        click.echo(endings.current().interrupted.replace("interrupted", "out of memory"), err=True)
         return 1
     except OSError as error:
         reason = error.strerror or "the system reported an error while reading or writing"
@@ -168,6 +172,8 @@ class _Commands(click.Group):
         if name is None or summary is None:
             return name, summary, rest
         command: click.Command = getattr(commands, name.replace("-", "_"))
+        if sys.flags.optimize > 1:
+            restore_help(command)
         if name in work.OF and not {"-h", "--help"} & {*rest}:
             getattr(work, work.OF[name])  # import it while an interrupt still ends the process
         return name, command, rest
@@ -197,3 +203,5 @@ def cli(context: click.Context) -> None:
 
 for name, summary in commands.SUMMARIES.items():
     cli.add_command(click.Command(name, short_help=summary))
+if sys.flags.optimize > 1:
+    restore_help(cli)

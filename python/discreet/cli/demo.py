@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet import api
 from discreet import demo as demonstration
-from discreet.cli import demo_table, report
+from discreet.cli import demo_table, outputs, report
 from discreet.cli.names_of_files import FILE
 from discreet.errors import ParameterError
 from discreet.release import export
@@ -41,6 +41,7 @@ def demo(rho: float, delta: float, shape: str | None, write: str | None, overwri
         raise ParameterError("--write needs a file with the suffix .csv or .parquet")
     if write is not None and not overwrite and os.path.lexists(write):
         raise click.UsageError(f"{write} exists. Give another name, or --overwrite to replace it.")
+    outputs.require_writable(write)
     columns, truth = _made(shape)
     if write is not None:
         export.write(write, columns, {}, overwrite=overwrite)

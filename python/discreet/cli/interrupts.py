@@ -11,9 +11,10 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from discreet.startup import INTERRUPTED, INTERRUPTED_CODE
+from discreet.cli import endings
+from discreet.startup import INTERRUPTED_CODE
 
-__all__ = ["sigterm_as_interrupt", "within_a_second"]
+__all__ = ["held", "sigterm_as_interrupt", "within_a_second"]
 
 
 @contextmanager
@@ -28,6 +29,32 @@ def sigterm_as_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Let an interrupt wait for a short piece of work, such as writing rows that are paid for; a second one ends it."""
+    waiting: list[int] = []
+
+    def wait(number: int, _frame: object) -> None:
+        if waiting:
+            raise KeyboardInterrupt
+        waiting.append(number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in before.items() if callable(handler)}  # others are ignored
+    try:
+        for number in before:
+            signal.signal(number, wait)
+    except ValueError:  # not the main thread
+        before.clear()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if waiting:
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -77,6 +104,8 @@ def _end() -> None:
 
             clear = Control(ControlType.SHOW_CURSOR, ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
             Console(stderr=True).control(clear)
-        click.echo(INTERRUPTED, err=True)
+        endings.current().freeze()
+        click.echo(endings.current().interrupted, err=True)
+        endings.report()
     finally:
         os._exit(INTERRUPTED_CODE)

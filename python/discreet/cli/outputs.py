@@ -15,22 +15,45 @@ import click
 
 from discreet.engines.files import files_in
 from discreet.engines.sql import files_of, reads_files
+from discreet.engines.versions import require_version
 from discreet.release import export
 
-__all__ = ["require_apart", "require_form", "require_new", "require_public", "require_stored"]
+__all__ = ["require_apart", "require_form", "require_new", "require_public", "require_stored", "require_writable"]
 
 
-def require_form(output: str | None, form: str | None) -> None:
-    """Raise UsageError if the output cannot hold the format."""
+def require_form(output: str | None, form: str | None, *, certificate: bool = False) -> None:
+    """Raise UsageError if the output cannot hold the format, or the format has no certificate."""
     if output is None and sys.stdout is None:
         raise click.UsageError("Standard output is closed. Give -o FILE.")
     if output is None and form == "parquet":
         raise click.UsageError("Parquet cannot be written to standard output. Give -o FILE.parquet.")
     if output is not None and form not in (None, export.form_of(output)):
         raise click.UsageError("-f and the suffix of -o FILE name different formats. Leave out -f.")
+    if certificate and output is not None and export.form_of(output) == "html":
+        raise click.UsageError(
+            "A report has no certificate. Give -o FILE.csv or another format of rows, or leave out --certificate."
+        )
 
 
-def require_apart(output: str | None, *read: str | None) -> None:
+def require_writable(output: str | None, *, certificate: bool = False) -> None:
+    """Raise an error if the output cannot be written, before a budget is charged for it.
+
+    Args:
+        output: The file of `-o`, or another file to write; None for standard output.
+        certificate: Whether a certificate is written next to it.
+    """
+    if output is None:
+        return
+    if export.form_of(output) == "parquet":
+        import duckdb  # noqa: F401 - writes Parquet
+
+        require_version("duckdb")
+    export.require_replaceable(output, certified=certificate)
+    for folder in {export.real(output).parent, Path(output).parent} if certificate else {export.real(output).parent}:
+        export.require_space(folder)
+
+
+def require_apart(output: str | None, *read: str | None, option: str = "-o") -> None:
     """Raise UsageError if the output would overwrite an input, a ledger or a stream.
 
     Files are compared by device and inode, which also finds links and other spellings of a path. The certificate next
@@ -40,19 +63,22 @@ def require_apart(output: str | None, *read: str | None) -> None:
     Args:
         output: The file of `-o`; None for standard output.
         read: Paths and globs of data, a ledger and a stream; "-" for standard input.
+        option: The option that names the output.
     """
     used = [status for name in read if name for status in _statuses(name)]
-    for written in _written(output):
+    for what, written in _written(output, option):
         if any(os.path.samestat(written, status) for status in used):
-            given = "-o would overwrite an input" if output else "Standard output is a file that the command reads"
-            raise click.UsageError(f"{given}. Choose another file.")
+            raise click.UsageError(f"{what}. Choose another file.")
     if output is not None and any(_is_inside(output, name) for name in read if name and name != "-"):
-        raise click.UsageError("-o is in a folder that the command reads as data. Choose another folder.")
+        raise click.UsageError(f"{option} is in a folder that the command reads as data. Choose another folder.")
     if output is not None and any(_is_matched(output, name) for name in read if name and name != "-"):
-        raise click.UsageError("-o matches the pattern of the input: the next run would read it. Choose another file.")
+        raise click.UsageError(
+            f"{option} matches the pattern of the input: the next run would read it. Choose another file."
+        )
     if output is not None and not export.has_room_for_certificate(output):
         raise click.UsageError(
-            f"-o would overwrite {export.certificate_path(output)}, which is not a certificate. Choose another file."
+            f"{option} would overwrite {export.certificate_path(output)}, which is not a certificate. Choose another "
+            "file."
         )
 
 
@@ -108,7 +134,7 @@ def require_new(output: str | None) -> None:
 def _is_inside(output: str, read: str) -> bool:
     """Return whether an output is in a folder that is read as data."""
     try:
-        places = Path(output).resolve().parents
+        places = export.real(output).parents
         return any(
             Path(path).is_dir() and Path(path).resolve() in places
             for path in (read, *glob.iglob(read, recursive=True))  # noqa: PTH207 - may be absolute
@@ -126,20 +152,20 @@ def _is_matched(output: str, read: str) -> bool:
     try:
         if Path(read).exists() or not fnmatch.fnmatch(place.name, pattern):
             return False
-        parent = place.resolve().parent
+        parent = export.real(output).parent
         folders = glob.iglob(folder, recursive=True) if folder else ["."]  # noqa: PTH207 - may be absolute
         return any(Path(path).resolve() == parent for path in folders)
     except (OSError, ValueError):  # no valid path
         return False
 
 
-def _written(output: str | None) -> Iterator[os.stat_result]:
+def _written(output: str | None, option: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the existing files that an output would overwrite or append to."""
-    if output is None:
-        yield from _open_file(sys.stdout)
-        return
-    for path in (Path(output), export.certificate_path(output)):
-        yield from _status(path)
+    for status in _open_file(sys.stdout):  # also with -o: rows go there if the file fails
+        yield "Standard output is a file that the command reads", status
+    for path in () if output is None else (Path(output), export.certificate_path(output)):
+        for status in _status(path):
+            yield f"{option} would overwrite an input", status
 
 
 def _statuses(name: str) -> Iterator[os.stat_result]:

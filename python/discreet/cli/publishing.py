@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
 from typing import Literal, Unpack
@@ -12,7 +12,7 @@ from typing import Literal, Unpack
 import click
 
 from discreet import api, sums
-from discreet.cli import interrupts, outputs, report, sources
+from discreet.cli import endings, interrupts, outputs, report, sources
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.known import known_items, released
 from discreet.cli.sources import FileOptions
@@ -116,33 +116,33 @@ def publish(
         raise click.UsageError("--charge spent needs --ledger and --dataset.")
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
-    outputs.require_form(output, form)
+    if certificate and output is None:
+        raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
+    outputs.require_form(output, form, certificate=certificate)
     overwrite = sql is None and database is None and engine != "spark"
     if not overwrite:
         outputs.require_new(output)
     outputs.require_apart(output, file, ledger, items, database)
     outputs.require_public(items, sql, file, database, ledger)
-    if certificate and output is None:
-        raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
     listed = None if items is None else known_items(items, _columns(parameters["item"]))
     budget = dataset_to_charge(ledger, dataset)
-    with _source(file, sql, engine, master, parameters.get("memory"), read) as data:
-        if items is not None and database is not None:
-            outputs.require_stored(data)
-        more = {} if verb == "sum" else {"progress": not quiet}
-        call = partial(_VERBS[verb], data, budget=budget, **more, **parameters)
-        release = call() if listed is None else released(lambda known: call(items=known), listed)
+    outputs.require_writable(output, certificate=certificate)
+    ending, failure = endings.current(), None
     try:
-        report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=overwrite)
-    except OSError:
-        if budget is not None:
-            with suppress(OSError):
-                click.echo(
-                    f"The release was charged to {dataset}, but not all of its rows were written. The rows cannot be "
-                    "drawn again, and a new release is charged again. Use -o FILE to keep rows in a file.",
-                    err=True,
-                )
-        raise
+        with ending.watched(), _source(file, sql, engine, master, parameters.get("memory"), read) as data:
+            if items is not None and database is not None:
+                outputs.require_stored(data)
+            more = {} if verb == "sum" else {"progress": not quiet}
+            call = partial(_VERBS[verb], data, budget=budget, **more, **parameters)
+            release = call() if listed is None else released(lambda known: call(items=known), listed)
+    except BaseException as error:
+        if ending.release is None:
+            raise
+        release, failure = ending.release, error  # it is complete and paid for, so it is published
+    report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=overwrite)
+    if failure is not None:
+        raise failure
+    ending.told = True
     if budget is not None and not quiet:
         cost, total, left = release.guarantee, budget.total, budget.remaining
         charged = f"the whole guarantee, rho {cost.rho:.6g} and delta {cost.delta:.3g}"

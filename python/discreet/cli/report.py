@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.errors import InputError
+from discreet.cli import endings, interrupts
 from discreet.release import export
 from discreet.release.export import plain_text
 from discreet.wording import counted
@@ -99,9 +99,9 @@ def publish(
         chosen = export.form_of(output)
         _write(release, output, certificate, overwrite)
     elif (chosen := form or ("table" if sys.stdout.isatty() else "csv")) == "table":
-        click.echo(table(release, shown=_TABLE_ROWS), nl=False)
+        _print(table(release, shown=_TABLE_ROWS), "The rows are on standard output.")
     else:
-        click.echo(export.text(release.columns, release.header, chosen), nl=False)
+        _print(export.text(release.columns, release.header, chosen), "The rows are on standard output.")
     if quiet:
         return
     for line in guarantee_lines(release):
@@ -114,16 +114,29 @@ def publish(
         )
 
 
+def _print(text: str, where: str) -> None:
+    """Print rows, and note where they are once they are all written."""
+    ending = endings.current()
+    ending.begun = True
+    click.echo(text, nl=False)
+    sys.stdout.flush()
+    ending.where = where
+
+
 def _write(release: Release, output: str, certificate: bool, overwrite: bool) -> None:
     """Write the rows to a file, or to standard output if that fails, because their cost is already charged."""
+    ending = endings.current()
+    ending.begun = True
     try:
-        release.write(output, certificate=certificate, overwrite=overwrite)
-    except (InputError, ImportError):  # an ImportError is about the version of DuckDB, which writes Parquet
-        click.echo(export.text(release.columns, release.header, "csv"), nl=False)
-        click.echo(
-            "Note: these rows were released. They are on standard output as CSV, because the file was not written.",
-            err=True,
-        )
+        with interrupts.held():
+            release.write(output, certificate=certificate, overwrite=overwrite)
+            ending.where = f"The rows are in {export.plain_text(output)}."
+    except Exception:
+        if sys.stdout is not None and not ending.where:
+            _print(
+                export.text(release.columns, release.header, "csv"),
+                "These rows were released. They are on standard output as CSV, because the file was not written.",
+            )
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack
@@ -13,7 +13,7 @@ from typing import Literal, TypedDict, Unpack
 import click
 
 from discreet.budgets.advice import require
-from discreet.cli import options, outputs, report
+from discreet.cli import endings, interrupts, options, outputs, report
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.names_of_files import FILE
 from discreet.engines import files
@@ -22,6 +22,8 @@ from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.planning import plan as planning
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import unusual
+from discreet.release import export
+from discreet.release.replacing import real, require_space
 from discreet.streams.base import StreamMechanism
 from discreet.streams.clock import Clock
 from discreet.streams.events import ITEM_TYPES, ItemType
@@ -30,6 +32,9 @@ from discreet.streams.paths import beside
 from discreet.streams.stream import Stream
 
 __all__ = ["stream"]
+
+_STREAM = 1 << 16
+"""The bytes that the folder of a new stream must have room for: more than its files have."""
 
 
 class Promise(TypedDict):
@@ -142,18 +147,28 @@ def init(
     mechanism = made()
     budget = dataset_to_charge(ledger, dataset)
     require_new(file, mechanism)
-    if budget is not None:
-        again = lambda e, d: made(epsilon=e, delta=d)  # noqa: E731
-        require(budget, mechanism, again, parameters["epsilon"], parameters["delta"])
-        # Charge before the stream file exists. A process that ends in between wastes budget, but leaves no stream whose
-        # cost was not charged. `PrivacyFilter.charge` says why one charge covers all rounds.
-        budget.charge(mechanism)
-    with Stream.open(file, mechanism, items=items):
-        if not quiet:
-            promised = stated(mechanism, parameters["epsilon"], parameters["delta"])
-            click.echo(f"{mechanism!r}\nGuarantee: {promised.promise}", err=True)
-            for note in unusual(promised):
-                click.echo(f"Note: {note}.", err=True)
+    require_space(real(file).parent, _STREAM)
+    ending = endings.current()
+    with ExitStack() as work:
+        if budget is not None:
+            again = lambda e, d: made(epsilon=e, delta=d)  # noqa: E731
+            require(budget, mechanism, again, parameters["epsilon"], parameters["delta"])
+            ending.without = (
+                "The stream was not made. Once it is charged, the same command without --ledger and --dataset makes it."
+            )
+            # Charge before the stream file exists. A process that ends in between wastes budget, but leaves no stream
+            # whose cost was not charged. `PrivacyFilter.charge` says why one charge covers all rounds.
+            with ending.watched():
+                budget.charge(mechanism)
+            work.enter_context(interrupts.held())
+        Stream.open(file, mechanism, items=items).detach()
+        ending.where = f"The stream is in {export.plain_text(file)}."
+    if not quiet:
+        promised = stated(mechanism, parameters["epsilon"], parameters["delta"])
+        click.echo(f"{mechanism!r}\nGuarantee: {promised.promise}", err=True)
+        for note in unusual(promised):
+            click.echo(f"Note: {note}.", err=True)
+    ending.told = True
 
 
 @stream.command(short_help="Add the events of DATA and release the counts.")
@@ -227,6 +242,7 @@ def step(
         )
     outputs.require_form(output, form)
     outputs.require_apart(output, data, file, *map(str, beside(file).values()))
+    outputs.require_writable(output)
     with _opened(file) as opened:
         _require_items(opened, data)
         if time is None and number is None and opened.round and opened.clock is not None:
@@ -263,6 +279,7 @@ def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Print the release of the last round again, at no privacy cost."""
     outputs.require_form(output, form)
     outputs.require_apart(output, file, *map(str, beside(file).values()))
+    outputs.require_writable(output)
     with _opened(file) as opened:
         release, begun = opened.show(), opened.round > 0
     report.publish(release, output, form, quiet=quiet or not begun)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
-__all__ = ["in_options"]
+import click
+
+__all__ = ["in_options", "restore_help"]
 
 _WORDS = re.compile(r"\b(?:(certificate|others)=True|(unit|method|items|l0)=(['\"])([\w+]+)\3)")
 _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
@@ -44,3 +47,17 @@ def in_options(text: str) -> str:
     text = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", text)
     said, tried, advice = text.partition(" Try ")
     return said + tried + _NUMBERS.sub(r"--\1 ", advice).replace("without epsilon", "without --epsilon")
+
+
+def restore_help(command: click.Command) -> None:
+    """Read the help of a command and its commands from their source, because `python -OO` drops docstrings."""
+    import ast
+    import inspect
+    from textwrap import dedent
+
+    if command.help is None and command.callback is not None:
+        with suppress(OSError, SyntaxError):
+            function = ast.parse(dedent(inspect.getsource(command.callback))).body[0]
+            command.help = ast.get_docstring(function) if isinstance(function, ast.FunctionDef) else None
+    for other in command.commands.values() if isinstance(command, click.Group) else ():
+        restore_help(other)

@@ -9,7 +9,8 @@ import click
 
 from discreet import audit as auditing
 from discreet.audit.exact import auditable
-from discreet.cli import listed
+from discreet.cli import listed, outputs
+from discreet.cli.names_of_files import FILE
 from discreet.cli.options import bounded, counting, joined, known, promise, selected, top
 from discreet.planning import explorer
 from discreet.planning import plan as planning
@@ -104,7 +105,9 @@ _likeness = joined(
 _html = click.option(
     "--html",
     metavar="FILE",
-    help="Also write a page with sliders and curves to FILE. It needs no network.",
+    type=FILE,
+    help="Also write a page with sliders and curves to FILE, and overwrite it. The command refuses if FILE is the file "
+    "of --like. The page needs no network.",
 )
 _NAMES: dict[str, Callable[[str], float]] = {
     "users": int,
@@ -151,6 +154,10 @@ def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dic
 def _plan(verb: Verb, as_json: bool, html: str | None, public: dict[str, object], parameters: Parameters) -> None:
     if html is not None and not html.endswith((".html", ".htm")):
         raise click.UsageError("--html needs a FILE with the suffix .html.")
+    if html is not None:
+        like = public.get("like")
+        outputs.require_apart(html, like if isinstance(like, str) else None, option="--html")
+        outputs.require_writable(html)
     make: Callable[..., planning.Plan] = planning.plan
     made = make(verb, **public, **parameters)
     if html is not None:

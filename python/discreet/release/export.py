@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,6 +15,17 @@ from discreet.engines import parquet, untrusted
 from discreet.errors import InputError, ParameterError, ResourceError
 from discreet.release.blocks import Column, Values, blocks, csv_of, distinct_keys, escapes, header_of
 from discreet.release.formats import FORMATS, WRITTEN
+from discreet.release.replacing import (
+    certificate_path,
+    has_room_for_certificate,
+    real,
+    replace,
+    require_absent,
+    require_replaceable,
+    require_room_for_certificate,
+    require_space,
+    waiting_path,
+)
 
 if TYPE_CHECKING:
     import hashlib
@@ -25,6 +36,7 @@ __all__ = [
     "ItemType",
     "Values",
     "call",
+    "certificate_of",
     "certificate_path",
     "digest",
     "escapes",
@@ -34,13 +46,14 @@ __all__ = [
     "item_columns",
     "metadata",
     "plain_text",
-    "remove_certificate",
+    "real",
     "require_absent",
+    "require_replaceable",
     "require_room_for_certificate",
+    "require_space",
     "shortened",
     "text",
     "write",
-    "write_certificate",
     "write_text",
 ]
 
@@ -88,12 +101,10 @@ def form_of(path: str | os.PathLike[str]) -> str:
         ParameterError: The suffix is unknown.
         InputError: The file cannot be written there.
     """
-    target = Path(path)
-    form = target.suffix.lower().removeprefix(".")
+    form = Path(path).suffix.lower().removeprefix(".")
     if form not in WRITTEN:
         raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in WRITTEN)}")
-    if target.is_dir():
-        raise InputError(f"cannot write {target}: it is a folder; give the name of a file")
+    target = real(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write {target}: make its folder first")
     if not os.access(target.parent, os.W_OK):
@@ -102,26 +113,74 @@ def form_of(path: str | os.PathLike[str]) -> str:
 
 
 def write(
-    path: str | os.PathLike[str], columns: Sequence[Column], header: Mapping[str, object], *, overwrite: bool = True
-) -> str | None:
-    """Write the columns in the format of the file's suffix, atomically, and return their digest if it is a CSV file.
+    path: str | os.PathLike[str],
+    columns: Sequence[Column],
+    header: Mapping[str, object],
+    *,
+    overwrite: bool = True,
+    rows: bool = False,
+    certify: Callable[[str], Mapping[str, object]] | None = None,
+) -> None:
+    """Write the columns in the format of the file's suffix, and their certificate, both or neither.
+
+    Args:
+        path: The file.
+        columns: The columns.
+        header: The header of JSON and Parquet files.
+        overwrite: Whether existing files are replaced.
+        rows: Whether an earlier certificate is removed if there is no new one.
+        certify: Returns the content of the certificate of rows with this digest; None to write no certificate.
 
     Raises:
         InputError: The file cannot be written, or exists and `overwrite` is False.
     """
-    form, target = form_of(path), Path(path)
-    if form == "parquet":
-        _publish(target, lambda draft: parquet.write(draft, columns, metadata(header)), overwrite)
-        return None
-    content, hashed = blocks(columns, header, form), _sha256()
-    _publish(target, lambda draft: _write_blocks(draft, content, hashed.update if form == "csv" else None), overwrite)
-    return hashed.hexdigest() if form == "csv" else None
+    form = form_of(path)
+    _settle(path)
+
+    def written(draft: Path) -> str | None:
+        # The digest of a CSV file is computed while it is written.
+        if form == "parquet":
+            parquet.write(draft, columns, metadata(header))
+            return None
+        content, hashed = blocks(columns, header, form), _sha256()
+        _write_blocks(draft, content, hashed.update if form == "csv" else None)
+        return hashed.hexdigest() if form == "csv" else None
+
+    made = None
+    if certify is not None:
+        known = None if form == "csv" else digest(columns)
+        made = lambda found: json.dumps(certify(known or str(found)), indent=1) + "\n"  # noqa: E731
+    replace(path, written, made, overwrite=overwrite, rows=rows)
 
 
-def write_text(path: str | os.PathLike[str], content: str, *, overwrite: bool = True) -> None:
-    """Write a file of text, atomically; raise InputError if it cannot be written, or exists without `overwrite`."""
+def write_text(path: str | os.PathLike[str], content: str, *, overwrite: bool = True, rows: bool = False) -> None:
+    """Write a file of text, atomically; with `rows`, remove the certificate of earlier rows.
+
+    Raises:
+        InputError: The file cannot be written, or exists without `overwrite`.
+    """
     form_of(path)
-    _publish(Path(path), lambda draft: draft.write_text(content, "utf-8"), overwrite)
+    _settle(path)
+    replace(path, lambda draft: _write_blocks(draft, iter([content.encode()]), None), overwrite=overwrite, rows=rows)
+
+
+def certificate_of(path: str | os.PathLike[str]) -> Path:
+    """Return the path of the certificate in force: after a kill, a new one may still wait for rows that are there."""
+    waiting = waiting_path(path)
+    if os.path.lexists(waiting) and has_room_for_certificate(path):
+        with suppress(InputError, ParameterError, OSError, ValueError, TypeError, KeyError, RecursionError):
+            content = json.loads(untrusted.content(waiting, untrusted.CERTIFICATE))
+            if file_digest(path, [str(name) for name in content["columns"]], content) == content["digest"]:
+                return waiting
+    return certificate_path(path)
+
+
+def _settle(path: str | os.PathLike[str]) -> None:
+    """Finish an earlier write that was killed after it had replaced the rows."""
+    waiting = waiting_path(path)
+    if certificate_of(path) == waiting:
+        with suppress(OSError):
+            waiting.replace(certificate_path(path))
 
 
 def metadata(header: Mapping[str, object]) -> dict[str, str]:
@@ -205,11 +264,6 @@ def _sha256(content: bytes = b"") -> hashlib._Hash:
     return hashlib.sha256(content)
 
 
-def certificate_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of the certificate of a file of rows."""
-    return Path(f"{os.fspath(path)}.certificate.json")
-
-
 def call(made_by: str) -> ast.Call:
     """Return the call that made some rows: a name with keyword arguments.
 
@@ -227,76 +281,6 @@ def call(made_by: str) -> ast.Call:
     return found
 
 
-def write_certificate(path: str | os.PathLike[str], content: Mapping[str, object], *, overwrite: bool = True) -> None:
-    """Write the certificate of a file of rows, atomically; raise InputError if another file has its name."""
-    require_room_for_certificate(path)
-    text = json.dumps(content, indent=1) + "\n"
-    _publish(certificate_path(path), lambda draft: draft.write_text(text, "utf-8"), overwrite)
-
-
-def remove_certificate(path: str | os.PathLike[str]) -> None:
-    """Remove the certificate of earlier rows in this file; raise InputError if that fails."""
-    require_room_for_certificate(path)
-    try:
-        certificate_path(path).unlink(missing_ok=True)
-    except OSError:
-        raise InputError(
-            f"cannot remove {certificate_path(path)}, the certificate of earlier rows; remove it yourself"
-        ) from None
-
-
-def has_room_for_certificate(path: str | os.PathLike[str]) -> bool:
-    """Return whether the path of the certificate is free or holds a certificate."""
-    place = certificate_path(path)
-    if not os.path.lexists(place):
-        return True
-    try:
-        status = place.lstat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > untrusted.CERTIFICATE:
-            return False
-        with place.open("rb") as file:
-            # Only JSON begins with a brace: a database, which may be large, is not read.
-            content = json.load(file) if file.peek(1)[:1] == b"{" else None
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(content, dict) and {"made_by", "digest", "columns"} <= {*content}
-
-
-def require_room_for_certificate(path: str | os.PathLike[str]) -> None:
-    """Raise InputError if the path of the certificate holds another kind of file, such as a ledger or data."""
-    if not has_room_for_certificate(path):
-        raise InputError(
-            f"cannot write {os.fspath(path)}: {certificate_path(path)} is no certificate and would be overwritten; "
-            "give another name"
-        )
-
-
-def require_absent(path: str | os.PathLike[str]) -> None:
-    """Raise InputError if a file of rows or its certificate exists."""
-    for place in (Path(path), certificate_path(path)):
-        if os.path.lexists(place):
-            raise _exists(place)
-
-
-def _exists(place: Path) -> InputError:
-    return InputError(f"cannot write {place}: a file of this name has appeared; give another name")
-
-
-def _publish(target: Path, write: Callable[[Path], object], overwrite: bool) -> None:
-    """Write a temporary file and rename it to `target`, which may exist only with `overwrite`."""
-    import tempfile
-
-    try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".discreet-") as folder:
-            draft = Path(folder) / "draft"
-            write(draft)
-            draft.replace(target) if overwrite else _name(draft, target)
-    except FileExistsError:
-        raise _exists(target) from None
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or 'is the disk full?'}") from None
-
-
 def _write_blocks(draft: Path, content: Iterator[bytes], update: Callable[[bytes], object] | None) -> None:
     """Write a new file, and update a hash with its content."""
     with draft.open("xb") as file:
@@ -304,20 +288,3 @@ def _write_blocks(draft: Path, content: Iterator[bytes], update: Callable[[bytes
             file.write(block)
             if update is not None:
                 update(block)
-
-
-def _name(draft: Path, target: Path) -> None:
-    """Give a complete file a new name; raise FileExistsError if the name is taken."""
-    try:
-        os.link(draft, target)
-    except FileExistsError:
-        raise
-    except (OSError, AttributeError):  # a file system without hard links
-        with target.open("xb") as copy:
-            try:
-                copy.write(draft.read_bytes())
-                copy.flush()
-                os.fsync(copy.fileno())
-            except BaseException:
-                target.unlink(missing_ok=True)
-                raise

@@ -178,7 +178,7 @@ def _empty(names: Iterable[str]) -> Cells:
 
 def _certificate(source: Path) -> dict[str, Any] | None:
     """Return the content of a file's certificate, or None if there is none."""
-    place = export.certificate_path(source)
+    place = export.certificate_of(source)
     if not os.path.lexists(place):
         return None
     if not export.has_room_for_certificate(source):

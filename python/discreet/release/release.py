@@ -303,6 +303,8 @@ class Release(Rows):
     def write(self, path: str | os.PathLike[str], *, certificate: bool = False, overwrite: bool = True) -> None:
         """Write the release to a file in the format of its suffix: .csv, .json, .jsonl, .parquet or .html.
 
+        Rows and certificate are replaced together or neither. A link is kept, and so is the mode of a file.
+
         JSON and Parquet files have a header with the guarantee, the mechanism, its parameters and the version. CSV and
         JSON lines have rows alone; the certificate has their header. A file of .html is a report for readers, in one
         file without scripts, which loads nothing from a network.
@@ -319,8 +321,8 @@ class Release(Rows):
         Raises:
             ParameterError: The suffix is another one, or a certificate is requested for a report, or for a release
                 that was seeded or read from a file.
-            InputError: A file cannot be written, exists despite `overwrite=False`, or another kind of file has the
-                name of the certificate.
+            InputError: A file cannot be written, exists despite `overwrite=False`, is a ledger, a stream or a database,
+                or another kind of file has the name of the certificate.
         """
         if require_flag("certificate", certificate):
             self._require_certifiable()
@@ -330,17 +332,10 @@ class Release(Rows):
         if export.form_of(path) == "html":
             if certificate:
                 raise ParameterError("a report has no certificate; write the rows as .csv or .parquet with one")
-            export.write_text(path, report.page(self), overwrite=overwrite)
-            if overwrite:
-                export.remove_certificate(path)
-            return
-        # The digest of a CSV file is computed while it is written. Any other is computed before the file is replaced.
-        digest = self.digest if certificate and not str(path).lower().endswith(".csv") else None
-        written = export.write(path, self._columns, self.header, overwrite=overwrite)
-        if certificate:
-            export.write_certificate(path, self._certificate(digest or str(written)), overwrite=overwrite)
-        elif overwrite:
-            export.remove_certificate(path)
+            export.write_text(path, report.page(self), overwrite=overwrite, rows=True)
+        else:
+            certify = self._certificate if certificate else None
+            export.write(path, self._columns, self.header, overwrite=overwrite, rows=True, certify=certify)
 
     @property
     def certificate(self) -> dict[str, object]:

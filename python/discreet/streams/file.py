@@ -66,7 +66,8 @@ class StreamFile:
         """Open the file, or create it for items of a type; raise StateError if that is impossible."""
         file = real(path)
         _require_kind(mechanism)
-        if not file.exists():
+        made = not file.exists()
+        if made:
             if mechanism is None:
                 raise StateError(f"there is no stream {file}; give a mechanism to start one")
             require_new(file)
@@ -75,21 +76,28 @@ class StreamFile:
         else:
             _require_stream(file)
         failure_point("named")
-        journal = Journal(beside(file)["rounds"])
-        connection = None
+        journal = connection = None
+        creating: list[bool] = []
         try:
+            journal = Journal(beside(file)["rounds"])
             with _errors(file, *DAMAGE):
                 connection = sqlite3.connect(file, isolation_level=None, timeout=0.2, check_same_thread=False)
                 self = cls(file, connection, journal)
-                self._begin(mechanism, items)
-        except BaseException:
+                self._begin(mechanism, items, creating)
+        except BaseException as error:
             if connection is not None:
                 connection.close()
-            journal.close()
+            if made and creating and isinstance(error, StateError):
+                # The journal is still locked, and nothing was released from the stream: nobody else has it.
+                for place in (file, *beside(file).values()):
+                    with suppress(OSError):
+                        place.unlink(missing_ok=True)
+            if journal is not None:
+                journal.close()
             raise
         return self
 
-    def _begin(self, mechanism: StreamMechanism | None, items: str | None) -> None:
+    def _begin(self, mechanism: StreamMechanism | None, items: str | None, creating: list[bool]) -> None:
         run = self._connection.execute
         run("PRAGMA locking_mode = EXCLUSIVE")
         # SQLite's rollback journal holds old counts. It is kept, so that `destroy` can overwrite it.
@@ -101,13 +109,17 @@ class StreamFile:
         if not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             if mechanism is None:
                 raise StateError(f"{self._path} holds no stream; give a mechanism to start one, or use another name")
-            self._create(mechanism, items)
+            self._create(mechanism, items, creating)
         self._load(mechanism, items)
         run("COMMIT")
 
-    def _create(self, mechanism: StreamMechanism, items: str | None) -> None:
-        """Create the stream in an empty file, or finish an interrupted creation. Journal and key are written first."""
+    def _create(self, mechanism: StreamMechanism, items: str | None, creating: list[bool]) -> None:
+        """Create the stream in an empty file, or finish an interrupted creation. Journal and key are written first.
+
+        `creating` gets an entry once the files are known to hold no other stream.
+        """
         self.key = self._unused_key() or new_key()
+        creating.append(True)
         self._journal.cut()
         if not self._journal.lines.done:
             self._journal.append("done", 0, seal.digest(self.key, _FIRST))

@@ -1,0 +1,89 @@
+"""What was charged for a release, as far as it is known at any moment, even after an interrupt."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from discreet.budgets.charge import Charge
+from discreet.errors import Charged
+
+__all__ = ["Receipt", "Watch", "paying", "watching"]
+
+
+class Watch:
+    """The receipts of a piece of work, for a thread that may end the process at any moment."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        """While another thread holds it, no charge begins."""
+        self.last: Receipt | None = None
+
+
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """Yield a Watch that gets the receipt of each charge in this context."""
+    watch = Watch()
+    token = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(token)
+
+
+class Receipt:
+    """The state of one charge. Each step is noted before or after it is made, so that no interrupt hides a charge."""
+
+    __slots__ = ("_state", "_watch", "cost", "dataset", "release")
+
+    def __init__(self, dataset: str, cost: Charge) -> None:
+        self.dataset, self.cost = dataset, cost
+        self.release: object = None
+        """What was drawn and paid, once it is complete."""
+        self._state = ""
+        self._watch = _watch.get()
+
+    def begin(self) -> None:
+        """Note that the charge is made now: after an interrupt it may be made or not."""
+        if self._watch is None:
+            self._state = "begun"
+            return
+        with self._watch.lock:
+            self._state = "begun"
+            self._watch.last = self
+
+    def cancel(self) -> None:
+        """Note that the charge was refused or undone."""
+        self._state = ""
+
+    def made(self) -> None:
+        """Note that the charge is made."""
+        self._state = "made"
+
+    @property
+    def charged(self) -> Charged | None:
+        """The charge as a field of an error; None if nothing was charged."""
+        if not self._state:
+            return None
+        rho, delta = self.cost.floats()
+        return Charged(self.dataset, rho, delta, certain=self._state == "made", release=self.release)
+
+
+@contextmanager
+def paying(dataset: str, cost: Charge) -> Iterator[Receipt]:
+    """Yield a receipt. An exception after the charge gets the attribute `charged`, and a note that says it."""
+    receipt = Receipt(dataset, cost)
+    try:
+        yield receipt
+    except BaseException as error:
+        told: Any = error
+        if (charged := receipt.charged) is not None and getattr(told, "charged", None) is None:
+            told.charged = charged
+            told.add_note(str(charged))
+        raise

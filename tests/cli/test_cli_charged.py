@@ -1,0 +1,244 @@
+"""What a command says after a charge, however it ends: the dataset, the cost, and where the rows are."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import COUNT, discreet
+
+import discreet as dp
+from discreet import Release
+from discreet.budgets import filter as filters
+from discreet.budgets.ledger import Dataset
+from discreet.cli import interrupts
+from discreet.cli import stream as streams
+from discreet.errors import InputError, LedgerError
+from discreet.release import replacing
+from discreet.streams.key import KeyFile
+
+PRICE = ["--rho", "0.5", "--delta", "1e-6"]
+PAID = ["--ledger", "l", "--dataset", "views"]
+CHARGED = "harged to views: rho 0.5 and delta 1e-06."
+COMMANDS = {
+    "count": ["count", "log.csv", *COUNT, "--l0", "1"],
+    "top-k": ["top-k", "log.csv", *COUNT, "-k", "2"],
+    "select": ["select", "log.csv", *COUNT, "--l0", "1"],
+    "sum": ["sum", "log.csv", *COUNT, "--column", "n", "--bounds", "0", "9", "--l0", "1"],
+}
+COUNTED = [*COMMANDS["count"], *PRICE, *PAID]
+posix = pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX signals, links and modes")
+
+
+@pytest.fixture(autouse=True)
+def dataset(tmp_path, monkeypatch):
+    """Return the dataset of a ledger, in a folder with a CSV file of 600 users."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text("user,item,n\n" + "".join(f"{n},home,3\n" for n in range(600)))
+    return dp.Ledger.open("l").dataset("views", rho=1, delta=1e-5, unit="user")
+
+
+def once(error):
+    """Return a function that raises an error, or sends a signal to this process."""
+
+    def fail(*_, **__):
+        if isinstance(error, int):
+            os.kill(os.getpid(), error)
+        else:
+            raise error
+
+    return fail
+
+
+REFUSED = {
+    "a report with a certificate": ["-o", "r.html", "--certificate"],
+    "a long name": ["-o", "n" * 252 + ".csv"],
+    "a long name of a certificate": ["-o", "n" * 240 + ".csv", "--certificate"],
+    "a folder": ["-o", "folder.csv"],
+    "a pipe": ["-o", "pipe.csv"],
+    "a missing folder": ["-o", "missing/r.csv"],
+    "a link into a missing folder": ["-o", "nowhere.csv"],
+    "a link to itself": ["-o", "loop.csv"],
+    "another ledger": ["-o", "other.csv"],
+    "a database": ["-o", "base.csv"],
+}
+
+
+@posix
+@pytest.mark.parametrize("output", REFUSED.values(), ids=[*REFUSED])
+def test_what_can_be_refused_is_refused_before_a_charge(dataset, output):
+    Path("folder.csv").mkdir()
+    os.mkfifo("pipe.csv")
+    Path("nowhere.csv").symlink_to("missing/r.csv")
+    Path("loop.csv").symlink_to("loop.csv")
+    dp.Ledger.open("other.csv")
+    Path("base.csv").write_bytes(b"SQLite format 3\0")
+    before = {path.name: path.lstat().st_mtime_ns for path in Path().iterdir()}
+    code, out, err = discreet(*COUNTED, *output)
+    assert (code in (1, 2), out, "harged" in err) == (True, "", False)
+    assert dataset.spent.rho == 0
+    assert {path.name: path.lstat().st_mtime_ns for path in Path().iterdir()} == before
+
+
+def test_a_full_disk_is_refused_before_a_charge(dataset, monkeypatch):
+    monkeypatch.setattr(replacing.os, "fsync", once(OSError(28, "No space left on device")))
+    code, out, err = discreet(*COUNTED, "-o", "r.csv")
+    assert (code, out, "No space left" in err) == (1, "", True)
+    assert dataset.spent.rho == 0
+
+
+ENDINGS = [(KeyboardInterrupt(), 130), (MemoryError(), 1), (InputError("it broke"), 1)]
+if os.name != "nt":
+    ENDINGS += [(signal.SIGINT, 130), (signal.SIGTERM, 130)]
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("error", "code"), ENDINGS, ids=lambda value: getattr(value, "name", type(value).__name__))
+def test_an_end_between_charge_and_rows_is_told(dataset, monkeypatch, command, error, code):
+    monkeypatch.setattr(filters, "debug", once(error))  # the first step after a charge
+    ended, out, err = discreet(*COMMANDS[command], *PRICE, *PAID, "-q")
+    assert (ended, out) == (code, "")
+    assert CHARGED in err
+    assert err.endswith("No rows were published, and a new release is charged again.\n")
+    assert "nothing was published" not in err
+    assert dataset.spent.rho == pytest.approx(0.5)
+
+
+def test_the_watcher_of_interrupts_tells_the_charge(monkeypatch, capfd):
+    ended = []
+    monkeypatch.setattr(interrupts.os, "_exit", lambda code: ended.append(code) or once(SystemExit(code))())
+    monkeypatch.setattr(filters, "debug", lambda *_: interrupts._end())
+    _, out, err = discreet(*COUNTED, "-q")
+    assert (ended, out) == ([130], "")
+    assert err.count(CHARGED) == 1
+    assert "nothing was published" not in err
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("output", [[], ["-o", "r.csv", "--certificate"]], ids=["printed", "written"])
+@pytest.mark.parametrize(("error", "code"), [*ENDINGS, (LedgerError("the disk is full"), 1)], ids=str)
+def test_rows_that_are_paid_for_are_published(monkeypatch, output, error, code):
+    settle = Dataset._settle
+    monkeypatch.setattr(Dataset, "_settle", lambda *given: (settle(*given), once(error)()))
+    ended, out, err = discreet(*COUNTED, *output)
+    rows = Path("r.csv").read_text() if output else out
+    assert (ended, "home,6" in rows or "home,5" in rows) == (code, True)
+    assert f"{CHARGED} The rows are {'in r.csv' if output else 'on standard output'}." in err
+    assert not output or discreet("verify", "r.csv", "--ledger", "l")[0] == 0
+
+
+@posix
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_for_rows_and_certificate(monkeypatch, how):
+    rename = replacing._rename
+    monkeypatch.setattr(replacing, "_rename", lambda *given: (once(how)(), rename(*given)))
+    code, out, err = discreet(*COUNTED, "-o", "r.csv", "--certificate")
+    assert (code, out) == (130, "")
+    assert f"discreet: interrupted\nC{CHARGED} The rows are in r.csv." in err
+    assert discreet("verify", "r.csv")[0] == 0
+
+
+@pytest.mark.parametrize("output", ["open", "closed", "full"])
+def test_rows_that_are_lost_are_not_said_to_be_printed(monkeypatch, output):
+    if output == "full" and not Path("/dev/full").exists():
+        pytest.skip("the system has no /dev/full")
+
+    full = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")) if output == "full" else io.BytesIO())
+
+    def fail(*_, **__):
+        if output != "open":  # the test's own output comes back when the command has ended
+            sys.stdout = None if output == "closed" else full
+        raise InputError("cannot write r.csv: the disk is full")
+
+    monkeypatch.setattr(Release, "write", fail)
+    code, out, err = discreet(*COUNTED, "-o", "r.csv")
+    assert (code, "home" in out) == (1, output == "open")
+    if output == "open":
+        assert "They are on standard output as CSV" in err
+    else:
+        assert f"{CHARGED} Not all of its rows were written." in err
+
+
+def test_a_stream_is_charged_once_and_made(dataset, monkeypatch):
+    start = ["stream", "init", "s", *PRICE, "--l0", "1", "--horizon", "9", "--unit", "user", "--linf", "1"]
+    monkeypatch.setattr(streams, "require_space", once(InputError("the disk is full")))
+    assert discreet(*start, *PAID)[0] == 1
+    assert dataset.spent.rho == 0
+    monkeypatch.undo()
+    monkeypatch.chdir(dataset._chain.path.parent)
+    with monkeypatch.context() as patch:
+        patch.setattr(KeyFile, "create", once(OSError(28, "No space left on device")))
+        code, _, err = discreet(*start, *PAID)
+    assert (code, CHARGED in err) == (1, True)
+    assert "The stream was not made. Once it is charged, the same command without --ledger and --dataset" in err
+    assert [path.name for path in Path().glob("s*")] == []
+    assert discreet(*start)[0] == 0
+    assert dataset.spent.rho == pytest.approx(0.5)
+
+
+@posix
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_for_a_stream_that_is_paid_for(monkeypatch, how):
+    create = KeyFile.create
+    monkeypatch.setattr(KeyFile, "create", lambda *given: (once(how)(), create(*given))[1])
+    start = ["stream", "init", "s", *PRICE, "--l0", "1", "--horizon", "9", "--unit", "user", "--linf", "1"]
+    code, _, err = discreet(*start, *PAID)
+    assert (code, f"{CHARGED} The stream is in s." in err) == (130, True)
+    assert discreet("stream", "show", "s")[0] == 0
+
+
+WRITERS = {
+    "count": ("x.csv", [*COMMANDS["count"], *PRICE, "-o", "x.csv"]),
+    "demo": ("x.csv", ["demo", "--write", "x.csv", "--overwrite"]),
+    "plan": ("x.html", ["plan", "count", *PRICE, "--l0", "1", "--html", "x.html"]),
+    "export": ("x.csv", ["budget", "export", "l", "-o", "x.csv"]),
+}
+
+
+@posix
+@pytest.mark.parametrize(("name", "arguments"), WRITERS.values(), ids=[*WRITERS])
+def test_a_link_and_a_mode_are_kept_and_a_ledger_too(name, arguments):
+    target = Path("folder") / name
+    target.parent.mkdir()
+    target.write_text("before")
+    target.chmod(0o640)
+    Path(name).symlink_to(target)
+    assert discreet(*arguments)[0] == 0
+    assert (Path(name).is_symlink(), target.stat().st_mode & 0o777) == (True, 0o640)
+    assert target.read_text() != "before"
+    target.unlink()
+    dp.Ledger.open(target).dataset("kept", rho=1, delta=1e-6)
+    code, _, err = discreet(*arguments)
+    assert (code, "is a ledger and would be overwritten" in err) == (1, True)
+    assert dp.Ledger.open(target).datasets == ["kept"]
+
+
+def test_a_plan_does_not_overwrite_its_public_file():
+    Path("public.html").write_bytes(Path("log.csv").read_bytes())
+    Path("public.csv").symlink_to("public.html")
+    given = ["--like", "public.csv", "--user", "user", "--item", "item"]
+    code, _, err = discreet("plan", "count", *PRICE, "--l0", "1", *given, "--html", "public.html")
+    assert (code, "--html would overwrite an input" in err) == (2, True)
+
+
+def test_help_needs_no_docstrings():
+    walk = """
+import click
+from discreet.cli import commands
+from discreet.cli.command import cli
+def helps(name, command):
+    yield name, command.help
+    for other, found in getattr(command, "commands", {}).items():
+        if name == "discreet":
+            found = cli.resolve_command(click.Context(cli), [other])[1]
+        yield from helps(f"{name} {other}", found)
+print([name for name, text in helps("discreet", cli) if not text], len([*helps("discreet", cli)]) > 20)
+"""
+    done = subprocess.run([sys.executable, "-OO", "-c", walk], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] True\n"
