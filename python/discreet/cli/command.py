@@ -33,7 +33,11 @@ _EXIT = {ParameterError: 2, BudgetExceeded: 3}
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with one of the codes that `discreet --help` lists."""
-    sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
+    code = _run(sys.argv[1:] if arguments is None else arguments)
+    # An interrupt that passed through an `exec` of text, such as a dataclass in an import, makes Python end by the
+    # signal instead of the exit code, unless another `exec` of text follows.
+    exec("")
+    sys.exit(code)
 
 
 def _run(arguments: list[str]) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from discreet.engines import files
 from discreet.engines.memory import Memory
-from discreet.engines.sql import connect
+from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, SchemaError, needs, raise_alone
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _CSV = re.compile(r"csv|[.]tsv|[.]txt", re.IGNORECASE)
 """What the text of a view that reads CSV files contains."""
 
 
+@interruptible()
 def open_database(
     path: str | os.PathLike[str], table: str, *, memory: int | str | None = None
 ) -> DuckDBPyRelation | Table:

@@ -12,9 +12,9 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
+from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR, require_rho
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity, resolve_rho
+from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -81,7 +81,7 @@ class ConfirmedCounts(HistogramMechanism):
 
     def __post_init__(self) -> None:
         self._set(
-            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            rho=require_rho(self.rho),
             delta=require_number("delta", self.delta, _LEAST_DELTA, 1, open_low=False, open_high=True),
             relative_error=require_number(
                 "relative_error", self.relative_error, 0.005, 1, open_low=False, open_high=True

@@ -12,11 +12,11 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
 from discreet.mechanisms.from_table import TableMechanism, without_value
-from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import clipped, published
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -74,7 +74,7 @@ class Plume(TableMechanism):
 
     def __post_init__(self) -> None:
         self._set(
-            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            rho=require_rho(self.rho),
             delta=require_delta(self.delta),
             m=require_whole("m", self.m, 1, 2**30),
             m_prime=require_whole("m_prime", self.m_prime, 1, 2**30),

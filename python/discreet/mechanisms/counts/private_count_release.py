@@ -12,7 +12,8 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity, resolve_rho
+from discreet.mechanisms.parameters import require_rho
+from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -77,7 +78,7 @@ class PrivateCountRelease(HistogramMechanism):
             share = require_number("delta", self.delta, 0, 1, open_high=True) / _CALLS
             self._set(delta_star=min(1e-11, share))
         self._set(
-            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            rho=require_rho(self.rho),
             delta=require_number("delta", self.delta, 0, 1, open_high=True),
             epsilon_star=require_number("epsilon_star", self.epsilon_star, 1e-300, 100, open_low=False),
             delta_star=require_number("delta_star", self.delta_star, 0, 1),

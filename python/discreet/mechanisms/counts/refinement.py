@@ -11,7 +11,8 @@ import numpy as np
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
+from discreet.mechanisms.parameters import require_rho
+from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -69,7 +70,7 @@ class Refinement(HistogramMechanism):
         if self.of.guarantee.unit != "user" or self.of.made_by.startswith(_OTHER):
             raise ParameterError("of must be a Release that counts users: sums, pairs and streams cannot be refined")
         self._set(
-            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            rho=require_rho(self.rho),
             relative_error=require_number("relative_error", self.relative_error, 0, 100),
         )
 

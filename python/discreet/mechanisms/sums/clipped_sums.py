@@ -12,8 +12,9 @@ from discreet.engines.sums import clipped_sums
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.parameters import require_rho
 from discreet.mechanisms.published import published
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
+from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.export import shortened
 from discreet.release.release import Release
@@ -83,7 +84,7 @@ class ClippedSums(TableMechanism):
         self._set(
             # Plain Python values, so that the repr is readable.
             items=tuple(_core.Labels.from_sequence(list(items)).take(np.arange(len(items)))),
-            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            rho=require_rho(self.rho),
             low=require_whole("low", self.low, -_LIMIT, _LIMIT),
             high=require_whole("high", self.high, -_LIMIT, _LIMIT),
             resolution=require_number("resolution", self.resolution, 1e-12, 1e12, open_low=False),

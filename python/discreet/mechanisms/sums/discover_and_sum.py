@@ -13,12 +13,12 @@ from discreet.engines.sums import require_summable
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
-from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import published
 from discreet.mechanisms.sums.clipped_sums import ClippedSums, sums_sigma
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
@@ -75,7 +75,7 @@ class DiscoverAndSum(TableMechanism):
 
     def __post_init__(self) -> None:
         self._set(
-            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            rho=require_rho(self.rho),
             delta=require_delta(self.delta),
             l0=require_whole("l0", self.l0, 1, 2**30),
             share=require_number("share", self.share, 0, 1),

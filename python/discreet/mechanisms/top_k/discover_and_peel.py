@@ -12,11 +12,11 @@ from discreet import _core, engines
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism, without_value
-from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import published
 from discreet.mechanisms.union.set_union import SetUnion
 from discreet.privacy.conversion import round_down
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -69,7 +69,7 @@ class DiscoverAndPeel(TableMechanism):
     def __post_init__(self) -> None:
         self._set(
             k=require_whole("k", self.k, 1, 2**30),
-            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            rho=require_rho(self.rho),
             delta=require_delta(self.delta),
             share=require_number("share", self.share, 0, 1),
         )
