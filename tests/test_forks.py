@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 
@@ -63,6 +64,41 @@ def test_a_fork_during_a_count_can_count():
     assert failures == []
     assert output.count("hung") == 0
     assert len(set(output)) == FORKS
+
+
+FORK_IN_AN_IMPORT = """
+import os, signal, sys, threading
+import discreet as dp
+
+table = {"user": [1, 2, 3], "item": ["a", "b", "c"], "value": [1.0, 2.0, 3.0]}
+call = lambda: dp.sum(table, user="user", item="item", value="value", bounds=(0, 1), items=["a"], rho=1.0)
+began, forking = threading.Event(), threading.Event()
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1] and not began.is_set():
+            began.set()
+            forking.wait()
+
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=call)
+thread.start()
+began.wait()
+os.register_at_fork(before=forking.set)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    call()
+    os._exit(0)
+thread.join()
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.parametrize("module", ["discreet.sums", "discreet.tables.table", "duckdb"])
+def test_a_fork_waits_for_the_imports_of_another_thread(module):
+    command = [sys.executable, "-W", "ignore", "-c", FORK_IN_AN_IMPORT, module]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0\n"
 
 
 NAMESPACE = 0x20000000

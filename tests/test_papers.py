@@ -98,6 +98,16 @@ def test_every_name_of_a_page_is_public(page):
         assert any(re.search(rf"^   discreet\.{re.escape(own)}$", listed, re.MULTILINE) for own in classes), name
 
 
+def test_a_figure_bounds_the_items_of_users_with_a_seed(script):
+    contest, rows = script("contest"), {"user": np.repeat(np.arange(50), 4), "item": np.tile([1, 2, 3, 3], 50)}
+    first, again = (contest.bounded(rows, 2, 7) for _ in range(2))
+    assert all(np.array_equal(first[name], again[name]) for name in rows)
+    pairs = {*zip(first["user"].tolist(), first["item"].tolist(), strict=True)}
+    assert len(pairs) == len(first["user"]) == 100
+    assert pairs <= {*zip(rows["user"].tolist(), rows["item"].tolist(), strict=True)}
+    assert {*np.bincount(first["user"])} == {2}
+
+
 RANDOM = {"durfee2019_pay", "ghazi2020_errors", "ghazi2020_stages", "rogers2024_items", "rogers2024_errors"}
 EXACT = [name for name in SCRIPTS if name not in RANDOM]
 

@@ -22,6 +22,18 @@ def quality(found, truth, least=-np.inf):
     return [len(items), float(off.mean()) if len(items) else 0.0]
 
 
+def bounded(data, l0, seed):
+    """Return the rows in which every user keeps l0 of its items, chosen uniformly: a count with this l0 then drops no
+    row by a choice of its own, which cannot be seeded.
+    """
+    pairs = np.unique(np.stack([data["user"], data["item"]]), axis=1)
+    users, items = np.random.default_rng(seed).permutation(pairs, axis=1)
+    order = np.argsort(users, kind="stable")
+    users, items = users[order], items[order]
+    place = np.arange(len(users)) - np.searchsorted(users, users)
+    return {"user": users[place < l0], "item": items[place < l0]}
+
+
 def plume(data, rho, percentile, seed):
     """Return both sigmas of Plume in stages, each with its release, as the paper describes it.
 
@@ -30,14 +42,14 @@ def plume(data, rho, percentile, seed):
     """
     m = max(1, int(np.percentile(np.unique(data["user"], return_counts=True)[1], percentile)))
     first = dp.Plume(rho=rho, delta=DELTA, m=m, m_prime=1)
-    clipped = dp.Histogram.from_table(data, **COLUMNS, l0=m)
+    clipped = dp.Histogram.from_table(bounded(data, m, seed), **COLUMNS, l0=m)
     chosen = first.selection.release(clipped, rng=seeded_rng(seed)).items
     inside = np.isin(data["item"], np.array(chosen, np.int64))
     if not inside.any():
         return []
     kept = {name: column[inside] for name, column in data.items()}
     m_prime = max(1, int(np.percentile(np.unique(kept["user"], return_counts=True)[1], percentile)))
-    again = dp.Histogram.from_table(kept, **COLUMNS, l0=m_prime, only=chosen)
+    again = dp.Histogram.from_table(bounded(kept, m_prime, seed), **COLUMNS, l0=m_prime, only=chosen)
     made = [dp.Plume(rho=rho, delta=DELTA, m=m, m_prime=m_prime, literal=literal) for literal in (False, True)]
     return [(one.sigma, one.counting(chosen).release(again, rng=seeded_rng(seed + 1))) for one in made]
 

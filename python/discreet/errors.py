@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
+from discreet.names import importing
+
 __all__ = [
     "BudgetExceeded",
     "Charged",
@@ -211,6 +213,7 @@ def raise_alone(error: BaseException) -> NoReturn:
 def needs(library: str) -> Iterator[None]:
     """Wrap the import of an optional library. An ImportError then says how to install the library."""
     try:
-        yield
+        with importing():
+            yield
     except ImportError as error:
         raise ImportError(f"this needs {library}: pip install {library}") from error

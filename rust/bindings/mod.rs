@@ -27,6 +27,10 @@ mod union;
 mod values;
 mod wanted;
 
+use std::panic::{catch_unwind, set_hook};
+
+use numpy::PyArray1;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::error::Error;
@@ -38,6 +42,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // PyO3 creates classes with hash tables of the standard library, which panic without randomness. So first return an
     // error if there is no randomness.
     let [_] = entropy::words()?;
+    load_numpy(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<noise::PyNoise>()?;
     module.add_class::<noise::PyThreshold>()?;
@@ -63,6 +68,16 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     forks::register(module)?;
     module.add_class::<rng::PyRng>()?;
     Ok(())
+}
+
+/// Load numpy's C interface. Its first use panics if Python raises there, so it happens here, where an interrupt can be
+/// returned as one.
+fn load_numpy(py: Python<'_>) -> PyResult<()> {
+    // This raises all errors of numpy itself.
+    py.import("numpy.lib")?;
+    set_hook(Box::new(|_| {}));
+    let loaded = catch_unwind(|| drop(PyArray1::<i64>::zeros(py, 0, false)));
+    loaded.map_err(|_| PyKeyboardInterrupt::new_err(()))
 }
 
 impl From<Error> for PyErr {

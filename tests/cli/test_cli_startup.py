@@ -1,6 +1,7 @@
 """The start of `discreet`: interrupts during imports, closed streams and bytes that are not UTF-8."""
 
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -18,11 +19,14 @@ import os, signal, sys
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == os.environ["INTERRUPT_AT"]:
-            signal.raise_signal(getattr(signal, os.environ["INTERRUPT_BY"]))
+            exec("signal.raise_signal(getattr(signal, os.environ['INTERRUPT_BY']))")
 
 sys.meta_path.insert(0, Interrupting())
 """
-"""A startup hook that interrupts the process at the import of a module, so that no test depends on timing."""
+"""A startup hook that interrupts the process at the import of a module, so that no test depends on timing.
+
+The interrupt passes through an `exec` of text, as in the imports of modules with dataclasses.
+"""
 
 
 @pytest.fixture
@@ -90,6 +94,14 @@ def test_an_interrupt_while_running_is_an_exception(interrupted_at, module, argu
     assert code == 130
     assert err.endswith("discreet: interrupted; nothing was published\n")
     assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("module", ["numpy", "numpy.lib", "numpy.linalg"])
+def test_an_interrupt_of_numpys_import_stays_an_interrupt(interrupted_at, module):
+    code = "from discreet import _core\n_core.Rng().words(4)"
+    code, _, err = interrupted_at([sys.executable, "-c", code], module)
+    assert (code, err.splitlines()[-1]) == (-signal.SIGINT, "KeyboardInterrupt")
 
 
 @pytest.mark.usefixtures("interrupts")

@@ -3,9 +3,11 @@
 import _thread
 import gzip
 import os
+import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from counting import WHOLE, counted, csv
 
 import discreet as dp
 from discreet.engines import local
+from discreet.engines.checking import check
 from discreet.engines.sql import query
 from discreet.errors import InputError, ParameterError, SchemaError
 from discreet.mechanisms import ClippedSums
@@ -356,19 +359,38 @@ def test_pandas_integers_with_missing_cells_need_a_cast():
     dp.count(frame.astype({"user": "Int64"}), user="user", item="item", rho=1.0, delta=1e-6)
 
 
-class Interrupted:
-    """A relation whose scan is interrupted by Ctrl-C, for which DuckDB raises its own error."""
+class Failing:
+    """A relation whose scan fails, after an interrupt or without one."""
 
     column_names = ("user", "item", "value")
 
+    def __init__(self, *, interrupted):
+        self.interrupted = interrupted
+
     def __arrow_c_stream__(self, requested_schema=None):
+        if self.interrupted:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
         raise RuntimeError("Query interrupted")
 
 
-def test_duckdbs_interrupt_becomes_a_keyboard_interrupt():
-    for count in (counted, lambda data: dp.tables.UserItems.from_table(data, user="user", item="item")):
-        with pytest.raises(KeyboardInterrupt):
-            count(Interrupted())
+NAMED = {"user": "user", "item": "item"}
+DOORS = {
+    "count": counted,
+    "items": lambda data: dp.tables.UserItems.from_table(data, **NAMED),
+    "sum": lambda data: dp.sum(data, **NAMED, value="value", bounds=(0, 1), items=[1], rho=1.0),
+    "check": lambda data: check(data, **NAMED),
+}
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("door", DOORS)
+def test_an_interrupt_in_a_library_stays_an_interrupt(door):
+    with pytest.raises(KeyboardInterrupt):
+        DOORS[door](Failing(interrupted=True))
+    with pytest.raises(InputError):  # whatever its text says
+        DOORS[door](Failing(interrupted=False))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")

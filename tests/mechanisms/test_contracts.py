@@ -300,3 +300,18 @@ def test_every_mechanism_has_a_contract():
     missing = {name for name in concrete(Mechanism) if not any(test.startswith(name) for test in named)}
     # A refinement needs a release: its guarantee covers both, and a copy would refer to another release.
     assert missing == {"Refinement"}
+
+
+@pytest.mark.parametrize("rho", [5e-324, 1e-310])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda rho: dp.ConfirmedCounts(rho=rho, delta=1e-6),
+        lambda rho: dp.mechanisms.ClippedSums(items=["a"], rho=rho, low=0, high=1),
+        lambda rho: dp.count({"user": [1], "item": ["a"]}, user="user", item="item", rho=rho, delta=1e-6),
+        lambda rho: dp.PrivateCountRelease(rho=rho, delta=1e-6),
+    ],
+)
+def test_the_smallest_floats_are_refused_as_rho(made, rho):
+    with pytest.raises(ParameterError, match="rho must be"):
+        made(rho)

@@ -10,7 +10,6 @@ from contextlib import suppress
 
 import click
 
-from discreet._core import __version__
 from discreet.cli import commands, endings, work
 from discreet.cli.interrupts import sigterm_as_interrupt
 from discreet.cli.texts import in_options, restore_help
@@ -37,6 +36,9 @@ def main(arguments: list[str] | None = None) -> None:
         code = _run(sys.argv[1:] if arguments is None else arguments)
         if code:
             endings.report()
+    # An interrupt that passed through an `exec` of text, such as a dataclass in an import, makes Python end by the
+    # signal instead of the exit code, unless another `exec` of text follows.
+    exec("")
     sys.exit(code)
 
 
@@ -180,7 +182,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="discreet")
+@click.version_option(package_name="discreet", prog_name="discreet")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Publish how many users visited each page or searched each term, even if the list of items is unknown and itself

@@ -102,6 +102,7 @@ class Check(Private):
         return f" ({', '.join(places)}{more})" if places else ""
 
 
+@interruptible()
 def check(
     data: str | os.PathLike[str] | CsvFiles | ArrowStream | Table,
     user: Names | None = None,
@@ -134,12 +135,11 @@ def check(
     room = Memory.of(memory)
 
     def attempt(careful: bool) -> Check:
-        with interruptible():
-            if user is None or item is None:
-                return _of_all(_Tables.open(data, None, room, careful=careful))
-            names = require_names(user, item, period)
-            tables = _Tables.open(data, columns_of(*names, period), room, careful=careful)
-            return _of_columns(tables, *names, period, room)
+        if user is None or item is None:
+            return _of_all(_Tables.open(data, None, room, careful=careful))
+        names = require_names(user, item, period)
+        tables = _Tables.open(data, columns_of(*names, period), room, careful=careful)
+        return _of_columns(tables, *names, period, room)
 
     try:
         return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from discreet.engines import files
 from discreet.engines.memory import Memory
-from discreet.engines.sql import connect, require_whole_csv
+from discreet.engines.sql import connect, interruptible, require_whole_csv
 from discreet.errors import DiscreetError, InputError, SchemaError, needs, raise_alone
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _TABLES = """
 """
 
 
+@interruptible()
 def open_database(
     path: str | os.PathLike[str], table: str, *, memory: int | str | None = None
 ) -> DuckDBPyRelation | Table:

@@ -26,6 +26,7 @@ from discreet.engines.engine import (
 )
 from discreet.engines.entropy import fresh_key
 from discreet.engines.selection import Names, Period, columns_of
+from discreet.engines.sql import interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -267,12 +268,13 @@ def _collected(counts: Table, kind: str | Fields) -> Counted:
 @contextmanager
 def _translated_errors() -> Iterator[None]:
     """Translate a backend's errors, without their texts."""
-    try:
-        yield
-    except (DiscreetError, MemoryError, ImportError):
-        raise
-    except Exception:  # the backend's text may quote cells
-        raise_alone(InputError("the Ibis table could not be counted; check its connection and its query"))
+    with interruptible():
+        try:
+            yield
+        except (DiscreetError, MemoryError, ImportError):
+            raise
+        except Exception:  # the backend's text may quote cells
+            raise_alone(InputError("the Ibis table could not be counted; check its connection and its query"))
 
 
 def _kind(column: Value, name: str) -> str:

@@ -24,6 +24,7 @@ from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import connect, interruptible
 from discreet.engines.versions import version_hint
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
+from discreet.names import importing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -85,6 +86,7 @@ def histogram(
     return read(source, user, item, memory, count, period)
 
 
+@interruptible()
 def read(
     source: object,
     user: Names,
@@ -121,17 +123,14 @@ def read(
     has_csv = bool(paths or csv) or any(isinstance(table, CsvInput) for table in frames)
 
     def attempt(careful: bool) -> _Result:
-        with interruptible():
-            found = scan(paths, columns, room, careful=careful) if paths else None
-            scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else Rows(found)]
-            scanned += [CsvRows.of_files(table, columns) for table in csv]
-            opened = [
-                table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames
-            ]
-            is_parquet = any(not isinstance(table, CsvRows | JsonRows) for table in scanned)
-            left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
-            kept = sum(path.size for path in paths if isinstance(path, files.MemoryFile))
-            return work([*scanned, *opened], left - kept)
+        found = scan(paths, columns, room, careful=careful) if paths else None
+        scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else Rows(found)]
+        scanned += [CsvRows.of_files(table, columns) for table in csv]
+        opened = [table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames]
+        is_parquet = any(not isinstance(table, CsvRows | JsonRows) for table in scanned)
+        left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
+        kept = sum(path.size for path in paths if isinstance(path, files.MemoryFile))
+        return work([*scanned, *opened], left - kept)
 
     try:
         # A second attempt cannot read a reader again, or a relation whose result is still open.
@@ -167,7 +166,8 @@ def retried_carefully(paths: Sequence[str | os.PathLike[str]], attempt: Callable
     DuckDB's error text may quote cells, so it is not read: any failure of a Parquet scan leads to the careful attempt.
     """
     try:
-        return attempt(False)
+        with interruptible():
+            return attempt(False)
     except (MemoryError, ParameterError, ResourceError, SchemaError, ImportError):
         raise
     except Exception as error:
@@ -205,7 +205,8 @@ def scan(
             f"cannot read {source.shown}: this needs a Parquet, CSV or JSON lines file, or a table in memory"
         )
 
-    import duckdb
+    with importing():
+        import duckdb
 
     connection = connect(room)
     try:

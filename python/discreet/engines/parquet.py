@@ -12,8 +12,9 @@ import numpy as np
 from discreet.engines import untrusted
 from discreet.engines.batches import BYTES
 from discreet.engines.files import quoted
-from discreet.engines.sql import Columns, connect
+from discreet.engines.sql import Columns, connect, interruptible
 from discreet.errors import InputError, raise_alone
+from discreet.names import importing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,13 +43,15 @@ _TEXT = {
 """The text of dates, times and booleans in releases, as SQL by DuckDB's type."""
 
 
+@interruptible()
 def write(path: Path, columns: Iterable[tuple[str, object, str]], metadata: Mapping[str, str]) -> None:
     """Write columns and key-value metadata to a Parquet file, in the order of the rows.
 
     Raises:
         OSError: The disk fails.
     """
-    import duckdb
+    with importing():
+        import duckdb
 
     connection = connect(ordered=True)
     connection.register("released", Columns(list(columns)))
@@ -66,6 +69,7 @@ def _quoted(text: str) -> str:
     return f"'{doubled}'"
 
 
+@interruptible()
 def metadata(path: Path, key: str) -> bytes | None:
     """Return the value of a key in the metadata of a Parquet file, or None; raise InputError if it cannot be read."""
     query = "SELECT value FROM parquet_kv_metadata($1) WHERE key = $2::BLOB"
@@ -76,6 +80,7 @@ def metadata(path: Path, key: str) -> bytes | None:
     return None if found is None else bytes(found[0])
 
 
+@interruptible()
 def read(path: Path) -> dict[str, list[Any] | NDArray[Any]]:
     """Return the columns of a Parquet file in the order of its rows.
 

@@ -76,6 +76,7 @@ class TimedEvents:
             typed = f"make_timestamp({micros})"
         self._moment = _text_moment(cell) if self.text else typed
 
+    @interruptible()
     def rounds(self, since: datetime, span: timedelta) -> Callable[[int], DuckDBPyRelation]:
         """Return a function that returns the rows of a round, as a table of user and item.
 
@@ -96,12 +97,11 @@ class TimedEvents:
             second = f"epoch({self._moment})"
             place = f"floor(({second} - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
             place = f"CASE WHEN {second} >= {_FIRST} AND {second} < {_END} THEN {place} END"
-            with interruptible():
-                connection.execute(
-                    f'CREATE TEMP TABLE placed AS SELECT DISTINCT place, "user", item FROM '
-                    f'(SELECT {place} AS place, {event} AS "user", {item} AS item FROM given) '
-                    'QUALIFY place = min(place) OVER (PARTITION BY "user")'
-                )
+            connection.execute(
+                f'CREATE TEMP TABLE placed AS SELECT DISTINCT place, "user", item FROM '
+                f'(SELECT {place} AS place, {event} AS "user", {item} AS item FROM given) '
+                'QUALIFY place = min(place) OVER (PARTITION BY "user")'
+            )
             return connection
 
         try:

@@ -32,6 +32,7 @@ from discreet.engines.engine import (
 )
 from discreet.engines.entropy import fresh_bits, fresh_key
 from discreet.engines.selection import Names, Period, columns_of
+from discreet.engines.sql import interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -315,20 +316,21 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
 @contextmanager
 def _translated_errors(session: SparkSession) -> Iterator[None]:
     """Translate Spark's errors, without their texts."""
-    try:
-        yield
-    except (DiscreetError, MemoryError):
-        raise
-    except Exception:
-        if _is_stopped(session):
-            raise_alone(ResourceError("the Spark session has stopped; make a new one and make the DataFrame again"))
-        raise_alone(
-            InputError(
-                "Spark could not count the table; its own log, which may quote the data, gives the reason. Executors "
-                "must be running, and spark.driver.maxResultSize must be large enough for the counts. If Python "
-                "functions make the table, PYSPARK_PYTHON must name a Python that every executor has"
+    with interruptible():
+        try:
+            yield
+        except (DiscreetError, MemoryError):
+            raise
+        except Exception:
+            if _is_stopped(session):
+                raise_alone(ResourceError("the Spark session has stopped; make a new one and make the DataFrame again"))
+            raise_alone(
+                InputError(
+                    "Spark could not count the table; its own log, which may quote the data, gives the reason. "
+                    "Executors must be running, and spark.driver.maxResultSize must be large enough for the counts. "
+                    "If Python functions make the table, PYSPARK_PYTHON must name a Python that every executor has"
+                )
             )
-        )
 
 
 def _is_stopped(session: SparkSession) -> bool:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from discreet import _core
 from discreet.engines.memory import Memory, random_limit
-from discreet.engines.validated import reading
+from discreet.engines.validated import Reading, reading
 from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
+from discreet.names import importing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -104,14 +108,40 @@ class Columns:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt if DuckDB or a pyarrow reader turned a Ctrl-C into an error of its own."""
+    """Raise KeyboardInterrupt if an interrupt became another error, of a library or of discreet.
+
+    As a decorator it covers all errors of a function. Libraries turn the exception of a signal handler into errors of
+    their own, so the handlers note that they raised one.
+    """
     with reading() as call:
+        before = {}
         try:
+            if threading.current_thread() is threading.main_thread():
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    if callable(handler := signal.getsignal(number)):
+                        before[number] = handler
+                        signal.signal(number, _noting(handler, call))
             yield
-        except Exception as error:
-            if call.interrupted or (isinstance(error, RuntimeError) and str(error) == "Query interrupted"):
-                raise KeyboardInterrupt from None
+        except Exception:
+            if call.interrupted:
+                raise_alone(KeyboardInterrupt())
             raise
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _noting(handler: Callable[[int, FrameType | None], Any], call: Reading) -> Callable[[int, FrameType | None], Any]:
+    """Return a signal handler that notes in `call` if `handler` raises KeyboardInterrupt."""
+
+    def run(number: int, frame: FrameType | None) -> None:
+        try:
+            handler(number, frame)
+        except KeyboardInterrupt:
+            call.interrupted = True
+            raise
+
+    return run
 
 
 def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bool = False) -> DuckDBPyConnection:
@@ -129,7 +159,8 @@ def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bo
         ImportError: DuckDB is older than 2.0. Such a version fails at Parquet text that is not UTF-8, so one cell would
             decide whether there is a release.
     """
-    import duckdb
+    with importing():
+        import duckdb
 
     if duckdb.__version__ < "2":  # the usual case needs no search for the package
         require_version("duckdb")
@@ -149,6 +180,7 @@ def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bo
     return connection
 
 
+@interruptible()
 def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
     """Return the relation of a SQL query over files, which DuckDB runs lazily.
 
@@ -163,16 +195,16 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
             only.
         InputError: A file cannot be read. DuckDB's text is withheld, because it may quote cells.
     """
-    import duckdb
+    with importing():
+        import duckdb
 
     room = Memory.of(memory)
     connection = connect(room, limit=max(room.total, Memory.of(None).total))
     try:
-        with interruptible():
-            _require_reading(connection, sql)
-            relation = connection.sql(sql)
-            require_whole_csv(relation)
-            return relation
+        _require_reading(connection, sql)
+        relation = connection.sql(sql)
+        require_whole_csv(relation)
+        return relation
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         reason = str(error).splitlines()[0]
         # DuckDB may take the first line of a file, which may be data, for names of columns.
@@ -196,7 +228,8 @@ def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
     In DuckDB 2 a common table expression may be COPY, INSERT, UPDATE or DELETE, and some functions run SQL from text or
     write files. So the check visits every part of the parsed statement, and refuses parts that are not on a list.
     """
-    import duckdb
+    with importing():
+        import duckdb
 
     statements = connection.extract_statements(sql)
     if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:

@@ -112,6 +112,7 @@ def items_per_user(data: object, *, columns: tuple[str, str], items: list[object
     return _answered(data, columns, items, lambda found: np.asarray(found.sql(query).fetchnumpy()["n"], np.int64))
 
 
+@interruptible()
 def _answered(
     data: object, columns: tuple[str, ...], items: list[object], query: Callable[[DuckDBPyConnection], Result]
 ) -> Result:
@@ -125,18 +126,17 @@ def _answered(
 
     def attempt(careful: bool) -> Result:
         connection = connect(limit=Memory.of(None).total)
-        with interruptible():
-            connection.register("given", Rows(_rows(data, list(columns), careful)))
-            short = without_long_labels(connection.table("given"))
-            short.project(
-                ", ".join(f"{quoted(name)} AS {own}" for name, own in zip(columns, "uiv", strict=False))
-            ).create_view("g")
-            kinds = [str(kind) for kind in connection.table("g").types[:2]]
-            connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
-            _kind(columns[0], kinds[0])
-            for name, kind in zip(columns[2:], connection.table("g").types[2:], strict=True):
-                _require_value_type(name, str(kind))
-            return query(connection)
+        connection.register("given", Rows(_rows(data, list(columns), careful)))
+        short = without_long_labels(connection.table("given"))
+        short.project(
+            ", ".join(f"{quoted(name)} AS {own}" for name, own in zip(columns, "uiv", strict=False))
+        ).create_view("g")
+        kinds = [str(kind) for kind in connection.table("g").types[:2]]
+        connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
+        _kind(columns[0], kinds[0])
+        for name, kind in zip(columns[2:], connection.table("g").types[2:], strict=True):
+            _require_value_type(name, str(kind))
+        return query(connection)
 
     try:
         return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)

@@ -22,7 +22,7 @@ _Data = TypeVar("_Data", "pyarrow.Table", "pyarrow.RecordBatch", "pyarrow.Record
 
 
 class Reading:
-    """One call that reads tables, with a flag for a Ctrl-C in a reader on any of Arrow's threads.
+    """One call that reads tables, with a flag for a Ctrl-C in it, or in a reader on any of Arrow's threads.
 
     It keeps no exception, because the traceback would hold rows.
     """
