@@ -16,7 +16,7 @@ from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE
 from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
-from discreet.privacy.validation import require_flag
+from discreet.privacy.validation import require_array, require_flag
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns, Table
@@ -180,13 +180,14 @@ def require_known(
         if require_flag("others", others):
             raise ParameterError("others needs items, the items that are public")
         return None
-    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-        raise ParameterError("items must be a list of labels")
+    require_array("items", items)
     if mechanism is not None:
         raise ParameterError("items chooses the mechanism: leave out one of items and mechanism")
-    found = tuple(items)
+    found: tuple[Any, ...] = tuple(items)  # type: ignore[arg-type]
     if not found:
         raise ParameterError("items must have at least one label")
+    if any(isinstance(label, list) for label in found):
+        raise ParameterError('an item of several columns must be a tuple, such as ("home", "DE"), not a list')
     if require_flag("others", others) and l0 is None:
         raise ParameterError("others needs l0, the most items of a user that count: other items need a threshold")
     return found

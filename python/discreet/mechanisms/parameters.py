@@ -8,7 +8,7 @@ from typing import Any
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import RHO_LIMIT
-from discreet.privacy.validation import require_number, require_whole
+from discreet.privacy.validation import require_array, require_number, require_whole
 
 __all__ = [
     "K_BAR",
@@ -67,8 +67,7 @@ def require_items(items: Any) -> tuple[str | int | bytes, ...]:
 
     Raises ParameterError if there are no items, or if items repeat. Raises SchemaError if their types are mixed.
     """
-    if isinstance(items, str | bytes):
-        raise ParameterError("items must be a list of labels, such as release.items")
+    require_array("items", items)
     labels = tuple(items)
     if not labels or not all(isinstance(label, Hashable) for label in labels) or len(set(labels)) < len(labels):
         raise ParameterError("items must be distinct integers, strings or bytes, and at least one")

@@ -14,7 +14,7 @@ from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.published import published
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
-from discreet.privacy.validation import require_number, require_whole
+from discreet.privacy.validation import require_array, require_number, require_whole
 from discreet.release.export import shortened
 from discreet.release.release import Release
 from discreet.tables.table import Table
@@ -75,8 +75,7 @@ class ClippedSums(TableMechanism):
     l0: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.items, str | bytes):
-            raise ParameterError("items must be a sequence of labels, such as release.items")
+        require_array("items", self.items)
         items = tuple(self.items)
         if not items:
             raise ParameterError("items must have at least one label")

@@ -15,7 +15,7 @@ from discreet.mechanisms.from_histogram import HistogramMechanism, require_compl
 from discreet.mechanisms.published import published
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.privacy.validation import require_whole
+from discreet.privacy.validation import require_array, require_whole
 from discreet.release.intervals import Law
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -64,8 +64,7 @@ class KnownItems(HistogramMechanism):
             raise ParameterError("mechanism must be one with a threshold, such as a GaussianThreshold")
         if not getattr(self.mechanism, "with_counts", True):
             raise ParameterError("mechanism must publish counts: leave out with_counts=False")
-        if isinstance(self.items, str | bytes):
-            raise ParameterError("items must be a list of labels")
+        require_array("items", self.items)
         self._set(items=_plain(self.items))
         try:
             _ = self._known
