@@ -59,7 +59,8 @@ def test_listed_days_keep_their_type():
 @pytest.mark.parametrize(
     ("parameters", "error"),
     [
-        ({"items": "home"}, "list of labels"),
+        ({"items": "home"}, "list or an array"),
+        ({"items": [["home", 1]]}, "must be a tuple"),
         ({"items": []}, "at least one label"),
         ({"items": ["a", "a"]}, "distinct"),
         ({"items": ["a"], "others": True}, "needs l0"),

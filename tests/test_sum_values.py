@@ -129,8 +129,77 @@ def test_one_cell_that_is_no_number_is_skipped_in_silence():
         assert abs(release.counts[0] - 2999) < 1
 
 
+ODD = [b"3", True, 2**70, datetime.date(2020, 1, 1), [1], {"n": 1}, object(), 1j, np.timedelta64(5, "s"), "n/a", "3"]
+ODD += [
+    "\ud800",
+    None,
+    math.nan,
+    math.inf,
+    Decimal("2.5"),
+    Decimal("NaN"),
+    Decimal("sNaN"),
+    np.datetime64("2020"),
+    10**400,
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda cell: f"{type(cell).__name__} {cell!r:.9}")
+@pytest.mark.parametrize("place", [0, 2])
+def test_an_odd_cell_of_pandas_is_worth_what_it_is_in_a_dict(odd, place):
+    pandas = pytest.importorskip("pandas")
+    cells = [1, 2.5]
+    cells.insert(place, odd)
+    rows = {"user": [1, 2, 3], "shop": ["a", "b", "c"], "cents": pandas.Series(cells, dtype=object)}
+    given = {"columns": ("user", "shop", "cents"), "items": ["a", "b", "c"], "bounds": (0, 100), "resolution": 0.5}
+    expected = clipped_sums({**rows, "cents": cells}, **given)
+    plain = [total for at, total in enumerate(expected) if at != place]
+    assert plain == [2, 5]
+    assert clipped_sums(pandas.DataFrame(rows), **given) == expected
+    assert clipped_sums(rows, **given) == expected
+    known = pandas.Series(pandas.Categorical.from_codes([0, 1, 0], pandas.Index([4, "5"], dtype=object)))
+    assert clipped_sums(pandas.DataFrame({**rows, "cents": known}), **given) == [8, 10, 8]
+
+
+def test_a_column_of_pandas_objects_without_numbers_is_refused():
+    pandas = pytest.importorskip("pandas")
+    for cells in ([datetime.date(2020, 1, 1)] * 2, [b"1", None], [[1], [2]]):
+        data = pandas.DataFrame({"user": [1, 2], "shop": ["a", "a"], "cents": pandas.Series(cells, dtype=object)})
+        with pytest.raises(SchemaError, match="'cents' must hold numbers"):
+            clipped_sums(data, columns=("user", "shop", "cents"), items=["a"], bounds=(0, 9), resolution=1)
+
+
+def test_floats_of_16_bits_are_summed():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    halves = np.array([1.5, 2.5], np.float16)
+    rows = {"user": [1, 2], "shop": ["a", "a"], "cents": halves}
+    table = pyarrow.table({**rows, "cents": pyarrow.array(halves)})
+    tables = [rows, pandas.DataFrame(rows), table, table.to_batches()[0]]
+    polars = pytest.importorskip("polars")
+    if hasattr(polars, "Float16"):
+        tables.append(polars.DataFrame({**rows, "cents": polars.Series([1.5, 2.5], dtype=polars.Float16)}))
+    for data in tables:
+        assert clipped_sums(data, columns=("user", "shop", "cents"), items=["a"], bounds=(0, 9), resolution=0.5) == [8]
+
+
 TEXTS = ["12", " 12 ", "+7", ".5", "5.", "1e1", "-0", "1_000", "12_", "1__0", "0x10", "1,5", "", "x", "nan", "inf"]
-TEXTS += ["\u0661\u0662", "\uff11", "\u00a07", "\u20097", "12\n", "12\0", "TRUE", "9" * 400, "1e400", "0.1" * 3000]
+TEXTS += [
+    "\u0661\u0662",
+    "\uff11",
+    "\u00a07",
+    "\u20097",
+    "12\n",
+    "12\0",
+    "TRUE",
+    "\x0b7",
+    "infinity",
+    "1_0",
+    ".",
+    "1e",
+    "$1",
+    "9" * 400,
+    "1e400",
+    "0.1" * 3000,
+]
 
 
 def test_text_is_the_same_number_in_a_dict_and_in_an_arrow_table():
@@ -139,9 +208,12 @@ def test_text_is_the_same_number_in_a_dict_and_in_an_arrow_table():
     given = {"columns": ("user", "shop", "cents"), "items": rows["shop"], "bounds": (0, 5000), "resolution": 1.0}
     expected = clipped_sums(pyarrow.table(rows), **given)
     assert expected[:6] == [12, 12, 7, 1, 5, 10]
-    assert expected[TEXTS.index("\u0661\u0662")] == 0
+    numbers = {"12", " 12 ", "+7", ".5", "5.", "1e1", "-0", "12\n"}
+    assert {text for text, total in zip(TEXTS, expected, strict=True) if total} == numbers - {"-0"}
     assert clipped_sums(rows, **given) == expected
     assert clipped_sums({**rows, "cents": np.array(TEXTS, object)}, **given) == expected
+    assert clipped_sums(pytest.importorskip("pandas").DataFrame(rows), **given) == expected
+    assert clipped_sums(pyarrow.table({**rows, "cents": pyarrow.array(TEXTS).dictionary_encode()}), **given) == expected
     # Numbers among text keep their value.
     mixed = {name: [*cells, cell] for (name, cells), cell in zip(rows.items(), (99, 99, 4999.25), strict=True)}
     assert (

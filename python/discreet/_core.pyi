@@ -39,6 +39,7 @@ __all__ = [
     "json_dropped",
     "json_stream",
     "ledger_changes",
+    "moment_of",
     "partition_selection",
     "price_list",
     "process",
@@ -163,6 +164,7 @@ def csv_stream(
     headless: int | None = None,
     block: int = ...,
 ) -> object: ...
+def moment_of(text: str) -> int | None: ...
 def json_dropped(
     paths: Sequence[str], keys: Sequence[str], *, floats: Sequence[str] = ...
 ) -> tuple[int, list[tuple[str, int | None, int, list[tuple[int, int]]]]]: ...

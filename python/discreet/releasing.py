@@ -184,9 +184,11 @@ def require_known(
     items = require_list(items)
     if mechanism is not None:
         raise ParameterError("items chooses the mechanism: leave out one of items and mechanism")
-    found = tuple(items)
+    found: tuple[Any, ...] = tuple(items)
     if not found:
         raise ParameterError("items must have at least one label")
+    if any(isinstance(label, list) for label in found):
+        raise ParameterError('an item of several columns must be a tuple, such as ("home", "DE"), not a list')
     if require_flag("others", others) and l0 is None:
         raise ParameterError("others needs l0, the most items of a user that count: other items need a threshold")
     return found

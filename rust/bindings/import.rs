@@ -9,6 +9,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use arrow_array::{Array, FixedSizeBinaryArray, LargeStringArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -21,14 +22,22 @@ use crate::error::{Error, Result};
 /// The largest accepted number of rows, buffers or bytes: about as many bytes as a process can address.
 const MOST: usize = 1 << 47;
 
-/// Return the type of a column.
+/// The most rows of an array of the type null, which has no buffers.
+const MOST_NULLS: usize = 1 << 30;
+
+/// Return the type of a column, and whether its cells are UUIDs that count as their text.
 ///
 /// # Errors
 /// [`Error::Schema`] if labels cannot have the type, [`Error::Input`] if the schema is malformed.
-pub fn column_type(schema: &RawSchema, name: &str) -> Result<DataType> {
+pub fn column_type(schema: &RawSchema, name: &str) -> Result<(DataType, bool)> {
     let unknown = |what| format!("column {name:?} has {what} type; cast it to text or to integers");
     for part in std::iter::once(schema).chain(schema.dictionary()) {
         let format = text(part.format).ok_or(BROKEN)?;
+        if format == b"+r" {
+            return Err(Error::Schema(format!(
+                "column {name:?} is run-end encoded; decode it, as pyarrow.compute.run_end_decode does"
+            )));
+        }
         if format.starts_with(b"+") {
             return Err(Error::Schema(unknown("a nested")));
         }
@@ -42,9 +51,18 @@ pub fn column_type(schema: &RawSchema, name: &str) -> Result<DataType> {
     // SAFETY: both types are `struct ArrowSchema`. Only the formats of the schema and of its dictionary are read.
     // These are UTF-8, and the dictionary has no dictionary.
     let schema = unsafe { &*std::ptr::from_ref(schema).cast::<FFI_ArrowSchema>() };
+    // An extension changes the meaning of a column's bytes. Its name is in the metadata, which may be malformed.
+    let extension =
+        schema.metadata().ok().and_then(|mut found| found.remove("ARROW:extension:name"));
     match DataType::try_from(schema) {
         Ok(DataType::FixedSizeBinary(width)) if width < 0 => Err(BROKEN),
-        Ok(found) => Ok(found),
+        Ok(_) if extension.as_deref() == Some("arrow.opaque") => {
+            Err(Error::Schema(unknown("an opaque")))
+        }
+        Ok(found) => {
+            let is_uuid = found == DataType::FixedSizeBinary(16);
+            Ok((found, is_uuid && extension.as_deref() == Some("arrow.uuid")))
+        }
         Err(_) => Err(Error::Schema(unknown("an unsupported"))),
     }
 }
@@ -100,6 +118,13 @@ impl<'a> Foreign<'a> {
     /// # Errors
     /// [`Error::Input`] if the array contradicts the layout of the type.
     pub fn import(&self, data_type: &DataType) -> Result<ArrayData> {
+        if *data_type == DataType::Null {
+            if self.offset + self.len > MOST_NULLS {
+                return Err(Error::Resource("an array of the type null has too many rows"));
+            }
+            return Ok(ArrayData::new_null(&DataType::Utf8, self.offset + self.len)
+                .slice(self.offset, self.len));
+        }
         let nulls = self.nulls()?;
         let index = match data_type {
             DataType::Dictionary(index, _) => index,
@@ -194,6 +219,27 @@ impl<'a> Foreign<'a> {
             }
         }
     }
+}
+
+/// Return UUIDs as their text, such as 00000000-0000-0000-0000-000000000007.
+pub fn uuid_text(data: ArrayData) -> ArrayData {
+    use std::fmt::Write;
+
+    let cells = FixedSizeBinaryArray::from(data);
+    let text = cells.iter().map(|cell| {
+        cell.map(|bytes| {
+            bytes.iter().enumerate().fold(String::with_capacity(36), |mut text, (place, byte)| {
+                // Writing to a string does not fail.
+                let _ = write!(
+                    text,
+                    "{}{byte:02x}",
+                    if matches!(place, 4 | 6 | 8 | 10) { "-" } else { "" }
+                );
+                text
+            })
+        })
+    });
+    text.collect::<LargeStringArray>().into_data()
 }
 
 /// Return the size of some cells in bytes.

@@ -55,6 +55,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(convolution::compose, module)?)?;
     module.add_class::<union::PyLists>()?;
     check::register(module)?;
+    wanted::register(module)?;
     count::register(module)?;
     csv::register(module)?;
     json::register(module)?;

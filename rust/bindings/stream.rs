@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use arrow_data::ArrayData;
+use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::foreign::{Owned, RawArray, RawSchema, RawStream, Released, text};
-use super::import::{Foreign, column_type};
+use super::import::{Foreign, column_type, uuid_text};
 use super::wanted::Wanted;
 use crate::columns::Batch;
 use crate::columns::integers::BROKEN;
@@ -36,6 +37,8 @@ pub struct PairStream {
 struct Place {
     index: usize,
     named: Named,
+    /// Whether the cells are stored as the bytes of UUIDs. Their type is then text.
+    is_uuid: bool,
 }
 
 impl PairStream {
@@ -104,6 +107,10 @@ impl PairStream {
             if offset + len > column.rows().1 {
                 return Err(BROKEN);
             }
+            if place.is_uuid {
+                let stored = column.import(&DataType::FixedSizeBinary(16))?;
+                return Ok(uuid_text(stored.slice(offset, len)));
+            }
             Ok(column.import(&place.named.1)?.slice(offset, len))
         };
         Ok(Some(Columns {
@@ -169,6 +176,7 @@ fn place(schema: &RawSchema, name: &str) -> Result<Place> {
     }
     let missing = || Error::Schema(format!("there is no column {name:?}"));
     let (index, column) = found.ok_or_else(missing)?;
-    let data_type = column_type(column, name)?;
-    Ok(Place { index, named: (name.to_owned(), data_type) })
+    let (stored, is_uuid) = column_type(column, name)?;
+    let data_type = if is_uuid { DataType::LargeUtf8 } else { stored };
+    Ok(Place { index, named: (name.to_owned(), data_type), is_uuid })
 }

@@ -152,7 +152,7 @@ fn list(values: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
     let cells = cells()?;
     let is_date = !first.hasattr("hour")?;
     let is_zoned = !is_date && !first.getattr("tzinfo")?.is_none();
-    let texts = cells.iter().map(|cell| -> PyResult<Option<i64>> {
+    let texts = cells.iter().map(|cell| -> PyResult<Option<(i64, u32)>> {
         if is_missing(cell) {
             return Ok(None);
         }
@@ -163,18 +163,37 @@ fn list(values: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
             return Err(mixed().into());
         }
         let text: String = cell.call_method0("isoformat")?.extract()?;
-        Ok(parse(text.as_bytes()).and_then(|(seconds, nanos)| moment(seconds, nanos)))
+        Ok(parse(text.as_bytes()))
     });
-    let moments = texts.collect::<PyResult<Vec<_>>>()?;
-    Ok(if is_date {
-        let days = moments
-            .into_iter()
-            .map(|moment| moment.map(|moment| moment.div_euclid(86_400_000_000) as i32));
-        days.collect::<Date32Array>().into_data()
-    } else {
-        let array = TimestampMicrosecondArray::from(moments);
-        if is_zoned { array.with_timezone("UTC").into_data() } else { array.into_data() }
-    })
+    let found = texts.collect::<PyResult<Vec<_>>>()?;
+    if is_date {
+        let days =
+            found.into_iter().map(|moment| moment.map(|(seconds, _)| (seconds / 86_400) as i32));
+        return Ok(days.collect::<Date32Array>().into_data());
+    }
+    let zone = is_zoned.then_some("UTC");
+    // Times of pandas may have nanoseconds.
+    if found.iter().flatten().any(|(_, nanos)| nanos % 1000 > 0) {
+        let nanos = |(seconds, nanos): (i64, u32)| {
+            i64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanos)).ok()
+        };
+        let cells: TimestampNanosecondArray =
+            found.into_iter().map(|moment| moment.and_then(nanos)).collect();
+        return Ok(cells.with_timezone_opt(zone).into_data());
+    }
+    let micros =
+        found.into_iter().map(|found| found.and_then(|(seconds, nanos)| moment(seconds, nanos)));
+    Ok(micros.collect::<TimestampMicrosecondArray>().with_timezone_opt(zone).into_data())
+}
+
+/// Return the microseconds since 1970 in UTC of a time in the form of a column of text, or None for other text.
+#[pyfunction]
+fn moment_of(text: &str) -> Option<i64> {
+    parse(text.as_bytes()).and_then(|(seconds, nanos)| moment(seconds, nanos))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(moment_of, module)?)
 }
 
 fn mixed() -> Error {

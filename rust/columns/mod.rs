@@ -41,7 +41,10 @@ impl LabelType {
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
                 Self::Unsigned
             }
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
+            // A column of NULL alone is imported as text.
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => {
+                Self::Text
+            }
             // A negative width is refused, because Arrow's own code would panic.
             DataType::Binary
             | DataType::LargeBinary

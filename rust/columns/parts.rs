@@ -28,7 +28,7 @@ pub(crate) fn kind_of(data_type: &DataType, column: &str, is_user: bool) -> Resu
     Ok(match data_type {
         D::Int8 | D::Int16 | D::Int32 | D::Int64 => Kind::Signed,
         D::UInt8 | D::UInt16 | D::UInt32 | D::UInt64 => Kind::Unsigned,
-        D::Utf8 | D::LargeUtf8 | D::Utf8View => Kind::Text,
+        D::Utf8 | D::LargeUtf8 | D::Utf8View | D::Null => Kind::Text,
         D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(0..) => Kind::Binary,
         D::Boolean => Kind::Bool,
         D::Date32 | D::Date64 => Kind::Date,

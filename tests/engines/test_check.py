@@ -1,6 +1,7 @@
 """`discreet check`: exact facts for the owner of the data, on lines that say that they are not private."""
 
 import ast
+import json
 
 import pytest
 from command import discreet
@@ -8,6 +9,7 @@ from counting import csv
 
 from discreet import _core
 from discreet.engines.checking import check
+from discreet.engines.selection import period_of
 from discreet.errors import InputError, ParameterError, SchemaError
 from floors import PACKAGE, imported, parsed
 
@@ -122,3 +124,88 @@ def test_no_release_imports_the_check():
     }
     files = {"csv_dropped": "csv_rows.py", "json_dropped": "json_rows.py"}
     assert calls == {(name, files.get(name, "checking.py")) for name in SENSITIVE}
+
+
+VALUES = ["1", "2.5", "3,50", "$1", "", "nan", "1_0", " 4 ", "1e400"]
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet", "arrow", "duckdb"])
+def test_a_column_to_sum_is_checked(tmp_path, form):
+    pyarrow = pytest.importorskip("pyarrow")
+    users, shops = [*range(len(VALUES))], ["a"] * (len(VALUES) - 1) + [None]
+    table = pyarrow.table({"user": users, "shop": shops, "cents": VALUES})
+    path = tmp_path / f"sales.{form}"
+    rows = [(user, shop or "", value) for user, shop, value in zip(users, shops, VALUES, strict=True)]
+    if form in ("csv", "tsv"):
+        mark = "," if form == "csv" else "\t"
+        lines = [mark.join(f'"{cell}"' for cell in row) for row in [("user", "shop", "cents"), *rows]]
+        path.write_text("\n".join(lines).replace('""', ""))
+    elif form == "jsonl":
+        objects = [{"user": user, "shop": shop or None, "cents": value or None} for user, shop, value in rows]
+        objects.append({"user": 50, "shop": "b", "cents": 2.5})
+        objects.append({"user": 51, "shop": "b", "cents": [2.5]})
+        path.write_text("\n".join(map(json.dumps, objects)))
+    elif form == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    elif form == "arrow":
+        pytest.importorskip("pyarrow.feather").write_feather(table, path)
+    else:
+        import duckdb
+
+        with duckdb.connect(str(path)) as database:
+            database.register("given", table)
+            database.execute("CREATE TABLE sales AS SELECT * FROM given")
+    options = ["--database", path, "--table", "sales"] if form == "duckdb" else [path]
+    code, out, _ = discreet("check", *options, "--user", "user", "--item", "shop", "--column", "cents")
+    assert code == 0
+    facts = [line.removeprefix("NOT PRIVATE  ") for line in out.splitlines()]
+    summed = 4 if form == "jsonl" else 3
+    assert f"{summed} rows summed" in facts
+    wrong = "5 rows" if form in ("csv", "tsv", "jsonl") else "6 rows"  # an empty cell is NULL in text files
+    assert f"{wrong} left out: cents is no finite number" in facts
+    if form in ("csv", "tsv"):
+        assert "1 row left out: cents is NULL" in facts
+    if form == "jsonl":
+        assert any("cents is an array or an object" in fact for fact in facts)
+
+
+def test_a_column_of_amounts_as_text_is_visible(tmp_path):
+    path = csv(tmp_path, b"user,shop,price\n" + b"".join(b'%d,a,"3,50"\n' % user for user in range(50)))
+    code, out, _ = discreet("check", path, "--user", "user", "--item", "shop", "--column", "price")
+    assert code == 0
+    assert "50 rows left out: price is no finite number" in out
+    assert "NOT PRIVATE  0 rows summed" in out
+
+
+@pytest.mark.parametrize("column", [None, "value"])
+def test_a_column_whose_type_cannot_be_read_is_a_schema_error(tmp_path, column):
+    pyarrow = pytest.importorskip("pyarrow")
+    times = pyarrow.nulls(2, pyarrow.time64("us"))
+    path = tmp_path / "log.parquet"
+    table = pyarrow.table({"user": [1, 2], "item": ["a", "b"], "value": times})
+    pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    with pytest.raises(SchemaError, match="value"):
+        check(path, "user", "item" if column else "value", value=column)
+
+
+def test_a_column_of_times_alone_is_checked(tmp_path):
+    path = csv(tmp_path, b"user,page,ts\n1,a,2026-01-31\n2,a,soon\n3,b,2026/2/1 12:00\n4,b,\n")
+    code, out, _ = discreet("check", path, "--user", "user", "--item", "page", "--time", "ts")
+    assert code == 0
+    assert "2 rows left out: ts is NULL or is no time" in out
+    assert "2 rows counted" in out
+
+
+def test_a_sum_is_checked_with_one_column_of_each_kind(tmp_path):
+    path = csv(tmp_path, b"user,page,n\n1,a,2\n")
+    wrong = [
+        {"value": "n"},
+        {"user": "user", "item": "page", "value": "page"},
+        {"user": "user", "item": ["page", "n"], "value": "n"},
+        {"user": "user", "item": "page", "value": "n", "period": period_of("ts", "1d", None, None)},
+    ]
+    for parameters in wrong:
+        with pytest.raises(ParameterError):
+            check(path, **parameters)
+    with pytest.raises(SchemaError, match="m"):
+        check(path, "user", "page", value="m")

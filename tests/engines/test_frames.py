@@ -1,5 +1,7 @@
 """Frames of every library, with and without pyarrow."""
 
+import array
+import collections
 import subprocess
 import sys
 import uuid
@@ -7,7 +9,8 @@ import uuid
 import numpy as np
 import pytest
 
-from discreet import Histogram, engines
+import discreet as dp
+from discreet import Histogram, engines, mechanisms
 from discreet.errors import InputError, ParameterError, SchemaError
 from discreet.mechanisms import ClippedSums
 from discreet.tables import UserItems
@@ -213,16 +216,19 @@ def test_a_subclass_of_a_pandas_frame_is_counted():
 
 def test_multi_index_columns_are_a_schema_error():
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({("user", ""): [1], ("item", ""): ["a"]})
-    with pytest.raises(SchemaError, match="flatten"):
-        engines.histogram(frame, "user", "item")
+    frame = pandas.DataFrame({("user", "id"): [1], ("item", "page"): ["a"]})
+    with pytest.raises(SchemaError, match="flatten") as caught:
+        engines.histogram(frame, "user_id", "item_page")
+    assert "frame.columns = map('_'.join, frame.columns)" in str(caught.value)
+    frame.columns = map("_".join, frame.columns)
+    assert engines.histogram(frame, "user_id", "item_page").counts.tolist() == [1]
 
 
 def test_a_pandas_group_is_refused_as_a_column():
     pandas = pytest.importorskip("pandas")
     grouped = pandas.DataFrame({"user": [1], "item": ["a"]}).groupby("item")
     for users in (grouped, grouped["user"]):
-        with pytest.raises(ParameterError, match="is no column"):
+        with pytest.raises(ParameterError, match=r"not a .*GroupBy"):
             Histogram.from_pairs(users, ["a"])
 
 
@@ -236,9 +242,94 @@ def test_sparse_pandas_columns_count_and_complex_ones_fail():
         engines.histogram(frame.assign(user=[1j, 2j, 3j]), "user", "item")
 
 
-def test_a_set_is_refused_as_a_column():
-    with pytest.raises(ParameterError, match="no order"):
-        engines.histogram({"user": {1, 2}, "item": ["a", "b"]}, "user", "item")
+ITERATED = {
+    "mapping": lambda: {5: 1, 6: 2},
+    "counter": lambda: collections.Counter([5, 6]),
+    "chain of mappings": lambda: collections.ChainMap({5: 1, 6: 2}),
+    "keys": lambda: {5: 1, 6: 2}.keys(),
+    "values": lambda: {1: 5, 2: 6}.values(),
+    "set": lambda: {5, 6},
+    "frozen set": lambda: frozenset([5, 6]),
+    "bytes": lambda: b"ab",
+    "bytearray": lambda: bytearray(b"ab"),
+    "memoryview": lambda: memoryview(b"ab"),
+    "text": lambda: "ab",
+    "generator": lambda: (cell for cell in (5, 6)),
+    "iterator": lambda: iter([5, 6]),
+    "map": lambda: map(int, "56"),
+    "number": lambda: 5,
+    "None": lambda: None,
+}
+"""Values of two cells at most that are no arrays."""
+COUNTED = {"user": "user", "item": "item", "rho": 1, "delta": 1e-6}
+SUMMED = {**COUNTED, "value": "cents", "bounds": (0, 9)}
+EXPONENTIAL = {"rho": 1, "k": 1}
+
+
+def rows(column, cells):
+    return {"user": [1, 2], "item": ["a", "b"], "cents": [1, 2], column: cells}
+
+
+USES = {
+    "count, user": lambda cells, budget: dp.count(rows("user", cells), **COUNTED, budget=budget),
+    "count, item": lambda cells, budget: dp.count(rows("item", cells), **COUNTED, l0=1, budget=budget),
+    "count, time": lambda cells, budget: dp.count(
+        rows("day", cells), **COUNTED, l0=1, time="day", every="1d", budget=budget
+    ),
+    "top_k": lambda cells, budget: dp.top_k(rows("user", cells), **COUNTED, k=1, budget=budget),
+    "select": lambda cells, budget: dp.select(rows("item", cells), **COUNTED, l0=1, budget=budget),
+    "sum, user": lambda cells, budget: dp.sum(rows("user", cells), **SUMMED, l0=1, budget=budget),
+    "sum, item": lambda cells, budget: dp.sum(rows("item", cells), **SUMMED, l0=1, budget=budget),
+    "sum, value": lambda cells, budget: dp.sum(rows("cents", cells), **SUMMED, l0=1, budget=budget),
+    "list of tables": lambda cells, budget: dp.count([rows("user", cells)], **COUNTED, budget=budget),
+    "answers": lambda cells, budget: dp.answer_queries(cells, rho=1, delta=1e-6, budget=budget),
+    "stream of a table": lambda cells, _: STREAM.start().step(rows("user", cells), user="user", item="item"),
+    "plan": lambda cells, _: dp.plan("count", like=rows("user", cells), **COUNTED),
+    "from_pairs, users": lambda cells, _: Histogram.from_pairs(cells, [1, 2]),
+    "from_pairs, items": lambda cells, _: Histogram.from_pairs([1, 2], cells),
+    "UserItems, users": lambda cells, _: UserItems.from_pairs(cells, [1, 2]),
+    "UserItems, items": lambda cells, _: UserItems.from_pairs([1, 2], cells),
+    "from_counts, items": lambda cells, _: Histogram.from_counts(cells, [1, 2], l0=1, linf=1, complete=True),
+    "from_counts, counts": lambda cells, _: Histogram.from_counts([1, 2], cells, l0=1, linf=1, complete=True),
+}
+LABELS = {
+    "count, items": lambda cells, budget: dp.count(rows("user", [1, 2]), **COUNTED, items=cells, budget=budget),
+    "sum, items": lambda cells, budget: dp.sum(rows("user", [1, 2]), **SUMMED, items=cells, budget=budget),
+    "ClippedSums": lambda cells, _: ClippedSums(items=cells, rho=1.0, low=0, high=1),
+    "KnownItems": lambda cells, _: mechanisms.KnownItems(
+        mechanism=dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=2), items=cells
+    ),
+    "ExponentialMechanism": lambda cells, _: mechanisms.ExponentialMechanism.from_rho(items=cells, **EXPONENTIAL),
+}
+STREAM = dp.BinaryMechanism.from_rho(rho=1, delta=1e-6, horizon=8, l0=1)
+
+
+@pytest.mark.parametrize("kind", ITERATED)
+@pytest.mark.parametrize("use", [*USES, *LABELS])
+def test_what_merely_iterates_is_no_column_and_costs_nothing(use, kind):
+    if kind == "None" and use in ("count, items", "sum, items"):
+        pytest.skip("no items are given")
+    budget = dp.Budget(rho=2, delta=1e-5)
+    with pytest.raises(ParameterError):
+        {**USES, **LABELS}[use](ITERATED[kind](), budget)
+    assert (budget.spent.rho, budget.history) == (0, [])
+
+
+def test_an_event_is_no_mapping_and_no_bytes():
+    for kind in ("mapping", "chain of mappings", "bytes", "bytearray", "memoryview", "text"):
+        for events in (ITERATED[kind](), [ITERATED[kind]()]):
+            with pytest.raises(ParameterError, match="list of items"):
+                STREAM.start().step(events)
+
+
+def test_sequences_and_arrays_of_every_kind_are_columns():
+    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
+    arrays = [[5, 6], (5, 6), range(5, 7), array.array("q", [5, 6]), collections.deque([5, 6]), np.array([5, 6])]
+    arrays += [collections.UserList([5, 6]), pandas.Series([5, 6]), pandas.Index([5, 6]), pandas.array([5, 6])]
+    arrays += [polars.Series([5, 6]), pyarrow.array([5, 6]), pyarrow.chunked_array([[5], [6]])]
+    for cells in arrays:
+        assert counted({"user": cells, "item": [1, 1]})[1] == {1: 2}, type(cells)
+        assert counted({"user": [1, 1], "item": cells})[1] == {5: 1, 6: 1}, type(cells)
 
 
 def test_polars_columns_of_python_objects_are_refused():

@@ -438,16 +438,6 @@ def test_rows_with_missing_cells_in_typed_arrays_are_dropped():
         dp.tables.UserItems.from_pairs([1, 2, 3], cells)
 
 
-def test_sets_are_refused_as_columns():
-    for made in (
-        lambda: dp.Histogram.from_pairs({1, 2}, ["a", "b"]),
-        lambda: dp.tables.UserItems.from_pairs([1, 2], frozenset("ab")),
-        lambda: dp.Histogram.from_counts({"a", "b"}, [1, 2], l0=1, linf=1, complete=True),
-    ):
-        with pytest.raises(ParameterError, match="a set has no order"):
-            made()
-
-
 def test_empty_arrays_keep_their_type():
     pandas = pytest.importorskip("pandas")
     for cells, name in [(np.array([], "S3"), "binary"), (np.array([], "U3"), "string"), (np.array([], int), "int64")]:

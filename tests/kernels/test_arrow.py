@@ -5,7 +5,7 @@ import pytest
 from pairs import as_dict
 
 from discreet import _core
-from discreet.errors import InputError, SchemaError
+from discreet.errors import InputError, ResourceError, SchemaError
 from discreet.reference.count import count_pairs
 
 
@@ -186,7 +186,7 @@ def test_a_dictionary_index_out_of_range_is_an_input_error(pa, index):
     assert count_arrow(pa.table({"u": [1, None], "i": items})) == {"a": 1}
 
 
-@pytest.mark.parametrize("kind", ["float64", "null", "decimal", "list", "struct", "time"])
+@pytest.mark.parametrize("kind", ["float64", "decimal", "list", "struct", "time"])
 def test_unsupported_types_are_a_schema_error(pa, kind):
     types = {
         "decimal": pa.decimal128(10, 2),
@@ -198,6 +198,20 @@ def test_unsupported_types_are_a_schema_error(pa, kind):
     for columns in ({"u": [1, 2], "i": column}, {"u": column, "i": [1, 2]}):
         with pytest.raises(SchemaError, match="cast it"):
             count_arrow(pa.table(columns))
+
+
+def test_columns_of_the_type_null_have_no_rows(pa):
+    nulls = pa.nulls(5)
+    coded = pa.DictionaryArray.from_arrays(pa.nulls(5, pa.int8()), pa.nulls(2))
+    unused = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1, 0], pa.int8()), pa.nulls(2))
+    for column in (nulls, coded, unused, pa.chunked_array([pa.nulls(2), pa.nulls(0), pa.nulls(3)])):
+        for columns in ({"u": [*range(5)], "i": column}, {"u": column, "i": [*range(5)]}):
+            for table in (pa.table(columns), pa.table(columns)[1:4], pa.table(columns)[:0]):
+                assert count_arrow(table) == {}
+                assert _core.tally(table, "u", ["i"])["counted"] == 0
+    huge = pa.RecordBatch.from_arrays([pa.nulls(2**40), pa.nulls(2**40)], ["u", "i"])
+    with pytest.raises(ResourceError, match="too many rows"):
+        count_arrow(huge)
 
 
 def test_missing_and_duplicate_columns_are_a_schema_error(pa):

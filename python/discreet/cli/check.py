@@ -10,7 +10,7 @@ from discreet.cli import options, sources
 from discreet.cli.names_of_files import FILE
 from discreet.cli.sources import FileOptions
 from discreet.engines.checking import check as checked
-from discreet.engines.selection import period_of
+from discreet.engines.selection import Period, period_of
 from discreet.release.export import plain_text
 
 __all__ = ["check"]
@@ -22,6 +22,7 @@ _MARK = "NOT PRIVATE"
 @click.argument("file", required=False, type=FILE)
 @click.option("--user", multiple=True, metavar="COLUMN", help="Column of users. Give it again for several columns.")
 @click.option("--item", multiple=True, metavar="COLUMN", help="Column of items. Give it again for several columns.")
+@click.option("--column", "value", metavar="COLUMN", help="Column of numbers that a sum adds up.")
 @options.times
 @options.files
 @options.memory
@@ -29,6 +30,7 @@ def check(
     file: str | None,
     user: tuple[str, ...],
     item: tuple[str, ...],
+    value: str | None,
     time: str | None,
     every: str | None,
     since: str | None,
@@ -36,8 +38,9 @@ def check(
     memory: str | None,
     **read: Unpack[FileOptions],
 ) -> None:
-    """Show exact facts about FILE to the owner of the data: rows, rows that a count leaves out and why, with the lines
-    of the first ones in CSV and JSON lines, types, users, items, and the number of items of a user.
+    """Show exact facts about FILE to the owner of the data: rows, rows that a count or sum leaves out and why, with the
+    lines of the first ones in CSV and JSON lines, types, users, items, and the number of items of a user. A sum of a
+    column whose values are not numbers, such as 3,50, is noise alone: --column shows how many rows a sum reads.
 
     The output is NOT PRIVATE. It is as sensitive as the data, so do not publish it. No release calls this command. An
     l0 chosen by it depends on the data. To choose l0 with privacy, use discreet count --l0 auto.
@@ -45,8 +48,12 @@ def check(
     \b
     discreet check visits.csv
     discreet check visits.csv --user user --item country --item page
+    discreet check visits.csv --user user --item page --time day
+    discreet check sales.csv --user user --item shop --column price
     """
-    data, period = sources.table(file, memory=memory, **read), period_of(time, every, since, until)
-    found = checked(data, user or None, item or None, period=period, memory=memory)
+    data = sources.table(file, memory=memory, **read)
+    is_whole = (every, since, until) == (None, None, None)
+    period = Period(time, None, None, None) if time and is_whole else period_of(time, every, since, until)
+    found = checked(data, user or None, item or None, value=value, period=period, memory=memory)
     for line in found.lines():
         click.echo(f"{_MARK}  {plain_text(line)}")

@@ -68,7 +68,8 @@ class _Number(click.ParamType[Decimal]):
         """Return a finite number."""
         found = Decimal("nan")
         with suppress(InvalidOperation):
-            found = Decimal(str(value))
+            if (text := str(value)).isascii() and "_" not in text:
+                found = Decimal(text)
         if not found.is_finite():
             self.fail(f"{value!r} is not a number. Use a point as the decimal separator, such as 0.5.", param, ctx)
         return found

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet import _core
 from discreet.engines import files, remote
 from discreet.engines.arrow_files import arrow_files
-from discreet.engines.batches import BYTES, ArrowStream, Rows
+from discreet.engines.batches import BYTES, ArrowStream, Rows, without_long_labels
 from discreet.engines.csv_rows import CsvFiles, CsvRows, Dialect
 from discreet.engines.engine import require_no_period
 from discreet.engines.files import quoted
@@ -19,8 +19,9 @@ from discreet.engines.frames import frame, library
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
-from discreet.engines.selection import Names, Period, columns_of, require_names
+from discreet.engines.selection import Names, Period, columns_of, one_name, require_names
 from discreet.engines.sql import connect, interruptible, require_whole_csv
+from discreet.engines.sums import as_number, label_kind, require_distinct_columns
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, raise_alone
 from discreet.private import Private
 from discreet.wording import counted
@@ -43,6 +44,7 @@ _JSON = {
     "missing": "the object has no key {}",
     "null": "{} is null",
     "type": "{} is a number with a point or exponent, an array or an object",
+    "any type": "{} is an array or an object",
     "not text": "{} has half of a surrogate pair",
     "long": f"{{}} has {_LONG}",
 }
@@ -69,6 +71,8 @@ class Check(Private):
     """The number of rows that a count reads; None without columns of users and items."""
     users: int | None = None
     items: int | None = None
+    summed: int | None = None
+    """The number of rows that a sum reads; None without a column to sum."""
     items_per_user: tuple[tuple[str, int], ...] = ()
     """Percentiles of the number of distinct items of a user."""
 
@@ -91,6 +95,8 @@ class Check(Private):
             )
         if self.counted is not None:
             yield f"{counted(self.counted, 'row')} counted"
+            if self.summed is not None:
+                yield f"{counted(self.summed, 'row')} summed"
             yield counted(self.users or 0, "user")
             yield counted(self.items or 0, "item")
             for name, number in self.items_per_user:
@@ -108,6 +114,7 @@ def check(
     user: Names | None = None,
     item: Names | None = None,
     *,
+    value: str | None = None,
     period: Period | None = None,
     memory: int | str | None = None,
 ) -> Check:
@@ -117,12 +124,13 @@ def check(
         data: A path or glob, CSV files, a relation, an Arrow table, or an Ibis table.
         user: The name of the column of users, or of several columns.
         item: The name of the column of items, or of several columns.
+        value: The name of the column to sum, if the rows are summed.
         period: How a column of times divides or limits the rows.
         memory: Bytes, or text such as "2GB".
 
     Raises:
-        ParameterError: Only one of user and item is given, or a period without them.
-        SchemaError: A column is missing.
+        ParameterError: Only one of user and item is given, a period or value without them, or a period with a value.
+        SchemaError: A column is missing, or cannot be summed.
         InputError: The data cannot be read.
         ResourceError: The facts need more memory.
     """
@@ -130,6 +138,13 @@ def check(
         raise ParameterError("give both user and item, or neither")
     if user is None and period is not None:
         raise ParameterError("time, every, since and until need user and item")
+    if value is not None:
+        if user is None or item is None:
+            raise ParameterError("a column to sum needs user and item")
+        if period is not None:
+            raise ParameterError("a sum has no times: leave out the column to sum, or time, every, since and until")
+        users, items = require_names(user, item)
+        require_distinct_columns((one_name("user", users, "a sum"), one_name("item", items, "a sum"), value))
     if library(data) == "ibis":
         require_no_period(period)
     room = Memory.of(memory)
@@ -138,8 +153,10 @@ def check(
         if user is None or item is None:
             return _of_all(_Tables.open(data, None, room, careful=careful))
         names = require_names(user, item, period)
-        tables = _Tables.open(data, columns_of(*names, period), room, careful=careful)
-        return _of_columns(tables, *names, period, room)
+        columns = [*columns_of(*names, period), *([] if value is None else [value])]
+        tables = _Tables.open(data, columns, room, careful=careful, value=value)
+        found = _of_columns(tables, *names, period, room)
+        return found if value is None else _with_sums(found, tables, value)
 
     try:
         return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)
@@ -177,8 +194,10 @@ class _Tables(Private):
     """The number of rows that the reader drops; None for the sum of `dropped`."""
 
     @classmethod
-    def open(cls, data: Any, wanted: list[str] | None, room: Memory, *, careful: bool = False) -> _Tables:
-        """Open the tables of `data`; `careful` as in `scan`."""
+    def open(
+        cls, data: Any, wanted: list[str] | None, room: Memory, *, careful: bool = False, value: str | None = None
+    ) -> _Tables:
+        """Open the tables of `data`; `careful` as in `scan`. The column `value` may hold any numbers."""
         if isinstance(data, str | os.PathLike):
             source = files.find([data])
             if source.form == "Arrow":
@@ -192,7 +211,7 @@ class _Tables(Private):
                 total = _total(source) if careful else None
                 return cls(all=[_Stream(lambda: Rows(found))], columns=columns, total=total)
             if source.form == "JSON lines":
-                return cls._of_json(source, wanted)
+                return cls._of_json(source, wanted, [] if value is None else [value])
             data = CsvFiles(path=data)
         if isinstance(data, CsvFiles):
             return cls._of_csv(data, wanted or _header(data))
@@ -217,14 +236,15 @@ class _Tables(Private):
         return cls(all=[_Stream(lambda: rows)], columns=columns, dropped=dropped, unclosed=unclosed, lines_of=lines_of)
 
     @classmethod
-    def _of_json(cls, source: files.Source, columns: list[str] | None) -> _Tables:
+    def _of_json(cls, source: files.Source, columns: list[str] | None, floats: list[str]) -> _Tables:
         if columns is None:
             raise ParameterError("JSON lines have no line of names: give user and item, the keys to check")
-        rows = JsonRows.of(source, columns)
+        rows = JsonRows.of(source, columns, floats)
         unread, losses = rows.dropped()
         dropped, lines_of = dict[str, int](), dict[str, list[str]]()
         for name, key, number, places in losses:
-            reason = _JSON[name] if key is None else _JSON[name].format(columns[key])
+            kind = "any type" if name == "type" and key is not None and columns[key] in floats else name
+            reason = _JSON[kind] if key is None else _JSON[kind].format(columns[key])
             dropped[reason] = number
             lines_of[reason] = [_place(rows.paths, *place) for place in places]
         return cls(all=[_Stream(lambda: rows)], columns=columns, dropped=dropped, lines_of=lines_of, unread=unread)
@@ -308,6 +328,26 @@ def _of_columns(tables: _Tables, user: Names, item: Names, period: Period | None
         items=distinct,
         items_per_user=tuple(zip(named, levels, strict=True)),
     )
+
+
+def _with_sums(found: Check, tables: _Tables, value: str) -> Check:
+    """Return the facts with those of the column to sum, from the SQL that a sum reads it with."""
+    user, item, _ = tables.columns
+    label_kind(user, found.types[user]), label_kind(item, found.types[item])
+    number = f"isfinite({as_number(value, found.types[value])})"
+    missing, wrong, summed = 0, 0, 0
+    for table in tables.all:
+        connection = connect()
+        connection.execute("SET threads = 1")
+        connection.register("given", table)
+        given = connection.table("given")
+        rows, nulls = given.aggregate(f"count(*), count(*) FILTER ({quoted(value)} IS NULL)").fetchone() or (0, 0)
+        asked = f"count(*) FILTER ({number}), count({quoted(user)}) FILTER ({quoted(item)} IS NOT NULL AND {number})"
+        finite, whole = without_long_labels(given).aggregate(asked).fetchone() or (0, 0)
+        missing, wrong, summed = missing + nulls, wrong + rows - nulls - finite, summed + whole
+    reasons = {f"{value} is NULL": missing, f"{value} is no finite number": wrong}
+    dropped = {**found.dropped, **{reason: count for reason, count in reasons.items() if count}}
+    return replace(found, dropped=dropped, summed=summed)
 
 
 def _of_all(tables: _Tables) -> Check:

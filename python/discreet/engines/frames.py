@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy as np
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.batches import Rows, without_long_labels
-from discreet.engines.pandas_columns import as_arrow, label_cells
+from discreet.engines.pandas_columns import as_arrow, label_cells, plain_cells
 from discreet.engines.sql import require_whole_csv
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
+from discreet.privacy.validation import require_array
 
 if TYPE_CHECKING:
     import pandas
@@ -24,6 +26,7 @@ __all__ = ["frame", "is_read_once", "library", "names", "plain_column", "require
 
 
 _LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
+_LEVELS = "; columns have several levels: flatten them first, by frame.columns = map('_'.join, frame.columns)"
 _FRAMES = frozenset({"DataFrame", "LazyFrame"})
 """The classes of tables in pandas and polars. Other objects of these libraries are columns or unfinished queries."""
 
@@ -85,13 +88,11 @@ def frame(data: object, columns: list[str]) -> object:
     if isinstance(data, dict):
         files.require_columns(data, columns)
         for name in columns:
-            if isinstance(data[name], set | frozenset):
-                raise ParameterError(f"column {name!r} is a set, which has no order; give a list or an array instead")
             if isinstance(data[name], str | bytes | numbers.Number):
                 raise ParameterError(
                     f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
                 )
-        return {name: plain_column(data[name]) for name in columns}
+        return {name: plain_column(data[name], f"column {name!r}") for name in columns}
     table = selected(data, columns)
     if _is_pandas(table):
         return {name: label_cells(table[name]) for name in columns}
@@ -136,7 +137,7 @@ def _remedy(data: pandas.DataFrame, missing: set[str]) -> str:
     """Return how to make missing columns of pandas available, if they are in the index or in a MultiIndex."""
     if missing & {*data.index.names}:
         return "; it is in the index: reset_index() first"
-    return "; columns have several levels: flatten their MultiIndex first" if data.columns.nlevels > 1 else ""
+    return _LEVELS if data.columns.nlevels > 1 else ""
 
 
 def require_labels(table: dict[str, Any], columns: list[str]) -> None:
@@ -154,10 +155,16 @@ def require_labels(table: dict[str, Any], columns: list[str]) -> None:
             continue
 
 
-def plain_column(column: Any) -> Any:
-    """Return an array of any library in a form that `_core` takes, with None for missing cells."""
-    if isinstance(column, set | frozenset):
-        raise ParameterError("a set has no order, so its cells cannot be matched with others; give a list or an array")
+def plain_column(column: Any, name: str = "a column") -> Any:
+    """Return an array of any library in a form that `_core` takes, with None for missing cells.
+
+    Raises:
+        ParameterError: The column, called `name`, has no cells in a fixed order, such as a mapping or a set.
+        SchemaError: The column is a list of Python objects that are no labels.
+    """
+    if isinstance(column, Mapping):
+        raise ParameterError(f'{name} is a mapping; give a list or an array, such as frame.to_dict("list") has')
+    require_array(name, column)
     if isinstance(column, np.ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
         return column.tolist()
     if hasattr(column, "to_pylist"):
@@ -168,7 +175,7 @@ def plain_column(column: Any) -> Any:
         return column.to_list()
     if library(column) == "pandas":
         return label_cells(column)
-    return column
+    return plain_cells(column, name)
 
 
 def library(value: object) -> str:

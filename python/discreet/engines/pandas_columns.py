@@ -1,10 +1,11 @@
-"""Conversion of pandas columns of Python objects to text, cell by cell."""
+"""Conversion of columns of Python objects: of pandas to text, cell by cell, and of lists to the type of a cell."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date
-from typing import TYPE_CHECKING
+from datetime import date, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
@@ -16,17 +17,87 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-__all__ = ["as_arrow", "label_cells", "text_cells"]
+__all__ = ["as_arrow", "is_untyped", "label_cells", "plain_cells", "text_cells"]
 
 
-def text_cells(cells: Iterable[object]) -> list[str | None]:
+def text_cells(cells: Iterable[object], name: object) -> list[str | None]:
     """Return each cell as text by a rule for its own type, or None if there is no rule.
 
-    Text is unchanged, a 64-bit integer becomes its digits, a boolean becomes "true" or "false", bytes are decoded as
-    UTF-8, a date or time becomes ISO 8601, and a UUID or `pandas.Period` is converted by `str`. A missing cell and a
-    cell of any other type become None. So no cell can raise an error or change how other cells are read.
+    Text is unchanged, a 64-bit integer becomes its digits, a decimal without places too, a boolean becomes "true" or
+    "false", bytes are decoded as UTF-8, a date or a date with a time becomes ISO 8601, and a UUID or `pandas.Period`
+    is converted by `str`. A missing cell and a cell of any other type become None. So no cell can raise an error or
+    change how other cells are read.
+
+    Raises:
+        SchemaError: No cell of the column `name` is of a type with a rule, and not all are missing.
     """
-    return [_text(cell) for cell in cells]
+    given = [*cells]
+    texts = [_text(cell) for cell in given]
+    if all(text is None for text in texts):
+        present = [cell for cell in given if not _is_missing(cell)]
+        if present and not any(map(_is_label, present)):
+            raise _no_labels(f"column {name!r}", present[0])
+    return texts
+
+
+_LABELS = str | bool | np.bool_ | int | np.integer | bytes | date | UUID | np.datetime64
+"""The types of labels. NumPy registers timedelta64 as an integer."""
+
+
+def _is_label(cell: object) -> bool:
+    """Return whether the type of a cell, with the places of a decimal, has a rule in `text_cells`."""
+    if isinstance(cell, Decimal):
+        return _is_whole(cell)
+    return (isinstance(cell, _LABELS) and not isinstance(cell, np.timedelta64)) or type(cell).__name__ == "Period"
+
+
+def _is_whole(cell: Decimal) -> bool:
+    """Return whether a decimal has no places, as DECIMAL(p, 0) in a database. 5.00 has two."""
+    exponent = cell.as_tuple().exponent
+    return isinstance(exponent, int) and 0 <= exponent <= 20
+
+
+def _is_missing(cell: object) -> bool:
+    if isinstance(cell, float | np.floating):
+        return bool(cell != cell)
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    return cell is None or type(cell).__name__ in ("NaTType", "NAType")
+
+
+def _no_labels(column: str, cell: object) -> SchemaError:
+    # The type of a cell is no more than the type of a column.
+    kind = "decimals with places" if isinstance(cell, Decimal) else f"cells of the type {type(cell).__name__}"
+    return SchemaError(f"{column} holds {kind}, which are no labels; cast it to text or to integers")
+
+
+def plain_cells(column: Any, name: str) -> Any:
+    """Return a list or an array of objects whose first cell is a decimal, a UUID or a time of NumPy as plain labels.
+
+    Args:
+        column: Any array. Others than lists, tuples and arrays of objects are returned as they are.
+        name: The column in errors.
+
+    Raises:
+        SchemaError: The cells are of several types, decimals have places, or times have no date.
+    """
+    if not isinstance(column, list | tuple) and getattr(getattr(column, "dtype", None), "kind", "") != "O":
+        return column
+    first = next((cell for cell in column if not _is_missing(cell)), None)
+    if isinstance(first, time):
+        raise _no_labels(name, first)
+    if not isinstance(first, Decimal | UUID | np.datetime64):
+        return column
+    kind = next(kind for kind in (Decimal, UUID, np.datetime64) if isinstance(first, kind))
+    cells = [None if _is_missing(cell) else cell for cell in column]
+    if not all(cell is None or isinstance(cell, kind) for cell in cells):
+        raise SchemaError(f"{name} must hold cells of one type; cast it")
+    if kind is np.datetime64:
+        return np.array([np.datetime64("NaT") if cell is None else cell for cell in cells])
+    if any(isinstance(cell, Decimal) and not _is_whole(cell) for cell in cells):
+        raise _no_labels(name, first)
+    plain: type = int if kind is Decimal else str
+    return [None if cell is None else plain(cell) for cell in cells]
 
 
 def _text(cell: object) -> str | None:
@@ -34,7 +105,9 @@ def _text(cell: object) -> str | None:
         return _utf8(str.__str__(cell))
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
-    if isinstance(cell, int | np.integer):
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        return _moment(cell)
+    if isinstance(cell, int | np.integer) or (isinstance(cell, Decimal) and _is_whole(cell)):
         number = int(cell)
         return str(number) if -(2**63) <= number < 2**64 else None
     if isinstance(cell, bytes):
@@ -44,6 +117,21 @@ def _text(cell: object) -> str | None:
     if isinstance(cell, UUID) or type(cell).__name__ == "Period":
         return str(cell)
     return None
+
+
+def _moment(cell: np.datetime64 | np.timedelta64) -> str | None:
+    """Return a time of NumPy as `isoformat` of pandas writes it, or None for a duration or a year out of range."""
+    import pandas
+
+    if isinstance(cell, np.timedelta64) or np.isnat(cell):
+        return None
+    if np.datetime_data(cell.dtype)[0] == "D":
+        day = cell.item()
+        return day.isoformat() if isinstance(day, date) else None
+    try:
+        return pandas.Timestamp(cell).isoformat()
+    except ValueError:
+        return None
 
 
 def _utf8(text: str) -> str | None:
@@ -63,12 +151,12 @@ def _decoded(cell: bytes) -> str | None:
         return None
 
 
-def _is_untyped(dtype: object) -> bool:
+def is_untyped(dtype: object) -> bool:
     """Return whether a pandas type leaves the type, or the text, of each cell open."""
     dtype = getattr(dtype, "subtype", dtype)
     categories = getattr(dtype, "categories", None)
     if categories is not None:
-        return _is_untyped(categories.dtype)
+        return is_untyped(categories.dtype)
     return dtype == np.dtype(object) or type(dtype).__name__ in ("StringDtype", "PeriodDtype")
 
 
@@ -102,7 +190,7 @@ def as_arrow(frame: pandas.DataFrame, labels: list[str]) -> pyarrow.Table:
         column = _dense(frame[name])
         if name in labels:
             _require_no_floats(column)
-        if name in labels and _is_untyped(column.dtype):
+        if name in labels and is_untyped(column.dtype):
             columns[name] = _text_array(column)
         else:
             columns[name] = pyarrow.Table.from_pandas(column.to_frame(), preserve_index=False).column(0)
@@ -114,7 +202,7 @@ def _text_array(column: pandas.Series[object]) -> pyarrow.Array:
 
     if hasattr(column.dtype, "categories"):
         codes = column.cat.codes.to_numpy()
-        values = _text_array(column.cat.categories.to_series())
+        values = _text_array(column.cat.categories.to_series(name=column.name))
         if isinstance(values, pyarrow.ChunkedArray):
             values = values.combine_chunks()
         return pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes, mask=codes < 0), values)
@@ -124,7 +212,7 @@ def _text_array(column: pandas.Series[object]) -> pyarrow.Array:
             return pyarrow.array(column, kind, from_pandas=True)
         except (pyarrow.ArrowException, UnicodeError, ValueError, TypeError):  # a cell that is neither text nor missing
             pass
-    return pyarrow.array(text_cells(column.astype(object)), kind)
+    return pyarrow.array(text_cells(column.astype(object), column.name), kind)
 
 
 def label_cells(column: object) -> NDArray[np.generic]:
@@ -141,8 +229,8 @@ def label_cells(column: object) -> NDArray[np.generic]:
     series = _dense(pandas.Series(column))
     _require_no_floats(series)
     cells: NDArray[np.generic]
-    if _is_untyped(series.dtype):
-        cells = np.array([*text_cells(series.astype(object)), None], object)[:-1]
+    if is_untyped(series.dtype):
+        cells = np.array([*text_cells(series.astype(object), series.name), None], object)[:-1]
     elif isinstance(series.dtype, np.dtype):
         cells = series.to_numpy()
     else:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import NamedTuple, TypeAlias
 
+from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_choice
 
@@ -50,7 +51,7 @@ def period_of(time: str | None, every: str | None, since: Times, until: Times) -
     Args:
         time: The name of the column of times.
         every: The length of the periods that become a column of the item: 1h, 1d, 1w or 1mo.
-        since: The first time that counts.
+        since: The first time that counts, in a form that a column of text may have.
         until: The first time afterwards that does not count.
 
     Returns:
@@ -85,9 +86,12 @@ def _moment(name: str, given: Times) -> int | None:
         return None
     if not isinstance(given, date):
         try:
-            given = datetime.fromisoformat(given)
+            moment = _core.moment_of(given)
         except (TypeError, ValueError):
-            raise ParameterError(f"{name} must be a time such as 2026-01-31 or 2026-01-31T12:00") from None
+            moment = None
+        if moment is None:
+            raise ParameterError(f"{name} must be a time such as 2026-01-31 or 2026-01-31T12:00")
+        return moment
     if not isinstance(given, datetime):
         given = datetime(given.year, given.month, given.day, tzinfo=UTC)
     passed = given.replace(tzinfo=given.tzinfo or UTC) - _START

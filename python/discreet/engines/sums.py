@@ -18,14 +18,16 @@ from discreet.engines.files import quoted
 from discreet.engines.frames import library, names, plain_column, selected
 from discreet.engines.local import REMEDIES, retried_carefully, scan
 from discreet.engines.memory import Memory
+from discreet.engines.pandas_columns import is_untyped
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
+from discreet.privacy.validation import require_array
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
-__all__ = ["clipped_sums", "items_per_user", "require_summable"]
+__all__ = ["as_number", "clipped_sums", "items_per_user", "label_kind", "require_distinct_columns", "require_summable"]
 
 Result = TypeVar("Result")
 
@@ -34,7 +36,10 @@ _MOST = 2**53
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 _OTHER = frozenset("MmcSV")
 """Kinds of numpy for dates, durations, complex numbers, bytes and structures."""
-_NUMBERS = _WHOLE | {"HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "JSON", '"NULL"'}
+_NUMBERS = _WHOLE | {"HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN", '"NULL"'}
+_TEXT = {"VARCHAR", "JSON"}
+_NUMBER = "[ \\t\\n\\r\\f]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[ \\t\\n\\r\\f]*"
+"""The text of a number."""
 
 
 def clipped_sums(
@@ -64,11 +69,12 @@ def clipped_sums(
         InputError: The data cannot be read.
         ParameterError: Two columns have the same name, or the data is of another type.
     """
-    _require_distinct(columns)
+    require_distinct_columns(columns)
     return _answered(data, columns, items, lambda found: _summed(found, len(items), bounds, resolution, l0))
 
 
-def _require_distinct(columns: tuple[str, str, str]) -> None:
+def require_distinct_columns(columns: tuple[str, str, str]) -> None:
+    """Raise ParameterError unless these are the names of three different columns."""
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user, item and value must be the names of three different columns")
 
@@ -87,8 +93,8 @@ def require_summable(data: object, *, columns: tuple[str, str, str]) -> None:
         InputError: The data cannot be read.
         ParameterError: Two columns have the same name, or the data is of another type.
     """
-    _require_distinct(columns)
-    query = "SELECT count(u), count(i), count(*) FILTER (isfinite(TRY_CAST(v AS DOUBLE))) FROM g"
+    require_distinct_columns(columns)
+    query = "SELECT count(u), count(i), count(*) FILTER (isfinite(v)) FROM g"
     _answered(data, columns, [], lambda found: found.sql(query).fetchall())
 
 
@@ -127,15 +133,13 @@ def _answered(
     def attempt(careful: bool) -> Result:
         connection = connect(limit=Memory.of(None).total)
         connection.register("given", Rows(_rows(data, list(columns), careful)))
-        short = without_long_labels(connection.table("given"))
-        short.project(
-            ", ".join(f"{quoted(name)} AS {own}" for name, own in zip(columns, "uiv", strict=False))
-        ).create_view("g")
-        kinds = [str(kind) for kind in connection.table("g").types[:2]]
-        connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
-        _kind(columns[0], kinds[0])
-        for name, kind in zip(columns[2:], connection.table("g").types[2:], strict=True):
-            _require_value_type(name, str(kind))
+        short = without_long_labels(connection.table("given")).project(", ".join(map(quoted, columns)))
+        kinds = [str(kind) for kind in short.types]
+        connection.register("w", _wanted(items, label_kind(columns[1], kinds[1])))
+        label_kind(columns[0], kinds[0])
+        values = [as_number(name, kind) for name, kind in zip(columns[2:], kinds[2:], strict=True)]
+        cells = [*map(quoted, columns[:2]), *values]
+        short.project(", ".join(f"{cell} AS {own}" for cell, own in zip(cells, "uiv", strict=False))).create_view("g")
         return query(connection)
 
     try:
@@ -160,12 +164,12 @@ def _summed(
         chosen = f"sha256('{fresh_key()}' || w.place || ':' || CAST(g.u AS VARCHAR))"
         kept = f"QUALIFY row_number() OVER (PARTITION BY g.u ORDER BY {chosen}) <= {l0}"
     # Floats hold whole numbers exactly up to 2^53. Each row is rounded to whole units before the rows are summed.
-    units = f"least({_MOST}, greatest(-{_MOST}, round(TRY_CAST(g.v AS DOUBLE) / {resolution!r})))"
+    units = f"least({_MOST}, greatest(-{_MOST}, round(g.v / {resolution!r})))"
     totals = connection.sql(
         f"""SELECT own.place, CAST(sum(greatest({low}, least({high}, own.total))) AS BIGINT) FROM (
             SELECT w.place AS place, sum(CAST({units} AS HUGEINT)) AS total
             FROM g JOIN w ON g.i = w.label
-            WHERE g.u IS NOT NULL AND isfinite(TRY_CAST(g.v AS DOUBLE))
+            WHERE g.u IS NOT NULL AND isfinite(g.v)
             GROUP BY w.place, g.u {kept}) AS own
         GROUP BY own.place"""
     )
@@ -173,7 +177,7 @@ def _summed(
     return [int(found.get(place, 0)) for place in range(items)]
 
 
-def _kind(name: str, duckdb_type: str) -> str:
+def label_kind(name: str, duckdb_type: str) -> str:
     """Return the Arrow type for a column of users or items."""
     if duckdb_type in _WHOLE:
         return "int64"
@@ -184,10 +188,22 @@ def _kind(name: str, duckdb_type: str) -> str:
     raise SchemaError(f"the column {name!r} must hold integers, text or bytes")
 
 
-def _require_value_type(name: str, duckdb_type: str) -> None:
-    """Raise SchemaError for a column that DuckDB cannot read as numbers, because its sums would be noise alone."""
-    if duckdb_type not in _NUMBERS and not duckdb_type.startswith(("DECIMAL(", "ENUM(")):
+def as_number(name: str, duckdb_type: str) -> str:
+    """Return the SQL of a column's cells as floats, NULL for a cell that is no number.
+
+    Text is a number if it is a decimal in ASCII digits, with a point and an exponent, and spaces around it. A cast
+    alone would also read 1_0 as 10.
+
+    Raises:
+        SchemaError: DuckDB cannot read the type as numbers. The sums would be noise alone.
+    """
+    cell = quoted(name)
+    if duckdb_type in _TEXT or duckdb_type.startswith("ENUM("):
+        text = f"CAST({cell} AS VARCHAR)"
+        return f"CASE WHEN regexp_full_match({text}, '{_NUMBER}') THEN TRY_CAST({text} AS DOUBLE) END"
+    if duckdb_type not in _NUMBERS and not duckdb_type.startswith("DECIMAL("):
         raise _no_numbers(name)
+    return f"TRY_CAST({cell} AS DOUBLE)"
 
 
 def _no_numbers(name: str) -> SchemaError:
@@ -219,13 +235,42 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
         files.require_columns(data, columns)
         _require_distinct_case(columns)
         return _typed([data[name] for name in columns], columns)
-    frame = selected(data, columns, columns[:2])
+    frame = _with_floats(selected(_with_values(data, columns), columns, columns[:2]), columns[2:])
     if not hasattr(frame, "__arrow_c_stream__"):
         raise ParameterError(
             "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
             f"not {type(data).__name__}"
         )
     _require_distinct_case(names(frame) or [])
+    return frame
+
+
+def _with_values(data: Any, columns: list[str]) -> Any:
+    """Return a pandas frame whose column of values has a type. An object column is read as a list is."""
+    if library(data) != "pandas" or not hasattr(data, "columns") or [*data.columns].count(columns[-1]) != 1:
+        return data
+    for name in columns[2:]:
+        if is_untyped(data.dtypes[name]):
+            cells = data[name].astype(object).tolist()
+            _require_values(name, cells)
+            _, values, kind = _value_column(name, cells)
+            data = data.assign(**{name: np.array(values, object if kind == "string" else np.float64)})
+        elif str(data.dtypes[name]) == "float16":
+            data = data.astype({name: "float32"})
+    return data
+
+
+def _with_floats(frame: Any, names: list[str]) -> Any:
+    """Return a frame without floats of 16 bits in these columns, because DuckDB cannot read them."""
+    for name in names:
+        if library(frame) == "polars" and str(frame.schema[name]) == "Float16":
+            frame = frame.with_columns(frame[name].cast(float))
+        elif library(frame) == "pyarrow" and hasattr(frame, "cast"):
+            import pyarrow
+
+            for place, field in enumerate(frame.schema):
+                if field.name == name and str(field.type) == "halffloat":
+                    frame = frame.cast(frame.schema.set(place, field.with_type(pyarrow.float32())))
     return frame
 
 
@@ -237,9 +282,11 @@ def _require_distinct_case(known: list[str]) -> None:
 
 def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
     """Return lists or arrays as columns, without rows whose user or item is None."""
+    for name, column in zip(names, given, strict=True):
+        require_array(f"column {name!r}", column)
     if len({len(column) for column in given}) > 1:
         raise ParameterError("the columns must be equally long")
-    arrays = [plain_column(column) for column in given[:2]]
+    arrays = [plain_column(column, f"column {name!r}") for name, column in zip(names, given[:2], strict=False)]
     users, items = (column.tolist() if hasattr(column, "tolist") else list(column) for column in arrays)
     whole = [_is_label(user) and _is_label(item) for user, item in zip(users, items, strict=True)]
     columns = [

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from contextlib import suppress
+from collections.abc import Hashable
 from typing import Any
 
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import RHO_LIMIT
-from discreet.privacy.validation import require_number, require_whole
+from discreet.privacy.validation import require_array, require_number, require_whole
 
 __all__ = [
     "K_BAR",
@@ -65,11 +64,13 @@ def require_rho(rho: float) -> float:
 
 
 def require_list(items: object) -> list[Any]:
-    """Return items as a list; raise ParameterError for text, a dict or what is not iterable."""
-    if not isinstance(items, str | bytes | bytearray | Mapping) and getattr(items, "ndim", 1) == 1:
-        with suppress(TypeError):
-            return list(items)  # type: ignore[call-overload, no-any-return]
-    raise ParameterError("items must be a list of labels, such as release.items")
+    """Return items as a list; raise ParameterError for anything but a list or an array of one dimension."""
+    require_array("items", items)
+    if getattr(items, "ndim", 1) != 1:
+        raise ParameterError(
+            "items must be a list of labels, such as release.items, and not an array of more dimensions"
+        )
+    return list(items)  # type: ignore[call-overload, no-any-return]
 
 
 def require_items(items: Any) -> tuple[str | int | bytes, ...]:

@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening, Released, opened
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.privacy.validation import require_whole
+from discreet.privacy.validation import require_array, require_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -162,6 +162,7 @@ def require_values(values: object) -> NDArray[np.int64]:
     """
     error = ParameterError("values must be a list or one-dimensional array of whole numbers, one for each query")
     try:
+        require_array("values", values)
         if isinstance(values, list | tuple) and all(type(value) is int for value in values):
             # Clip first: numpy converts integers of more than 64 bits to floats or objects.
             values = [max(-_VALUE_LIMIT, min(_VALUE_LIMIT, value)) for value in values]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from discreet import _core
 from discreet.errors import ParameterError
 
 __all__ = ["Clock"]
@@ -75,8 +77,11 @@ class Clock:
 
 
 def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ParameterError(f"a time is written 2026-01-31 or 2026-01-31T12:00, not {text[:30]!r}") from None
-    return moment.replace(tzinfo=moment.tzinfo or UTC)
+    """Return a time in a form that a column of text may have, with its offset from UTC if ISO 8601 has the form."""
+    zone, found = None, None
+    with suppress(ValueError):
+        found = _core.moment_of(text)
+        zone = datetime.fromisoformat(text).tzinfo
+    if found is None:
+        raise ParameterError(f"a time is written 2026-01-31 or 2026-01-31T12:00, not {text[:30]!r}")
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=found)).astimezone(zone or UTC)

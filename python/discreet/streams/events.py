@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from discreet.errors import ParameterError, SchemaError
-from discreet.privacy.validation import require_choice
+from discreet.privacy.validation import is_bytes, require_choice
 from discreet.streams.seal import Item, keyed
 from discreet.tables.histogram import Histogram
 
@@ -88,7 +88,8 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
 
     Values that are not of the type `items` are dropped. If `items` is None, all items must have the same type.
     """
-    if isinstance(events, str | bytes | dict) or hasattr(events, "columns") or not hasattr(events, "__iter__"):
+    is_other = isinstance(events, str | Mapping) or is_bytes(events) or hasattr(events, "columns")
+    if is_other or not hasattr(events, "__iter__"):
         raise ParameterError(
             "events must be a list with one list of items for each event; with a table give user and item"
         )
@@ -128,7 +129,7 @@ def can_be_released(label: Item) -> bool:
 
 def _distinct(event: Any, items: ItemType | None) -> set[Any]:
     """Return the distinct items of an event."""
-    if isinstance(event, str | bytes | dict):
+    if isinstance(event, str | Mapping) or is_bytes(event):
         raise ParameterError("each event must be a list of items")
     try:
         if items is not None:

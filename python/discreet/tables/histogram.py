@@ -14,7 +14,7 @@ from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period
 from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.guarantee import Sensitivity
-from discreet.privacy.validation import require_flag, require_whole
+from discreet.privacy.validation import require_array, require_flag, require_whole
 from discreet.private import Private
 from discreet.progress import ProgressOption
 
@@ -172,7 +172,7 @@ class Histogram(Private):
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
         require_flag("count_users", count_users)
-        pair, room = (plain_column(users), plain_column(items)), Memory.of(memory).total
+        pair, room = (plain_column(users, "users"), plain_column(items, "items")), Memory.of(memory).total
         found: int | None = None
         if count_users:
             labels, counts, found = _core.count_with_users(pair, "", "", l0=sensitivity.l0, memory=room)
@@ -227,7 +227,7 @@ class Histogram(Private):
         own_l0 = None if l0 is None else require_whole("l0", l0, 1)
         sensitivity = Sensitivity(l0=own_l0, linf=require_whole("linf", linf, 1))
         require_flag("complete", complete)
-        labels = _core.Labels.from_sequence(plain_column(items))
+        labels = _core.Labels.from_sequence(plain_column(items, "items"))
         array = _whole_counts(counts)
         if limit is not None:
             limit = require_whole("limit", limit, 1)
@@ -381,11 +381,12 @@ def _whole_counts(counts: ArrayLike) -> NDArray[np.int64]:
     """Return the counts as int64, or raise ParameterError with a constant text."""
     error = ParameterError("counts must be whole numbers from 0 to 2^35, one for each item")
     try:
+        require_array("counts", counts)
         array = np.asarray(counts)
         if array.size == 0:
             array = array.astype(np.int64)
         legal = array.ndim == 1 and array.dtype.kind in "iu" and bool(np.all((array >= 0) & (array <= COUNT_LIMIT)))
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):  # a ParameterError is a ValueError
         raise error from None
     if not legal:
         raise error

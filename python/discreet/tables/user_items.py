@@ -101,7 +101,7 @@ class UserItems(Private):
                 `Histogram.from_pairs`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
-        columns = plain_column(users), plain_column(items)
+        columns = plain_column(users, "users"), plain_column(items, "items")
         return cls._of(
             LocalLists(*_core.Lists.from_pairs(*columns, l0=l0, memory=random_limit(Memory.of(memory).total)))
         )

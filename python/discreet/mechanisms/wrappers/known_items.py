@@ -66,8 +66,6 @@ class KnownItems(HistogramMechanism):
             raise ParameterError("mechanism must be one with a threshold, such as a GaussianThreshold")
         if not getattr(self.mechanism, "with_counts", True):
             raise ParameterError("mechanism must publish counts: leave out with_counts=False")
-        if isinstance(self.items, str | bytes):
-            raise ParameterError("items must be a list of labels")
         self._set(items=_plain(self.items))
         try:
             _ = self._known
