@@ -52,7 +52,7 @@ class Memory:
 
     @property
     def scan(self) -> int:
-        """Bytes that are set aside for DuckDB if it scans files. They set its threads, and are a limit for databases."""
+        """Bytes set aside for DuckDB when it scans. They set its threads, and are the limit for databases."""
         return self.total // 4
 
     @property
