@@ -12,7 +12,7 @@ from discreet import _core
 from discreet.budgets.balance import Balance
 from discreet.budgets.charge import NOTHING, Charge
 from discreet.budgets.exchange import Exchange, Publication
-from discreet.budgets.paid import Receipt, paying
+from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, charging
 from discreet.errors import BudgetExceeded, ParameterError
 from discreet.logs import debug
@@ -195,17 +195,18 @@ class PrivacyFilter(Balance):
         account = self._account()
         promised = account.require(guarantee)
         reserved: list[int] = []
-        with paying(self._label, promised) as receipt:
+        receipt = Receipt(self._label, promised)
 
-            def open_rng() -> _core.Rng:
-                if reserved:
-                    raise ParameterError("a release may open its random stream only once")
-                rng = _core.Rng()
-                reserved.append(self._pay(charging("reserved", promised, mechanism), receipt))
-                rho, delta = promised.floats()
-                debug("budget: rho %.6g and delta %.3g were charged for %s", rho, delta, type(mechanism).__name__)
-                return rng
+        def open_rng() -> _core.Rng:
+            if reserved:
+                raise ParameterError("a release may open its random stream only once")
+            rng = _core.Rng()
+            reserved.append(self._pay(charging("reserved", promised, mechanism), receipt))
+            rho, delta = promised.floats()
+            debug("budget: rho %.6g and delta %.3g were charged for %s", rho, delta, type(mechanism).__name__)
+            return rng
 
+        try:
             release = draw(open_rng)
             if release.seeded or not reserved:
                 raise ParameterError(
@@ -215,6 +216,9 @@ class PrivacyFilter(Balance):
             given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
             self._settle(reserved[0], given_back, release)
             return release
+        except BaseException as error:
+            receipt.tell(error)
+            raise
 
     def _pay(self, event: Event, receipt: Receipt) -> int:
         """Make the charge of an event and return its number, with a receipt that no interrupt leaves wrong."""
@@ -263,8 +267,12 @@ class PrivacyFilter(Balance):
                 raise ParameterError(f"made_by must have at most {_LONGEST:,} characters")
         self._require_chargeable()
         charge = self._account().require(self._guaranteed(cost))
-        with paying(self._label, charge) as receipt:
+        receipt = Receipt(self._label, charge)
+        try:
             self._pay(charging("charged", charge, made_by or cost), receipt)
+        except BaseException as error:
+            receipt.tell(error)
+            raise
 
     def afford(self, kind: Kind[Affordable], /, *, share: float = 1.0, **parameters: object) -> Affordable:
         """Return the mechanism of a class that uses all of the remaining budget, or a share of it.

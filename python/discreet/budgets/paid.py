@@ -11,7 +11,7 @@ from typing import Any
 from discreet.budgets.charge import Charge
 from discreet.errors import Charged
 
-__all__ = ["Receipt", "Watch", "paying", "watching"]
+__all__ = ["Receipt", "Watch", "watching"]
 
 
 class Watch:
@@ -74,16 +74,9 @@ class Receipt:
         rho, delta = self.cost.floats()
         return Charged(self.dataset, rho, delta, certain=self._state == "made", release=self.release)
 
-
-@contextmanager
-def paying(dataset: str, cost: Charge) -> Iterator[Receipt]:
-    """Yield a receipt. An exception after the charge gets the attribute `charged`, and a note that says it."""
-    receipt = Receipt(dataset, cost)
-    try:
-        yield receipt
-    except BaseException as error:
+    def tell(self, error: BaseException) -> None:
+        """Give an exception the attribute `charged`, and a note that says it, if anything was charged."""
         told: Any = error
-        if (charged := receipt.charged) is not None and getattr(told, "charged", None) is None:
+        if (charged := self.charged) is not None and getattr(told, "charged", None) is None:
             told.charged = charged
             told.add_note(str(charged))
-        raise
