@@ -279,3 +279,51 @@ def test_a_rust_module_off_its_floor_is_detected(tmp_path, file, text, used):
     for name, content in {"top.rs": "use crate::low::X;", "deep.rs": "", "new.rs": "", file: text}.items():
         (tmp_path / name).write_text(content)
     assert list(map_violations(tmp_path)) == [f"low uses {used}", "new is not on the map"]
+
+
+WORDS = {"made_by", "measure", "note", "notes"}
+FACTS = [PACKAGE / "mechanisms", PACKAGE / "streams", PACKAGE / "certificate.py", PACKAGE / "cli" / "report.py"]
+READERS = {"facts.py", "kept.py", "reading.py"}
+"""The modules that read certificates, whose texts are the only record of a mechanism."""
+
+
+def readings_of_words(text):
+    """Yield the lines on which a decision follows from the words of a note, a measure, a repr or an error."""
+
+    def is_words(node):
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        return name in WORDS or called == "repr" or (called == "str" and ast.unparse(node) == "str(error)")
+
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            asked = node.func.attr in ("startswith", "endswith", "find", "index", "partition", "rpartition", "split")
+            matched = node.func.attr in ("match", "fullmatch", "search", "finditer", "findall")
+            if (asked and is_words(node.func.value)) or (matched and any(map(is_words, node.args))):
+                yield node.lineno
+        contains = isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn)
+        if contains and any(map(is_words, [node.left, *node.comparators])):
+            yield node.lineno
+
+
+def test_no_behaviour_follows_from_the_words_of_a_text():
+    files = [path for place in FACTS for path in ([place] if place.is_file() else sorted(place.rglob("*.py")))]
+    files += [path for path in sorted((PACKAGE / "release").glob("*.py")) if path.name not in READERS]
+    found = {path.name: [*readings_of_words(path.read_text("utf-8"))] for path in files}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "release.made_by.startswith('KnownItems(')",
+        "any(note.startswith('counts') for note in release.notes)",
+        "text in release.notes",
+        "'sum' in release.measure",
+        "re.match('l0', repr(mechanism))",
+        "str(error).endswith('!')",
+        "repr(mechanism).partition('(')",
+    ],
+)
+def test_a_decision_by_words_is_detected(text):
+    assert [*readings_of_words(text)] == [1]

@@ -306,7 +306,7 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
         "above": "above" not in content or facts.has_threshold(given("above"), has_counts=has_counts),
         "round": facts.has_round(given("round")),
         "users": given("users") is None or isinstance(mechanism, mechanisms.ConfirmedCounts),
-        "calls": "calls" not in content or facts.steps or given("calls") == 1,
+        "calls": facts.steps or given("calls") is None or _is_one(given("calls")),
         "stopped_early": given("stopped_early", False) is False or facts.steps,
         "spent_rho": "spent_rho" not in content or _is_part(given("spent_rho"), claimed.rho, exact=exact),
         "spent_delta": "spent_delta" not in content or _is_part(given("spent_delta"), claimed.delta, exact=exact),
@@ -325,6 +325,10 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
     return ", ".join(wrong) or None
 
 
+def _is_one(value: object) -> bool:
+    return type(value) is int and value == 1
+
+
 def _is_part(value: object, most: float, *, exact: bool) -> bool:
     if type(value) not in (int, float):
         return False
@@ -333,26 +337,27 @@ def _is_part(value: object, most: float, *, exact: bool) -> bool:
 
 def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
     """Return the fields of a certificate that neither its mechanism nor its rows imply."""
-    names = ["made_by", "version", "item_type"]
-    if content.get("version") != _core.__version__:
-        names += ["guarantee", "measure"]
-    if facts.steps:
-        names += ["spent_rho", "spent_delta", "calls", "stopped_early"]
-    protected = getattr(facts.mechanism, "protects", None)
-    if not facts.always_clips and (protected is None or protected.l0 is not None or content.get("clipped")):
-        names.append("clipped")
-    if len(facts.listed) > 1:
-        names.append("listed")
-    names += [
-        name for name in ("l0", "kept_share", "users", "round", "every", "part_of") if content.get(name) is not None
-    ]
-    if content.get("above") is not None:
-        names.append("above")
-    if content.get("summed") is not None:
-        names.append("summed.column")
-    if content.get("notes"):
-        names.append("notes")
-    return tuple(names)
+    made, is_sum = facts.mechanism, facts.kind == "sums"
+    may_clip = isinstance(made, HistogramMechanism) and not facts.always_clips
+    measures = mechanisms.CountsWithShare | mechanisms.CountsWithFoundBound | mechanisms.KeptPairs
+    found = {
+        "guarantee": content["version"] != _core.__version__,
+        "measure": content["version"] != _core.__version__,
+        "spent_rho": facts.steps,
+        "spent_delta": facts.steps,
+        "calls": facts.steps,
+        "stopped_early": facts.steps,
+        "clipped": may_clip,
+        "l0": may_clip or isinstance(made, mechanisms.CountsWithFoundBound),
+        "kept_share": isinstance(made, measures),
+        "listed": len(facts.listed) > 1,
+        "above": isinstance(facts.innermost, ThresholdMechanism),
+        "users": isinstance(made, mechanisms.ConfirmedCounts),
+        "round": isinstance(made, streams.StreamMechanism),
+        "the column of summed": is_sum,
+    }
+    claims = [name for name, is_claim in found.items() if is_claim]
+    return ("made_by", "version", "item_type", *claims, "every", "part_of", "notes")
 
 
 def _implies(promised: Guarantee, claimed: Guarantee) -> bool:

@@ -1,12 +1,15 @@
 """The JSON schema of certificates: certificates of every kind of release match it, and damaged ones do not."""
 
 import json
+from contextlib import nullcontext
 from importlib.resources import files
 
 import jsonschema
 import pytest
 
 import discreet as dp
+from discreet.errors import InputError, ParameterError
+from discreet.release.facts import implied
 
 SCHEMA = json.loads((files("discreet") / "certificate.schema.json").read_text("utf-8"))
 LOG = {
@@ -58,6 +61,106 @@ def test_the_certificate_of_a_release_matches_the_schema(kind, tmp_path):
     assert not valid({**content, "rho": "1"})
     for name in SCHEMA["required"]:
         assert not valid({key: value for key, value in content.items() if key != name})
+
+
+OTHER_VALUES = [True, False, -1, 0, 7, 0.5, "x", "users", "sums", "none", "all", "laplace", [3, 1.0], {}, [3], [[]]]
+MORE = ("most", "summed", "part_of", "l0", "kept_share", "round", "every", "epsilon")
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_each_field_is_recomputed_or_named_as_a_claim(kind, tmp_path):
+    path, place = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
+    RELEASES[kind]().write(path, certificate=True)
+    content, claims = json.loads(place.read_text("utf-8")), dp.verify(path).claims
+    assert f"not verifiable: {', '.join(claims)}" in str(dp.verify(path))
+    for name in {*content, *MORE} - {*claims}:
+        for value in OTHER_VALUES:
+            if value == content.get(name) and type(value) is type(content.get(name)):
+                continue
+            place.write_text(json.dumps({**content, name: value}))
+            with pytest.raises(InputError):
+                pytest.fail(f"{name}: {value} is verified: {dp.verify(path)}")
+    for name in ("kind", "listed", "summed", "most", "part_of"):  # earlier versions lack them
+        content.pop(name, None)
+    place.write_text(json.dumps(content))
+    assert dp.verify(path).claims == claims
+
+
+@pytest.mark.parametrize("change", [{"clipped": False}, {"clipped": False, "l0": None}])
+@pytest.mark.parametrize("kind", ["clipped count", "found bound", "sums", "a round"])
+def test_clipped_counts_that_a_file_denies_stay_clipped(kind, change, tmp_path):
+    path, place = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
+    RELEASES[kind]().write(path, certificate=True)
+    content = json.loads(place.read_text("utf-8"))
+    changed = {**content, **change, "kept_share": None}
+    place.write_text(json.dumps(changed))
+    with pytest.raises(InputError, match=r"clipped|share"):
+        dp.verify(path)
+    if "l0" not in change:
+        with pytest.raises(InputError, match="l0"):
+            dp.Release.read(path)
+        return
+    place.write_text(json.dumps({**changed, "measure": "counts of users", "notes": []}))
+    found = dp.Release.read(path)
+    assert found.clipped
+    assert "are taken for clipped ones" in found.notes[0]
+    with pytest.raises(ParameterError, match="no interval"):
+        found.interval()
+    with pytest.raises(InputError, match=r"clipped|measure") if kind != "clipped count" else nullcontext():
+        assert "clipped" in dp.verify(path).claims
+
+
+def test_what_a_file_implies_is_what_its_mechanism_says():
+    log = {"user": [user for user in range(4000) for _ in range(2)], "page": ["home", "help"] * 4000}
+    threshold = dp.LaplaceThreshold.from_epsilon(epsilon=1, delta=1e-6, l0=2)
+    table = dp.Histogram.from_table(log, user="user", item="page", l0=2)
+    makers = {
+        "LaplaceCounts": {"items": ("a",), "scale": 2.0},
+        "GaussianCounts": {"items": ("a",), "sigma": 2.0, "l0": 2},
+        "KnownItems": {"mechanism": threshold, "items": ("a",)},
+        "KeptPairs": {"l0": 2, "most": 9, "epsilon": 1.0},
+        "ClippedSums": {"items": ("a",), "rho": 1.0, "low": 0, "high": 9},
+        "DiscoverAndSum": {"rho": 1.0, "delta": 1e-6, "l0": 2, "low": 0, "high": 9},
+        "ContributionBound": {"epsilon": 1.0},
+    }
+    made = [getattr(dp.mechanisms, name)(**given) for name, given in makers.items()]
+    made += [dp.mechanisms.KnownItems(mechanism=threshold, items=("a",), least=9), threshold]
+    made += [
+        dp.mechanisms.CountsWithShare.from_rho(rho=1, delta=1e-6, l0=2),
+        dp.BinaryMechanism.from_rho(rho=1, delta=1e-6, l0=2, horizon=9),
+    ]
+    for mechanism in made:
+        found = implied(repr(mechanism))
+        assert (found.kind, found.listed) == (mechanism.releases, mechanism.lists_items), mechanism
+        assert found.law == getattr(mechanism, "law", "gaussian")
+        assert found.bounds_items == (not isinstance(mechanism, dp.mechanisms.LaplaceCounts))
+    confirmed = dp.ConfirmedCounts(rho=1, delta=1e-6)
+    refined = dp.mechanisms.Refinement(
+        of=confirmed.release(dp.Histogram.from_table(log, user="user", item="page")), rho=1
+    )
+    for text in (repr(confirmed), f"{refined!r} of {confirmed!r}"):
+        assert not implied(text).bounds_items
+    assert implied(f"{refined!r} of {threshold!r}").bounds_items
+    bases = {"HistogramMechanism", "Mechanism", "TableMechanism", "UnionMechanism"}
+    wrappers = {"KnownItems", "CountsWithShare", "Replacement", "Refinement"}
+    assert all(implied(f"{name}(l0=1)") for name in {*dp.mechanisms.__all__} - bases - wrappers)
+    assert implied("Unknown(l0=None)") is None
+    assert threshold.release(table).listed == "none"
+
+
+def test_texts_of_a_certificate_cannot_change_a_terminal(tmp_path):
+    path, place = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
+    RELEASES["count"]().write(path, certificate=True)
+    content = json.loads(place.read_text("utf-8"))
+    for name in content:
+        for value in ("\x1b[31m\u202e", ["\x1b[31m"], [["item", "\x1b[31m"]], {"\x1b[31m": "\x1b[31m"}):
+            place.write_text(json.dumps({**content, name: value}))
+            for read in (dp.verify, dp.Release.read):
+                try:
+                    shown = repr(read(path))
+                except InputError as error:
+                    shown = str(error)
+                assert shown.replace("\n", "").isprintable(), (name, read)
 
 
 def test_an_epsilon_needs_its_delta():

@@ -12,12 +12,13 @@ from released import KINDS, counted, named, ranked
 
 import discreet as dp
 from discreet import Release
-from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 
 SUFFIXES = ["csv", "json", "jsonl", "parquet"]
 WITH_HEADER = ["json", "parquet"]
 FIELDS = ["items", "guarantee", "spent", "calls", "made_by", "stopped_early", "seeded", "clipped", "users", "round"]
 FIELDS += ["above", "item_type", "noise", "ranked", "version"]
+SPENT = dp.ConfirmedCounts(rho=0.02, delta=1e-6).guarantee
 OTHERS = [b"", b"\xff\xfe", b"{", b"[]", b"null", b"[" * 100_000, b"a" * 100_000, b'{"rows": []}', b"PAR1PAR1"]
 
 
@@ -63,6 +64,16 @@ COLUMNS = [
     ),
     ((("hour", "timestamp[us, UTC]"),), ["2026-01-31T10:00:00Z", "2026-01-31T10:00:00.000001Z"]),
     ((("hour", "timestamp[ns]"), ("big", "uint64")), [("2026-01-31T10:00:00.000000001", 2**64 - 1)]),
+    ((("first", "timestamp[ns]"),), ["1677-09-21T00:12:43.145224193", "2262-04-11T23:47:16.854775807"]),
+    ((("zoned", "timestamp[ns, UTC]"),), ["1677-09-21T00:12:43.145224193Z", "2262-04-11T23:47:16.854775807Z"]),
+    (
+        (("time", "timestamp[us]"), ("low", "int64")),
+        [("0001-01-01T00:00:00", -(2**63)), ("9999-12-31T23:59:59.999999", 0)],
+    ),
+    (
+        (("text", "string"), ("raw", "binary")),
+        [("\x00", b"\x00"), ("x" * 70_000, b""), ("\U0010ffff\r", b"\xed\xa0\x80")],
+    ),
 ]
 
 
@@ -73,6 +84,96 @@ def test_items_of_several_columns_are_read_with_their_types(tmp_path, suffix, ki
     for release in (counted(kind, items=items), counted(kind, items=[])):
         release.write(path, certificate=True)
         require_equal(Release.read(path), release)
+
+
+@pytest.mark.parametrize("kind, items", COLUMNS)
+def test_frames_hold_the_items_of_each_type_unchanged(kind, items):
+    pyarrow, pandas = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    release = counted(kind, items=items)
+    table, frame = release.to_arrow(), release.to_pandas()
+    for name, cells, one in release.columns[: len(kind)]:
+        if one.startswith("timestamp"):
+            unit, texts = one[10:12], [text.removesuffix("Z") for text in cells]
+            exact = np.array(texts, f"datetime64[{unit}]").astype(np.int64).tolist()
+            assert table[name].cast(pyarrow.int64()).to_pylist() == exact
+            assert frame[name].astype("int64").tolist() == exact
+            assert not frame[name].isna().any()
+        elif one not in ("date", "bool"):
+            assert table[name].to_pylist() == [*cells] == frame[name].tolist()
+        else:
+            assert pandas.Series(frame[name].astype(str).str.lower()).str[:10].tolist() == [*cells]
+
+
+TYPED = {
+    "date": st.dates().map(str),
+    "timestamp[us]": st.datetimes().map(lambda time: time.isoformat()),
+    "timestamp[ns]": st.integers(1 - 2**63, 2**63 - 1).map(lambda time: dp_text(time)),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "uint64": st.integers(0, 2**64 - 1),
+    "string": st.text(max_size=9),
+    "binary": st.binary(max_size=9),
+}
+
+
+def dp_text(nanos):
+    """Return nanoseconds since 1970 as releases write them: without a fraction, or with six or nine digits."""
+    whole, _, fraction = str(np.datetime64(nanos, "ns")).partition(".")
+    digits = fraction.removesuffix("000") if fraction.endswith("000") else fraction
+    return whole if not int(fraction) else f"{whole}.{digits}"
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.tuples(*TYPED.values()), unique=True, max_size=4))
+@example([("0001-01-01", "0001-01-01T00:00:00", dp_text(1 - 2**63), -(2**63), 2**64 - 1, "", b"")])
+@example([("9999-12-31", "9999-12-31T23:59:59.999999", dp_text(2**63 - 1), 2**63 - 1, 0, "\x00", b"'")])
+def test_items_of_any_value_are_read_and_verified(tmp_path_factory, items):
+    folder = tmp_path_factory.mktemp("typed")
+    release = counted(tuple((kind, kind) for kind in TYPED), items=items, users=None, spent=SPENT, guarantee=SPENT)
+    for suffix in SUFFIXES:
+        release.write(folder / f"rows.{suffix}", certificate=True)
+        require_equal(Release.read(folder / f"rows.{suffix}"), release)
+        assert dp.verify(folder / f"rows.{suffix}").digest == release.digest
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_the_first_and_last_times_of_pandas_are_items(tmp_path, zone):
+    pandas = pytest.importorskip("pandas")
+    ends = pandas.to_datetime([pandas.Timestamp.min, pandas.Timestamp.max]).tz_localize(zone)
+    log = pandas.DataFrame({"user": [*range(3000)] * 2, "time": ends.repeat(3000)})
+    release = dp.count(log, user="user", item="time", rho=100, delta=1e-3)
+    assert len(release) == 2
+    for suffix in SUFFIXES:
+        release.write(tmp_path / f"rows.{suffix}", certificate=True)
+        assert Release.read(tmp_path / f"rows.{suffix}").to_dict() == release.to_dict()
+        assert dp.verify(tmp_path / f"rows.{suffix}").digest == release.digest
+
+
+@pytest.mark.parametrize("listed", ["1677-09-21T00:12:43.145224192", "2262-04-11T23:47:16.854775808", "9999-12-31"])
+def test_a_listed_time_beyond_nanoseconds_costs_nothing(listed):
+    log = {"user": np.arange(9), "time": np.full(9, "2026-01-31", "datetime64[ns]")}
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(SchemaError, match=r"does not fit a column of the type timestamp\[ns\]"):
+        dp.count(log, user="user", item="time", rho=1, delta=1e-6, l0=1, items=[listed], budget=budget)
+    assert budget.spent.rho == 0
+
+
+@pytest.mark.parametrize(
+    "kind, cell",
+    [
+        ("date", "2026-02-30"),
+        ("date", "20260131"),
+        ("bool", "True"),
+        ("timestamp[us]", "infinity"),
+        ("timestamp[us]", "2026-01-31T24:00:00"),
+        ("timestamp[us]", "2026-01-31T10:00:00.000000001"),
+        ("timestamp[ns]", "9999-12-31T00:00:00"),
+        ("timestamp[us, UTC]", "2026-01-31T10:00:00"),
+    ],
+)
+def test_text_that_is_no_time_is_not_read_as_one(tmp_path, kind, cell):
+    counted((("at", kind),), items=[cell]).write(tmp_path / "rows.json")
+    with pytest.raises(InputError, match="as a release"):
+        Release.read(tmp_path / "rows.json")
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,41 @@ def test_clipped_seeded_and_claimed_releases_say_so(tmp_path):
     assert "claims that they are differentially private" in report(made["claimed"], tmp_path)
 
 
+LEFT_OUT = "Items of few users are left out"
+OTHERS_LEFT_OUT = "Other items of few users are left out"
+LISTED = "All listed items are published, even items that nobody has."
+
+
+def counts(**more):
+    log = {"user": [*range(3000)] * 2, "page": ["home"] * 3000 + ["help"] * 3000}
+    return dp.count(log, user="user", item="page", rho=1, delta=1e-6, **more)
+
+
+@pytest.mark.parametrize(
+    "make, said",
+    [
+        (lambda: counts(), {LEFT_OUT}),
+        (lambda: counts(l0=2), {LEFT_OUT}),
+        (lambda: counts(items=["home", "imprint"]), {LISTED}),
+        (lambda: counts(items=["home"], others=True, l0=2), {LISTED, OTHERS_LEFT_OUT}),
+        (lambda: counts(items=["home"], others=True, l0=2, kept_share=True), {LISTED, OTHERS_LEFT_OUT}),
+        (lambda: given_counts(dp.mechanisms.LaplaceCounts(items=("home",), scale=2.0)), {LISTED}),
+        (lambda: given_counts(dp.mechanisms.GaussianCounts(items=("home",), sigma=2.0)), {LISTED}),
+        (lambda: given_counts(dp.GaussianThreshold(sigma=2.0, delta=1e-6, l0=1)), {LEFT_OUT}),
+    ],
+)
+def test_a_report_says_which_items_are_left_out(make, said, tmp_path):
+    release = make()
+    release.write(tmp_path / "rows.json")
+    for shown in (release, dp.Release.read(tmp_path / "rows.json"), release[:1]):
+        text = report(shown, tmp_path)
+        assert {part for part in (LEFT_OUT, OTHERS_LEFT_OUT, LISTED) if part in text} == said
+
+
+def given_counts(mechanism):
+    return mechanism.release(dp.Histogram.from_counts(["home"], [9000], l0=1, linf=1, complete=True))
+
+
 def test_a_long_table_is_cut_and_labels_stay_in_the_engine(tmp_path):
     release = counted("int64", items=[*range(5000)], lazy=True)
     text = report(release, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -107,6 +108,14 @@ def form_of(path: str | os.PathLike[str]) -> str:
     target = real(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write {target}: make its folder first")
+    try:
+        certificate_path(target).lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(
+                f"cannot write {target}: the name of its certificate would be too long; give a name that is shorter by "
+                f"{len(certificate_path('').name)} characters"
+            ) from None
     if not os.access(target.parent, os.W_OK):
         raise InputError(f"cannot write {target}: its folder is read-only; choose another folder")
     return form
