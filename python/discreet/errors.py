@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn, Protocol
 
-from discreet.names import importing
+from discreet.imports import importing
 
 __all__ = [
     "BudgetExceeded",
