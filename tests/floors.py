@@ -31,7 +31,7 @@ FLOORS = [
     {"reference", "_core"},
     {"privacy", "private", "progress"},
     {"cached", "errors", "logs", "names", "wording"},
-    {"startup"},
+    {"imports", "startup"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}
@@ -100,8 +100,11 @@ def unreadable_imports(package):
         if file == DYNAMIC:
             continue
         yield from (f"{file} imports {name}" for name in imported(tree) if name.split(".")[0] in AT_RUN_TIME)
-        # Not only calls, since `load = __import__` would hide one.
-        named = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(tree)}
+        # Not only calls, since `load = __import__` would hide one. An empty text imports nothing.
+        empty = {
+            id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node) == "exec('')"
+        }
+        named = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(tree) if id(node) not in empty}
         yield from (f"{file} uses {name}" for name in sorted(named & {"__import__", "exec", "eval"}))
         # `sys.modules` is read for libraries only.
         texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
-from discreet.names import importing
+from discreet.imports import importing
 
 __all__ = [
     "BudgetExceeded",

@@ -24,7 +24,7 @@ from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import connect, interruptible
 from discreet.engines.versions import version_hint
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
-from discreet.names import importing
+from discreet.imports import importing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation

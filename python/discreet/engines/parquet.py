@@ -14,7 +14,7 @@ from discreet.engines.batches import BYTES
 from discreet.engines.files import quoted
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.errors import InputError, raise_alone
-from discreet.names import importing
+from discreet.imports import importing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

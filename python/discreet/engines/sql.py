@@ -16,7 +16,7 @@ from discreet.engines.memory import Memory, random_limit
 from discreet.engines.validated import Reading, reading
 from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
-from discreet.names import importing
+from discreet.imports import importing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
