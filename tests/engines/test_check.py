@@ -161,7 +161,8 @@ def test_a_column_to_sum_is_checked(tmp_path, form):
     facts = [line.removeprefix("NOT PRIVATE  ") for line in out.splitlines()]
     summed = 4 if form == "jsonl" else 3
     assert f"{summed} rows summed" in facts
-    wrong = "5 rows" if form in ("csv", "tsv", "jsonl") else "6 rows"  # an empty cell is NULL in text files
+    # An empty cell of a text file is NULL, and JSON lines leave out a line for each missing key.
+    wrong = {"csv": "5 rows", "tsv": "5 rows", "jsonl": "4 rows"}.get(form, "6 rows")
     assert f"{wrong} left out: cents is no finite number" in facts
     if form in ("csv", "tsv"):
         assert "1 row left out: cents is NULL" in facts

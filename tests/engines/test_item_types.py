@@ -179,7 +179,7 @@ def doors(cells, kind, tmp_path):
     yield "objects of pandas", pandas.DataFrame({"user": users, "item": series})
     yield "series of objects", {"user": users, "item": series}
     to_plain = {"date32": np.datetime64.item, "uuid": lambda cell: cell.bytes}.get(kind, lambda cell: cell)
-    plain = [None if cell is None else to_plain(cell) for cell in cells]
+    plain = [None if cell is None or cell != cell else to_plain(cell) for cell in cells]
     given = pyarrow.table({"user": users, "item": pyarrow.array(plain, arrow_type(kind))})
     path = str(tmp_path / "log.parquet")
     pytest.importorskip("pyarrow.parquet").write_table(given, path)
@@ -287,7 +287,7 @@ def test_run_end_encoded_and_opaque_columns_have_a_remedy():
         counted(pyarrow.table({"user": [1, 2], "item": encoded}))
     assert counted(pyarrow.table({"user": [1, 2], "item": compute.run_end_decode(encoded)})) == {"a": 2}
     for cell in ("'101'::BIT", "123456789012345678901234567890::BIGNUM"):
-        with pytest.raises(SchemaError, match="opaque type; cast it to text"):
+        with pytest.raises(SchemaError, match="cast it to text"):
             counted(duckdb.sql(f'SELECT 1 AS "user", {cell} AS item'))
         assert len(counted(duckdb.sql(f'SELECT 1 AS "user", ({cell})::VARCHAR AS item'))) == 1
 

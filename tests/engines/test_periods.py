@@ -11,6 +11,7 @@ import discreet as dp
 from discreet.engines.rounds import _text_moment
 from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms import ContributionBound
+from discreet.streams.clock import Clock
 from discreet.tables import Table, UserItems, period_of
 
 MOMENTS = ["2026-01-31T23:59:59.999999", "2026-02-01T00:00:00", "2026-02-01T12:34:56", "1969-12-31T23:30:00"]
@@ -40,6 +41,9 @@ TEXTS += [
 TEXTS += ["2026-01-31T12:00:00.", "2026-01-31T12:00:00.1234567891", "2026-01-31T12:00 +01 ", "2026-01-31T12:00+1:00"]
 TEXTS += ["2026-01-31\t", "2026-01-31T12:00-18:01", "2026-01-31T12:00+0", "12026-01-31", "2026-01-31T12:00:00 +01:0x"]
 TEXTS += ["2026-01-31T12:00", " 2026-01-31 12:00:00 ", "2026/01/31"]
+
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def period(every=None, since=None, until=None, column="ts"):
@@ -100,8 +104,14 @@ def test_text_is_read_as_streams_read_it():
     for text, is_time, moment in connection.execute(query, [TEXTS]).fetchall():
         found = counted({"user": [1], "item": ["a"], "ts": [text]}, period=period(since="0001-01-01"))
         assert bool(found) == bool(is_time), text
+        if not is_time:
+            for read in (lambda text=text: period(since=text), lambda text=text: Clock(since=text, every="1d")):
+                with pytest.raises(ParameterError, match="time"):
+                    read()
         if is_time:
-            at = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=moment)
+            assert period(since=text).since == moment, text
+            assert Clock(since=text, every="1d").begin == EPOCH + dt.timedelta(microseconds=moment), text
+            at = EPOCH + dt.timedelta(microseconds=moment)
             only = period(since=at, until=None if at.year == 9999 else at + dt.timedelta(microseconds=1))
             assert counted({"user": [1], "item": ["a"], "ts": [text]}, period=only) == {"a": 1}, text
 
@@ -147,6 +157,12 @@ def test_other_types_hold_no_times(kind):
         (("ts", "1m", None, None), "every must be one of"),
         (("ts", "2d", None, None), "every must be one of"),
         (("ts", None, "yesterday", None), "since must be a time"),
+        (("ts", None, "20260131", None), "since must be a time"),
+        (("ts", None, "2026-W05-1", None), "since must be a time"),
+        (("ts", None, "2026-01-31T12:00 Europe/Berlin", None), "since must be a time"),
+        (("ts", None, None, "2026-02-29"), "until must be a time"),
+        (("ts", None, 5, None), "since must be a time"),
+        (("ts", None, "\ud800", None), "since must be a time"),
         (("ts", None, None, 5), "until must be a time"),
         (("ts", None, "2026-01-02", "2026-01-02"), "until must be later"),
         ((5, "1d", None, None), "name of a column"),

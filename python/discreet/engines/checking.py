@@ -341,9 +341,9 @@ def _with_sums(found: Check, tables: _Tables, value: str) -> Check:
         connection.execute("SET threads = 1")
         connection.register("given", table)
         given = connection.table("given")
-        rows, nulls = given.aggregate(f"count(*), count(*) FILTER ({quoted(value)} IS NULL)").fetchone() or (0, 0)
+        rows, nulls = given.aggregate(f"count(*), count(*) FILTER ({quoted(value)} IS NULL)").fetchall()[0]
         asked = f"count(*) FILTER ({number}), count({quoted(user)}) FILTER ({quoted(item)} IS NOT NULL AND {number})"
-        finite, whole = without_long_labels(given).aggregate(asked).fetchone() or (0, 0)
+        finite, whole = without_long_labels(given).aggregate(asked).fetchall()[0]
         missing, wrong, summed = missing + nulls, wrong + rows - nulls - finite, summed + whole
     reasons = {f"{value} is NULL": missing, f"{value} is no finite number": wrong}
     dropped = {**found.dropped, **{reason: count for reason, count in reasons.items() if count}}

@@ -18,6 +18,7 @@ from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.validation import require_array
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas
     import polars
     import pyarrow
@@ -59,6 +60,7 @@ def selected(data: Any, columns: list[str], labels: list[str] | None = None) -> 
         return _without_objects(data.select(named(columns)))
     if kind == "duckdb":
         require_whole_csv(data)
+        _require_no_bits(data, columns)
         return without_long_labels(data, columns)
     if kind == "pyarrow":
         return _validated(data, columns)
@@ -95,7 +97,7 @@ def frame(data: object, columns: list[str]) -> object:
         return {name: plain_column(data[name], f"column {name!r}") for name in columns}
     table = selected(data, columns)
     if _is_pandas(table):
-        return {name: label_cells(table[name]) for name in columns}
+        return {name: label_cells(table[name], f"column {name!r}") for name in columns}
     if hasattr(table, "__arrow_c_stream__"):
         return Rows(table).__arrow_c_stream__()
     raise _no_table(table)
@@ -113,6 +115,13 @@ def _no_table(data: object) -> ParameterError:
     if isinstance(data, list | tuple | set | frozenset) or hasattr(data, "__next__"):
         text += '; of pairs make a dict: users, items = zip(*pairs), then {"user": users, "item": items}'
     return ParameterError(text)
+
+
+def _require_no_bits(data: duckdb.DuckDBPyRelation, columns: list[str]) -> None:
+    """Raise SchemaError for columns of bits and of large numbers: DuckDB exports its own bytes for these."""
+    for name, kind in zip(data.columns, data.types, strict=True):
+        if name in columns and str(kind) in ("BIT", "BIGNUM"):
+            raise SchemaError(f"column {name!r} has the type {kind}; cast it to text or to integers")
 
 
 def _without_objects(data: polars.DataFrame) -> polars.DataFrame:
@@ -174,7 +183,7 @@ def plain_column(column: Any, name: str = "a column") -> Any:
     if library(column) == "polars":
         return column.to_list()
     if library(column) == "pandas":
-        return label_cells(column)
+        return label_cells(column, name)
     return plain_cells(column, name)
 
 

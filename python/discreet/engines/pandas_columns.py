@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["as_arrow", "is_untyped", "label_cells", "plain_cells", "text_cells"]
 
 
-def text_cells(cells: Iterable[object], name: object) -> list[str | None]:
+def text_cells(cells: Iterable[object], name: str) -> list[str | None]:
     """Return each cell as text by a rule for its own type, or None if there is no rule.
 
     Text is unchanged, a 64-bit integer becomes its digits, a decimal without places too, a boolean becomes "true" or
@@ -29,14 +29,14 @@ def text_cells(cells: Iterable[object], name: object) -> list[str | None]:
     change how other cells are read.
 
     Raises:
-        SchemaError: No cell of the column `name` is of a type with a rule, and not all are missing.
+        SchemaError: No cell is of a type with a rule, and not all are missing. The text calls the column `name`.
     """
     given = [*cells]
     texts = [_text(cell) for cell in given]
     if all(text is None for text in texts):
         present = [cell for cell in given if not _is_missing(cell)]
         if present and not any(map(_is_label, present)):
-            raise _no_labels(f"column {name!r}", present[0])
+            raise _no_labels(name, present[0])
     return texts
 
 
@@ -126,10 +126,11 @@ def _moment(cell: np.datetime64 | np.timedelta64) -> str | None:
     if isinstance(cell, np.timedelta64) or np.isnat(cell):
         return None
     if np.datetime_data(cell.dtype)[0] == "D":
-        day = cell.item()
+        day: object = cell.item()
         return day.isoformat() if isinstance(day, date) else None
     try:
-        return pandas.Timestamp(cell).isoformat()
+        text: str = pandas.Timestamp(cell).isoformat()
+        return text
     except ValueError:
         return None
 
@@ -212,17 +213,18 @@ def _text_array(column: pandas.Series[object]) -> pyarrow.Array:
             return pyarrow.array(column, kind, from_pandas=True)
         except (pyarrow.ArrowException, UnicodeError, ValueError, TypeError):  # a cell that is neither text nor missing
             pass
-    return pyarrow.array(text_cells(column.astype(object), column.name), kind)
+    return pyarrow.array(text_cells(column.astype(object), f"column {column.name!r}"), kind)
 
 
-def label_cells(column: object) -> NDArray[np.generic]:
+def label_cells(column: object, name: str) -> NDArray[np.generic]:
     """Return a column of labels as an array for `_core`, without pyarrow.
 
     Args:
         column: A Series, an Index or an array of pandas.
+        name: The column in errors.
 
     Raises:
-        SchemaError: The column holds floats.
+        SchemaError: The column holds floats, or objects that are no labels.
     """
     import pandas
 
@@ -230,7 +232,7 @@ def label_cells(column: object) -> NDArray[np.generic]:
     _require_no_floats(series)
     cells: NDArray[np.generic]
     if is_untyped(series.dtype):
-        cells = np.array([*text_cells(series.astype(object), series.name), None], object)[:-1]
+        cells = np.array([*text_cells(series.astype(object), name), None], object)[:-1]
     elif isinstance(series.dtype, np.dtype):
         cells = series.to_numpy()
     else:

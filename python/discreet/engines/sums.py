@@ -242,7 +242,7 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
             f"not {type(data).__name__}"
         )
     _require_distinct_case(names(frame) or [])
-    return frame
+    return frame  # type: ignore[no-any-return]
 
 
 def _with_values(data: Any, columns: list[str]) -> Any:
