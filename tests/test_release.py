@@ -251,3 +251,17 @@ def test_count_accepts_a_mechanism():
     ):
         with pytest.raises(ParameterError):
             discreet.count(LOG, **COLUMNS, **wrong)
+
+
+@pytest.mark.parametrize("certificate", [False, True])
+def test_a_name_too_long_for_its_certificate_costs_nothing(tmp_path, certificate):
+    from discreet.cli import main
+
+    (tmp_path / "log.csv").write_text("user,page\n" + "".join(f"{n},home\n" for n in range(99)))
+    discreet.Ledger.open(tmp_path / "ledger").dataset("pages", rho=1, delta=1e-5)
+    asked = ["count", str(tmp_path / "log.csv"), "--user", "user", "--item", "page", "--rho", "1", "--delta", "1e-6"]
+    asked += ["--ledger", str(tmp_path / "ledger"), "--dataset", "pages", "-o", str(tmp_path / f"{'x' * 245}.csv")]
+    with pytest.raises(SystemExit) as ended:
+        main([*asked, "--certificate"] if certificate else asked)
+    assert ended.value.code != 0
+    assert discreet.Ledger.open(tmp_path / "ledger").dataset("pages").spent.rho == 0

