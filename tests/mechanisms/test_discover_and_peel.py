@@ -88,7 +88,7 @@ def test_top_k_checks_method_and_l0_together():
     for more, text in (
         ({"method": "discover+peel"}, "needs l0"),
         ({"l0": 2}, "l0 needs method"),
-        ({"method": "peel"}, "no method"),
+        ({"method": "peel"}, "method must be"),
     ):
         with pytest.raises(dp.errors.ParameterError, match=text):
             dp.top_k(log(20), **given, **more)
