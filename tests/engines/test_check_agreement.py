@@ -37,7 +37,7 @@ def agreed(data, user, item, period):
     return found, counts
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     rows=st.lists(st.tuples(st.lists(st.sampled_from(CELLS), max_size=3), st.sampled_from(TIMES)), max_size=12),
     columns=st.sampled_from(COLUMNS),
@@ -57,7 +57,7 @@ def test_the_rows_of_a_check_are_those_of_a_count(folder, rows, columns, end):
     agreed(path, ["user", "n"], "page", period)
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=5)
 @given(
     rows=st.lists(
         st.tuples(

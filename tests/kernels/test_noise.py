@@ -72,7 +72,7 @@ ANY = {"scale": scales, "bound": st.integers(0, 10**7), "seed": st.integers(0, 2
 ANY["parts"] = st.lists(st.integers(0, 9))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(**ANY)
 def test_any_parameters_and_sizes_draw_as_the_reference(scale, bound, seed, parts):
     check_draws(scale, bound, seed, parts)

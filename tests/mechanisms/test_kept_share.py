@@ -140,7 +140,7 @@ PAIRS = [
 ]
 
 
-def both(epsilon=1.0, share=0.5):
+def both(epsilon=2.0, share=0.5):
     counts = TruncatedGeometric(epsilon=epsilon, delta=1e-2, l0=2)
     return CountsWithShare(mechanism=counts, pairs=KeptPairs(l0=2, most=3, epsilon=share * epsilon))
 

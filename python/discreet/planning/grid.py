@@ -54,6 +54,7 @@ class Figures(NamedTuple):
     within: float
 
 
+@lru_cache(maxsize=2)
 def grid(relative_error: float) -> dict[str, Any]:
     """Return the forecasts at all points of the grid, as lists in the order of the axes.
 

@@ -259,9 +259,13 @@ mod tests {
         for l0 in [1, 5, 12, usize::MAX] {
             for room in [usize::MAX, 24_000 * size_of::<Choice>(), 0] {
                 let mut choices = Choices::new(room);
-                for (user, item) in (0..3000).flat_map(|user| of(user).map(move |i| (user, i))) {
+                let pairs = (0..3000).flat_map(|user| of(user).map(move |item| (user, item)));
+                for (number, (user, item)) in pairs.enumerate() {
                     choices.push(u128::from(user) << 60, item as u32, &keys);
-                    choices.spill_if_full(&items, l0, &keys).unwrap();
+                    // Spilling after each pair would write 18,000 times to all partitions.
+                    if number % 61 == 60 {
+                        choices.spill_if_full(&items, l0, &keys).unwrap();
+                    }
                 }
                 assert_eq!(choices.has_file(), room == 0 || room < usize::MAX && l0 > 1);
                 let (mut chooser, mut kept) = (Chooser::new(l0), BTreeSet::new());
