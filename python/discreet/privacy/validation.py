@@ -7,7 +7,7 @@ import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from discreet.errors import ParameterError
 
@@ -35,7 +35,8 @@ def require_number(
     """
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         if getattr(value, "itemsize", 8) < 8:  # numpy would round the limits to the precision of a small type
-            value = value.item()  # type: ignore[attr-defined]
+            small: Any = value
+            return require_number(name, small.item(), low, high, open_low=open_low, open_high=open_high)
         with suppress(TypeError, OverflowError):  # numpy registers timedelta64 as a number, but cannot compare it
             if value <= high and not value < low:
                 # Converting to float can round a value just inside the range onto an excluded endpoint.
