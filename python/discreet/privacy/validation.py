@@ -7,7 +7,7 @@ import operator
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from discreet.errors import ParameterError
 
@@ -32,12 +32,13 @@ def require_number(
         ParameterError: The value is out of range or not a number: a bool, a string, an array or NaN.
     """
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        if getattr(value, "itemsize", 8) < 8:  # numpy would round the limits to the precision of a small type
-            value = value.item()  # type: ignore[attr-defined]
+        given: Any = value
+        # NumPy would round the limits to the precision of a small type.
+        real: numbers.Real = given.item() if getattr(value, "itemsize", 8) < 8 else given
         with suppress(TypeError, OverflowError):  # numpy registers timedelta64 as a number, but cannot compare it
-            if value <= high and not value < low:
+            if real <= high and not real < low:
                 # Converting to float can round a value just inside the range onto an excluded endpoint.
-                number = float(value)
+                number = float(real)
                 if (number > low or not open_low) and (number < high or not open_high):
                     return number
     remedy = "; use a point as the decimal separator, such as 0.5, and no quotes" if _is_comma(value) else ""
