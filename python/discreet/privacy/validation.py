@@ -1,11 +1,11 @@
-"""Validation of parameters: numbers, whole numbers, flags, text and arrays."""
+"""Validation of parameters: numbers, whole numbers, flags and text."""
 
 from __future__ import annotations
 
 import numbers
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, SupportsIndex
 
@@ -13,10 +13,8 @@ from discreet.errors import ParameterError
 
 __all__ = [
     "brief",
-    "is_bytes",
     "is_equal",
     "is_zero",
-    "require_array",
     "require_choice",
     "require_flag",
     "require_number",
@@ -34,13 +32,13 @@ def require_number(
         ParameterError: The value is out of range or not a number: a bool, a string, an array or NaN.
     """
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        if getattr(value, "itemsize", 8) < 8:  # numpy would round the limits to the precision of a small type
-            small: Any = value
-            return require_number(name, small.item(), low, high, open_low=open_low, open_high=open_high)
+        given: Any = value
+        # NumPy would round the limits to the precision of a small type.
+        real: numbers.Real = given.item() if getattr(value, "itemsize", 8) < 8 else given
         with suppress(TypeError, OverflowError):  # numpy registers timedelta64 as a number, but cannot compare it
-            if value <= high and not value < low:
+            if real <= high and not real < low:
                 # Converting to float can round a value just inside the range onto an excluded endpoint.
-                number = float(value)
+                number = float(real)
                 if (number > low or not open_low) and (number < high or not open_high):
                     return number
     remedy = "; use a point as the decimal separator, such as 0.5, and no quotes" if _is_comma(value) else ""
@@ -110,24 +108,6 @@ def is_equal(value: object, default: object) -> bool:
     with suppress(Exception):
         return bool(value == default)
     return False
-
-
-def require_array(name: str, value: object) -> None:
-    """Raise ParameterError for a value without cells in a fixed order: a mapping, set, iterator, text or bytes.
-
-    Such values can be iterated too. A mapping then gives its keys, and bytes give small integers.
-    """
-    interfaces = ("__array__", "__arrow_c_array__", "__arrow_c_stream__", "to_pylist")
-    is_array = isinstance(value, Sequence) or any(hasattr(value, interface) for interface in interfaces)
-    if not is_array or isinstance(value, str | Mapping) or is_bytes(value):
-        kind = type(value).__name__
-        article = "an" if kind[:1].lower() in {*"aeio"} else "a"
-        raise ParameterError(f"{name} must be a list or an array, not {article} {kind}")
-
-
-def is_bytes(value: object) -> bool:
-    """Return whether a value is bytes, whose cells would be small integers."""
-    return isinstance(value, bytes | bytearray | memoryview)
 
 
 def brief(value: object) -> str:

@@ -164,7 +164,7 @@ def _require_kind(kind: type) -> Any:
     if not isinstance(kind, type) or not issubclass(kind, (*_ITEM_BY_ITEM, *_RANKED, ConfirmedCounts)):
         raise ParameterError(
             "Replacement is for threshold mechanisms, OptimalSelection, GumbelTopK, PermuteAndFlip, "
-            f"LaplaceTopK, GaussianTopK and ConfirmedCounts, not for {brief(getattr(kind, '__name__', kind))}"
+            f"LaplaceTopK, GaussianTopK and ConfirmedCounts, not for {getattr(kind, '__name__', None) or brief(kind)}"
         )
     return kind
 
