@@ -66,7 +66,7 @@ def test_errors_about_bad_counts_contain_no_value(items, counts):
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize("items", [[1.5], [True], ["a", 1], [b"a", "b"], "ab", [["a"]], [2**70], [object()]])
+@pytest.mark.parametrize("items", [[1.5], [True], ["a", 1], [b"a", "b"], [["a"]], [2**70], [object()]])
 def test_items_of_other_or_mixed_types_are_refused(items):
     with pytest.raises(SchemaError):
         Histogram.from_counts(items, list(range(len(items))), l0=1, linf=1, complete=True)

@@ -1,6 +1,6 @@
 """Malformed Arrow producers: reading must raise an error of discreet, and never crash.
 
-The malformed C structures are in hostile.py. Only a defect in metadata, which is not read, raises no error.
+The malformed C structures are in hostile.py. Only metadata that cannot be read raises no error.
 """
 
 import signal
