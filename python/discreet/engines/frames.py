@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import numpy as np
+from numpy import ma  # here, because a fork during numpy's own import on first use would hang the child
 
 from discreet import _core
 from discreet.engines import files
@@ -154,7 +154,7 @@ def plain_column(column: Any) -> Any:
     """Return an array of any library in a form that `_core` takes, with None for missing cells."""
     if isinstance(column, set | frozenset):
         raise ParameterError("a set has no order, so its cells cannot be matched with others; give a list or an array")
-    if isinstance(column, np.ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
+    if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
         return column.tolist()
     if hasattr(column, "to_pylist"):
         return column.to_pylist()
