@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import numpy as np
+from numpy import ma  # here, because a fork during numpy's own import on first use would hang the child
 
 from discreet import _core
 from discreet.engines import files
@@ -174,7 +174,7 @@ def plain_column(column: Any, name: str = "a column") -> Any:
     if isinstance(column, Mapping):
         raise ParameterError(f'{name} is a mapping; give a list or an array, such as frame.to_dict("list") has')
     require_array(name, column)
-    if isinstance(column, np.ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
+    if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
         return column.tolist()
     if hasattr(column, "to_pylist"):
         return column.to_pylist()
