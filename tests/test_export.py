@@ -113,6 +113,7 @@ def release(size):
         guarantee=mechanism.guarantee,
         spent=mechanism.guarantee,
         made_by=repr(mechanism),
+        above=mechanism.threshold.value,
     )
 
 
