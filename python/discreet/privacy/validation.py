@@ -1,11 +1,11 @@
-"""Validation of parameters: numbers, whole numbers, flags and text."""
+"""Validation of parameters: numbers, whole numbers, flags, text and arrays."""
 
 from __future__ import annotations
 
 import numbers
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, SupportsIndex
 
@@ -13,8 +13,10 @@ from discreet.errors import ParameterError
 
 __all__ = [
     "brief",
+    "is_bytes",
     "is_equal",
     "is_zero",
+    "require_array",
     "require_choice",
     "require_flag",
     "require_number",
@@ -108,6 +110,24 @@ def is_equal(value: object, default: object) -> bool:
     with suppress(Exception):
         return bool(value == default)
     return False
+
+
+def require_array(name: str, value: object) -> None:
+    """Raise ParameterError for a value without cells in a fixed order: a mapping, set, iterator, text or bytes.
+
+    Such values can be iterated too. A mapping then gives its keys, and bytes give small integers.
+    """
+    interfaces = ("__array__", "__arrow_c_array__", "__arrow_c_stream__", "to_pylist")
+    is_array = isinstance(value, Sequence) or any(hasattr(value, interface) for interface in interfaces)
+    if not is_array or isinstance(value, str | Mapping) or is_bytes(value):
+        kind = type(value).__name__
+        article = "an" if kind[:1].lower() in {*"aeio"} else "a"
+        raise ParameterError(f"{name} must be a list or an array, not {article} {kind}")
+
+
+def is_bytes(value: object) -> bool:
+    """Return whether a value is bytes, whose cells would be small integers."""
+    return isinstance(value, bytes | bytearray | memoryview)
 
 
 def brief(value: object) -> str:
