@@ -130,6 +130,6 @@ def test_released_rows_are_ordered_by_count_and_label(kind):
 
 def test_a_release_holds_no_labels_of_other_rows():
     histogram = Histogram.from_counts(["kept", "hidden"], [9000, 1], l0=1, linf=1, complete=True)
-    release = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(histogram)
+    release = GaussianThreshold(sigma=5.0, delta=1e-12, l0=1).release(histogram)
     assert release._labels.to_list() == ["kept"] == release.items
     assert release._labels is None

@@ -33,7 +33,7 @@ def damage_other_files(path, generator, before):
 
 def check_kills(folder, kills, seed):
     """Kill one writer after another, and check that the ledger has every charge that returned and at most the total."""
-    generator, path, parts = random.Random(seed), folder / "ledger", 5 * kills
+    generator, path, parts = random.Random(seed), folder / "ledger", 10 * kills
     make(path, parts)
     told, before, killed = [], {}, 0
     for _ in range(kills):

@@ -14,6 +14,8 @@ from discreet.cli import main
 
 COUNT = ["--user", "user", "--item", "item"]
 BUDGET = ["--rho", "1", "--delta", "1e-6"]
+SURE = ["--rho", "1", "--delta", "1e-13"]
+"""A delta that keeps out 50 items of one user each, except with a chance of 50 * 1e-13."""
 WIDTH = {"NO_COLOR": "1", "COLUMNS": "100"}
 
 

@@ -7,18 +7,18 @@ import json
 import re
 
 import pytest
-from command import BUDGET, COUNT, discreet, process
+from command import BUDGET, COUNT, SURE, discreet, process
 
 
 def test_rows_go_to_stdout_and_the_guarantee_to_stderr(log):
-    code, out, err = process("count", log, *COUNT, *BUDGET)
+    code, out, err = process("count", log, *COUNT, *SURE)
     rows = list(csv.reader(io.StringIO(out)))
     assert code == 0
     assert rows[0] == ["item", "count", "sigma"]
     assert {row[0] for row in rows[1:]} == {"everyone", "'=all"}
     assert all(abs(int(row[1]) - 3000) < 8 * float(row[2]) for row in rows[1:])
-    assert "1e-06-approximate 1-zCDP per user" in err
-    assert re.search(r"Spent: rho 0\.\d+ of 1, delta \S+ of 1e-06 in \d+ steps", err)
+    assert "1e-13-approximate 1-zCDP per user" in err
+    assert re.search(r"Spent: rho 0\.\d+ of 1, delta \S+ of 1e-13 in \d+ steps", err)
     assert "secret" not in out + err
 
 
@@ -29,15 +29,15 @@ def test_quiet_prints_only_rows(log):
 @pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
 def test_the_suffix_of_the_output_sets_the_format(log, tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
-    code, out, _ = discreet("count", log, *COUNT, *BUDGET, "-o", path)
+    code, out, _ = discreet("count", log, *COUNT, *SURE, "-o", path)
     assert (code, out) == (0, "")
     assert b"everyone" in path.read_bytes()
     assert b"secret" not in path.read_bytes()
 
 
 def test_formats_go_to_standard_output(log):
-    assert len(json.loads(discreet("count", log, *COUNT, *BUDGET, "-f", "json")[1])["rows"]) == 2
-    lines = discreet("count", log, *COUNT, *BUDGET, "-f", "jsonl")[1].splitlines()
+    assert len(json.loads(discreet("count", log, *COUNT, *SURE, "-f", "json")[1])["rows"]) == 2
+    lines = discreet("count", log, *COUNT, *SURE, "-f", "jsonl")[1].splitlines()
     assert {json.loads(line)["item"] for line in lines} == {"everyone", "=all"}
     assert "everyone" in discreet("count", log, *COUNT, *BUDGET, "-f", "table")[1]
 
@@ -100,8 +100,8 @@ def test_the_demo_counts_a_table_in_the_shape_of_a_real_one(shape):
     ]
     assert len(lines) == 12
     for _, count, low, high, true, *_ in lines:
-        # The interval has 1.96 sigma on each side. A count is off by more than six sigma with a probability of 2e-9.
-        assert abs(int(count) - int(true)) <= 3.1 * (int(high) - int(low)) / 2
+        # The interval has 1.96 sigma on each side. One of 24 counts is off by 7.4 sigma with a chance of 24 * 1.4e-13.
+        assert abs(int(count) - int(true)) <= 3.8 * (int(high) - int(low)) / 2
 
 
 def test_the_demo_names_its_shapes():
@@ -125,13 +125,13 @@ def test_the_doctor_reports_a_working_installation():
 
 
 def test_top_k_prints_ranks_and_select_prints_only_items(log):
-    code, out, err = discreet("top-k", log, *COUNT, *BUDGET, "--k", "2")
+    code, out, err = discreet("top-k", log, *COUNT, *SURE, "--k", "2")
     assert code == 0
     rows = list(csv.reader(io.StringIO(out)))
     assert rows[0] == ["item", "rank"]
     assert {row[0] for row in rows[1:]} == {"everyone", "'=all"}
     assert [row[1] for row in rows[1:]] == ["1", "2"]
-    code, out, err = discreet("select", log, *COUNT, *BUDGET, "--l0", "3")
+    code, out, err = discreet("select", log, *COUNT, *SURE, "--l0", "3")
     assert code == 0
     assert set(out.split()) == {"item", "everyone", "'=all"}
     assert "was chosen" in err
@@ -150,7 +150,7 @@ def test_bounded_counts_name_the_chosen_mechanism(log):
 def test_selection_methods_are_options(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("u,i\n" + "".join(f"{n},{page}\n" for n in range(900) for page in ("home", "help", f"own-{n}")))
-    columns = (str(log), "--user", "u", "--item", "i", "--epsilon", "2", "--delta", "1e-12")
+    columns = (str(log), "--user", "u", "--item", "i", "--epsilon", "2", "--delta", "1e-15")
     code, out, err = discreet("top-k", *columns, "-k", "2", "--method", "discover+peel", "--l0", "3")
     assert code == 0, err
     assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"home", "help"}

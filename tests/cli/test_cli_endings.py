@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command import BUDGET, COUNT, discreet, process
+from command import BUDGET, COUNT, SURE, discreet, process
 
 # One function call that takes most of a minute, during which DuckDB ignores interrupts.
 DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS u, 1 AS i FROM range(1)"
@@ -61,17 +61,16 @@ def test_a_new_process_ends_like_the_command_in_this_one(log, arguments):
     assert process(*arguments) == discreet(*arguments)
 
 
-def test_a_wrong_suffix_is_refused_before_the_data_is_read(log, tmp_path):
-    started = time.monotonic()
-    assert discreet("count", log, *COUNT, *BUDGET, "-o", tmp_path / "x.xlsx")[0] == 2
-    assert time.monotonic() - started < 30
+def test_a_wrong_suffix_is_refused_before_the_data_is_read(tmp_path):
+    code, _, err = discreet("count", tmp_path / "missing.csv", *COUNT, *BUDGET, "-o", tmp_path / "x.xlsx")
+    assert (code, "suffix" in err) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_release_without_items_is_no_error(tmp_path):
     path = tmp_path / "few.csv"
     path.write_text("user,item\n1,secret\n")
-    code, out, err = discreet("count", path, *COUNT, *BUDGET)
+    code, out, err = discreet("count", path, *COUNT, *SURE)
     assert (code, out) == (0, "item,count,sigma\n")
     assert "0 items released" in err
 
@@ -123,23 +122,33 @@ def test_a_closed_standard_output_is_refused_before_counting(log, tmp_path):
 
 
 def wait_until_it_counts(process):
-    """Wait until a process has loaded DuckDB and has then used half a second of CPU time (Linux), or 4 seconds."""
+    """Wait until a process has loaded DuckDB and has then used half a second of CPU time (Linux), or 4 seconds.
+
+    Returns the CPU time that it has used, on Linux.
+    """
     folder = Path(f"/proc/{process.pid}")
     if not folder.exists():
         time.sleep(4)
-        return
+        return None
 
     def used():
         """Return the seconds in user mode and in system mode."""
         times = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()[11:13]
         return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
-    end = time.monotonic() + 30
-    while "duckdb" not in (folder / "maps").read_text("utf-8") and time.monotonic() < end:
+    while "duckdb" not in (folder / "maps").read_text("utf-8"):
+        assert process.poll() is None
         time.sleep(0.05)
     before = used()
-    while used() < before + 0.5 and time.monotonic() < end:
+    while used() < before + 0.5:
+        assert process.poll() is None
         time.sleep(0.02)
+    return used()
+
+
+def seconds_of_children():
+    """Return the CPU time of all child processes that have ended."""
+    return os.times().children_user + os.times().children_system
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX signals")
@@ -154,14 +163,15 @@ def wait_until_it_counts(process):
 )
 def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how, sql):
     command = [sys.executable, "-m", "discreet", "count", "--sql", sql, "--user", "u", "--item", "i", *BUDGET]
+    before = seconds_of_children()
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
     )
-    wait_until_it_counts(process)
+    used = wait_until_it_counts(process)
     process.send_signal(how)
-    started = time.monotonic()
-    _, err = process.communicate(timeout=20)
-    assert time.monotonic() - started < 3
+    _, err = process.communicate(timeout=300)
+    # The query takes far more CPU time. On a busy machine, the second until the process ends may be a long one.
+    assert used is None or seconds_of_children() - before - used < 8
     assert process.returncode == 130
     assert b"interrupted" in err
     assert b"Traceback" not in err
@@ -177,4 +187,4 @@ def test_an_interrupt_ends_a_command_with_closed_pipes(tmp_path):
     process.stderr.close()
     wait_until_it_counts(process)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    assert process.wait(timeout=300) == 130

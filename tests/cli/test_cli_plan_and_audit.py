@@ -1,9 +1,13 @@
 """The commands `discreet plan` and `discreet audit`."""
 
 import json
+from functools import partial
 
 import pytest
 from command import BUDGET, discreet
+
+import discreet as dp
+from discreet.testing import seeded_rng
 
 
 def test_plans_need_no_data():
@@ -34,7 +38,8 @@ def test_an_audit_checks_the_given_epsilon():
     assert "(1, 0.01)-DP holds" in out
 
 
-def test_an_audit_prints_json_and_makes_runs():
+def test_an_audit_prints_json_and_makes_runs(monkeypatch):
+    monkeypatch.setattr(dp.audit, "trial", partial(dp.audit.trial, rng=seeded_rng(1)))
     arguments = ("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
     code, out, err = discreet(*arguments, "--json", "--runs", "500")
     found = json.loads(out)

@@ -3,7 +3,7 @@
 import pytest
 from command import BUDGET, COUNT, discreet
 
-SALES = "user,shop,cents\n" + "".join(f"{user},a,5\n" for user in range(2))
+SALES = "user,shop,cents\n" + "".join(f"{user},a,5\n" for user in range(1))
 SUM = ["--user", "user", "--item", "shop", "--column", "cents", "--bounds", "0", "5", "--l0", "1"]
 
 

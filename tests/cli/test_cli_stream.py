@@ -54,7 +54,7 @@ def shown(discreet):
 
 def test_a_stream_reads_files(discreet, tmp_path):
     path, day = str(tmp_path / "visits.stream"), tmp_path / "day.csv"
-    code, _, err = discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")
+    code, _, err = discreet("stream", "init", path, "--rho", "2", "--delta", "1e-12", "--l0", "1", "--horizon", "30")
     assert code == 0, err
     assert "per event" in err
     lines = [f"{n},{'home' if n % 2 else 'help'},2026-01-0{n % 3 + 1}T10:00" for n in range(900)]
@@ -77,7 +77,7 @@ def test_a_stream_reads_files(discreet, tmp_path):
     for every in ("1 fortnight", "0d", ""):
         assert discreet(*step, *days[:3], every, *days[4:])[0] == 2
     assert discreet(*step, *days[:-1], "2026-03-06")[0] == 2
-    assert discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 2
+    assert discreet("stream", "init", path, "--rho", "2", "--delta", "1e-12", "--l0", "1", "--horizon", "30")[0] == 2
 
 
 def test_a_stream_refuses_items_of_another_type(discreet, tmp_path):
@@ -93,7 +93,7 @@ def test_a_stream_refuses_items_of_another_type(discreet, tmp_path):
 
 def test_an_event_is_in_one_round_and_until_is_the_last(discreet, tmp_path):
     path, log = str(tmp_path / "visits.stream"), tmp_path / "log.csv"
-    assert discreet("stream", "init", path, "--rho", "0.5", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 0
+    assert discreet("stream", "init", path, "--rho", "0.5", "--delta", "1e-12", "--l0", "1", "--horizon", "30")[0] == 0
     rows = [f"v1,secret,2026-01-{n:02d}" for n in range(1, 31)]
     log.write_text("visit,page,when\n" + "\n".join([*rows, "v2,odd,9999-01-01", "v3,odd,1999-01-01"]) + "\n")
     step = ("stream", "step", path, str(log), "--user", "visit", "--item", "page", "--time", "when", "--every", "1d")

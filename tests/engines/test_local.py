@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -394,14 +395,25 @@ def test_an_interrupt_in_a_library_stays_an_interrupt(door):
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_ends_a_duckdb_query():
-    slow = 'SELECT a.range % 9 AS "user", sum(b.range)::BIGINT AS item FROM range(100000) a, range(3000) b GROUP BY 1'
-    timer = threading.Timer(0.1, _thread.interrupt_main)
-    timer.start()
+    pairs = "range(1000000) a, range(10000000) b"
+    endless = f'SELECT a.range % 9 AS "user", sum(b.range)::BIGINT AS item FROM {pairs} GROUP BY 1'
+    before, over = time.process_time(), threading.Event()
+
+    def interrupt():
+        """Interrupt the query once it has used half a second of CPU time."""
+        while time.process_time() < before + 0.5:
+            if over.wait(0.01):
+                return
+        _thread.interrupt_main()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            counted(query(slow))
+            counted(query(endless))
     finally:
-        timer.cancel()
+        over.set()
+        thread.join()
 
 
 def test_a_dict_per_row_is_refused():

@@ -43,7 +43,8 @@ def test_users_items_are_read_within_a_random_limit(monkeypatch, read):
             dp.tables.UserItems.from_table({"u": [1], "i": ["a"]}, user="u", item="i", memory=ROOM)
         else:
             dp.tables.UserItems.from_pairs([1], ["a"], memory=ROOM)
-    assert len(set(limits)) == 20
+    # Three of 190 pairs of limits are equal with a chance of (190 / 2^27)^3.
+    assert len(set(limits)) > 17
     assert all(ROOM - ROOM // 8 < limit <= ROOM for limit in limits)
 
 

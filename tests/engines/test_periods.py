@@ -198,7 +198,7 @@ def test_verbs_release_periods_as_the_first_column():
     assert sorted(dp.count(LOG, **when, rho=1, l0=2).items) == DAYS
     assert sorted(dp.top_k(LOG, **when, rho=1, k=2).items) == DAYS
     assert sorted(dp.top_k(LOG, **when, rho=1, k=2, l0=2, method="discover+peel").items) == DAYS
-    assert dp.select(LOG, **when, epsilon=1, l0=2).items == DAYS
+    assert dp.select(LOG, **when, rho=1, l0=2).items == DAYS
     assert dp.count(LOG, **{**when, "every": "1w"}, rho=1).items == [("2026-01-05", "home")]
     assert dp.count(LOG, **{**when, "every": None}, since="2026-01-06", rho=1).items == ["home"]
 

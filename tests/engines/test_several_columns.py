@@ -14,6 +14,7 @@ from discreet import _core
 from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms import GaussianThreshold, KnownItems, Plume
 from discreet.tables import UserItems
+from discreet.testing import seeded_rng
 
 TEXTS = [
     "",
@@ -190,8 +191,11 @@ def test_verbs_release_several_columns():
     assert sorted(dp.count(LOG, **columns, rho=1, delta=1e-6, l0=2).items) == both
     assert sorted(dp.top_k(LOG, **columns, k=2, rho=1, delta=1e-6).items) == both
     assert sorted(dp.top_k(LOG, **columns, k=2, rho=1, delta=1e-6, method="discover+peel", l0=2).items) == both
-    for method in ("threshold", "dp_sips", "policy_laplace", "greedy", "weighted_gaussian"):
+    for method in ("threshold", "dp_sips", "weighted_gaussian"):
         assert dp.select(LOG, **columns, epsilon=1, delta=1e-6, l0=2, method=method).items == both
+    for method in ("policy_laplace", "greedy"):
+        found = dp.select(LOG, **columns, epsilon=1, delta=1e-6, l0=2, method=method).items
+        assert found in (both, both[:1], both[1:])  # each item is missed with a chance of 1e-6
 
 
 def test_mechanisms_release_several_columns():
@@ -199,7 +203,7 @@ def test_mechanisms_release_several_columns():
     assert sorted(release.items) == [("DE", 7), ("FR", 8)]
     assert [name for name, _, _ in release.columns] == ["country", "page", "count", "sigma"]
     items = UserItems.from_table(LOG, user="user", item=["country", "page"])
-    found = dp.mechanisms.SetUnion.from_rho(method="greedy", rho=1, delta=1e-6, l0=2).release(items)
+    found = dp.mechanisms.SetUnion.from_rho(method="greedy", rho=1, delta=1e-6, l0=2).release(items, rng=seeded_rng(1))
     assert sorted(found.items) == [("DE", 7), ("FR", 8)]
 
 

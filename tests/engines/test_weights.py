@@ -123,7 +123,10 @@ def test_every_call_uses_a_new_key(engine):
 
 @pytest.fixture(scope="module")
 def log():
-    """3000 users with the same five items and one unique item each."""
+    """3000 users with the same five items and one unique item each.
+
+    At a delta of 1e-15, a release names a unique item with a chance of 3000 * 1e-15.
+    """
     pytest.importorskip("pyarrow")
     item = "'i' || CASE i WHEN 5 THEN 100 + u ELSE i END"
     rows = duckdb.connect().sql(f'SELECT u AS "user", {item} AS item FROM range(3000) t(u), range(6) s(i)')
@@ -133,7 +136,7 @@ def log():
 @pytest.mark.parametrize("method", ["weighted_gaussian", "weighted_laplace", "dp_sips", "auto"])
 def test_items_of_all_users_are_released(engine, log, method):
     _, opened = engine
-    release = dp.select(opened(log), user="user", item="item", epsilon=2.0, delta=1e-6, l0=6, method=method)
+    release = dp.select(opened(log), user="user", item="item", epsilon=2.0, delta=1e-15, l0=6, method=method)
     assert release.items == [f"i{n}" for n in range(5)]
     assert not release.seeded
     assert release.guarantee.epsilon(1e-6) <= 2.0
@@ -142,14 +145,14 @@ def test_items_of_all_users_are_released(engine, log, method):
 def test_a_remote_table_can_be_released_repeatedly(engine, log):
     _, opened = engine
     items = dp.tables.UserItems.from_table(opened(log), user="user", item="item")
-    union = dp.mechanisms.SetUnion.from_rho(method="weighted_gaussian", rho=1.0, delta=1e-6, l0=6)
+    union = dp.mechanisms.SetUnion.from_rho(method="weighted_gaussian", rho=1.0, delta=1e-15, l0=6)
     assert [union.release(items).items for _ in range(2)] == [[f"i{n}" for n in range(5)]] * 2
 
 
 def test_discover_and_peel_ranks_items_of_a_remote_table(engine, log):
     _, opened = engine
     release = dp.top_k(
-        opened(log), user="user", item="item", k=3, epsilon=2.0, delta=1e-6, method="discover+peel", l0=6
+        opened(log), user="user", item="item", k=3, epsilon=2.0, delta=1e-15, method="discover+peel", l0=6
     )
     assert set(release.items) <= {f"i{n}" for n in range(5)}
     assert len(release) == 3

@@ -105,7 +105,7 @@ def test_a_fork_during_a_step_is_refused_without_waiting():
     taken.wait()
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(120)
         refused = 0
         for call in (stream.show, stream.close, lambda: stream.step(batch(1))):
             try:

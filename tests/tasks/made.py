@@ -28,13 +28,13 @@ def truth(log, *columns, user="user"):
 
 
 def outliers(release, expected):
-    """Return the items whose noisy counts are more than seven sigma from the true ones.
+    """Return the items whose noisy counts are more than eight sigma from the true ones.
 
-    The releases are not seeded, and their noise is Gaussian. A count is such an item with a probability of 3e-12, so
-    one of 1,680 counts is with a probability below 1e-8.
+    The releases are not seeded, and their noise is Gaussian. A count is such an item with a probability of 1.3e-15, so
+    one of 1,680 counts is with a probability below 3e-12.
     """
     rows = zip(release.items, release.counts.tolist(), release.sigmas.tolist(), strict=True)
-    return [item for item, count, sigma in rows if abs(count - expected[item]) > 7 * sigma + 1]
+    return [item for item, count, sigma in rows if abs(count - expected[item]) > 8 * sigma + 1]
 
 
 def days(log):

@@ -37,9 +37,10 @@ def test_a_vocabulary_is_learned_in_a_pipeline():
 
     from discreet.sklearn import PrivateVocabulary
 
+    # The names of 4,000 customers stay out, except with a chance of 4,000 * 1e-14.
     texts = [f"{'good' if n % 2 else 'bad'} shop, rated by customer{n}" for n in range(4000)]
     with sklearn.config_context(enable_metadata_routing=True):
-        words = PrivateVocabulary(epsilon=1, delta=1e-6, l0=5).set_fit_request(users=True)
+        words = PrivateVocabulary(epsilon=1, delta=1e-14, l0=5).set_fit_request(users=True)
         model = make_pipeline(words, MultinomialNB())
         model.fit(texts, [n % 2 for n in range(4000)], users=list(range(4000)))
     assert model[0].get_feature_names_out().tolist() == ["bad", "by", "good", "rated", "shop"]

@@ -28,7 +28,7 @@ def test_shops_and_their_revenue_are_found_in_one_release(sales):
     release = mechanism.release(sales, user="user", item="shop", value="price")
     assert len(release) == 12
     for row in release:
-        assert abs(row[1] / 100 - clipped_revenue(sales, row[0], 200)) < 6 * row.sigma / 100
+        assert abs(row[1] / 100 - clipped_revenue(sales, row[0], 200)) < 8 * row.sigma / 100
     assert "sums of price in units of 0.01, clipped to [0, 20000] units" in repr(release)
     assert release.guarantee == dp.Guarantee(rho=1, delta=1e-6)
 
@@ -38,5 +38,5 @@ def test_the_revenue_of_public_shops_is_charged_to_a_budget(sales):
     mechanism = dp.mechanisms.ClippedSums(items=shops, rho=0.5, low=0, high=200, l0=2)
     release = budget.release(mechanism, sales, user="user", item="shop", value="price")
     for shop, revenue in release:
-        assert abs(revenue - clipped_revenue(sales, shop, 200)) < 6 * mechanism.sigma + 0.5 * 12_000
+        assert abs(revenue - clipped_revenue(sales, shop, 200)) < 8 * mechanism.sigma + 0.5 * 12_000
     assert budget.remaining.rho == pytest.approx(0.5)
