@@ -119,6 +119,8 @@ def test_the_same_key_in_two_folders_of_a_path_is_refused(tmp_path):
 @pytest.mark.parametrize("key", ["user", "User", "PAGE"])
 def test_a_column_of_the_files_is_no_key_of_a_folder(tmp_path, suffix, key):
     """One person in many folders would otherwise be released as many users."""
+    if (suffix, key) == ("parquet", "user"):
+        pytest.skip("the files win over a key of the same spelling")
     for shop in range(3):
         place = tmp_path / f"{key}=shop{shop}" / "day=1"
         place.mkdir(parents=True)
@@ -178,3 +180,14 @@ def test_a_released_file_is_read_without_the_names_of_folders(tmp_path):
 def test_a_question_mark_in_a_folder_that_is_no_column_changes_nothing(tmp_path):
     folder = tree(tmp_path, "other=a?b/place=x")
     assert counted(folder, item="place") == {"x": 2}
+
+
+def test_parquet_files_win_over_a_key_of_the_same_spelling(tmp_path):
+    for shop in range(50):
+        place = tmp_path / f"user=shop{shop}" / "day=1"
+        place.mkdir(parents=True)
+        write(place / "0.parquet", user="7", day="2")
+    assert counted(tmp_path, item="day") == {"2": 1}
+    write(tmp_path / "user=shop0" / "day=1" / "1.parquet", day="2")
+    with pytest.raises(SchemaError):
+        counted(tmp_path, item="day")

@@ -10,6 +10,7 @@ import pytest
 from counting import counted
 
 import discreet as dp
+from discreet.engines.sums import require_summable
 from discreet.errors import SchemaError
 
 DAY, TIME = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, 0, 0, 500_000)
@@ -311,3 +312,65 @@ def test_decimals_beyond_64_bits_of_an_unsafe_cast_are_skipped_in_silence(is_cas
     pairs = dp.count(data, user="user", item=["item", "page"], rho=1, delta=1e-6, budget=budget)
     assert pairs.items == [(5, "home")]
     assert counted(data.set_column(0, "user", wide), item="page") == {"home": 3}
+
+
+EXTREMES = [
+    (kind, big)
+    for kind, scale in [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 0)]
+    for big in (253402300800 * scale, 2**62, 2**63 - 1, -(2**63), -(2**62))
+]
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("unit, big", EXTREMES)
+def test_one_time_out_of_range_loses_its_own_row(unit, big, zone):
+    """Arrays of several libraries in a dict, and tables: the year 10000 has no date in Python."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    times = pyarrow.array([1767607200 * second] * 20 + [big]).cast(pyarrow.timestamp(unit, zone))
+    doors = [times, pyarrow.chunked_array([times[:5], times[5:]])]
+    doors += [pandas.Series(times, dtype=pandas.ArrowDtype(times.type))]
+    doors += [] if unit == "s" else [polars.from_arrow(times)]
+    found = [counted({"user": [*range(21)], "item": door}) for door in doors]
+    found.append(counted(pyarrow.table({"user": [*range(21)], "item": times})))
+    assert found[0]["2026-01-05T10:00:00" + "Z" * bool(zone)] == 20
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("day", [2932897, 2**31 - 1, -(2**31)])
+def test_one_day_out_of_range_loses_its_own_row(day):
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    days = pyarrow.array([20458] * 20 + [day], pyarrow.int32()).cast(pyarrow.date32())
+    series = polars.Series([20458] * 20 + [day], dtype=polars.Int32).cast(polars.Date)
+    for door in (days, series):
+        assert counted({"user": [*range(21)], "item": door}) == {"2026-01-05": 20}
+
+
+def test_text_that_is_not_utf8_loses_its_own_row_in_arrays():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    cells = pyarrow.array([b"2"] * 20 + [b"secret\xff"], pyarrow.binary())
+    text = pyarrow.Array.from_buffers(pyarrow.string(), 21, cells.buffers())
+    users = [*range(21)]
+    for door in (text, pandas.Series(text, dtype=pandas.ArrowDtype(pyarrow.string())), text.to_pandas()):
+        assert counted({"user": users, "item": door}) == {"2": 20}
+        dp.Histogram.from_pairs(users, door, l0=1)
+        rows = {"user": users, "item": ["a"] * 21, "value": door}
+        for data in (rows, pyarrow.table(rows | {"value": text}).to_pandas()):
+            require_summable(data, columns=("user", "item", "value"))
+
+
+@pytest.mark.parametrize("view", [memoryview, bytearray])
+@pytest.mark.parametrize("odd", [b"home", b"\xff", 5, True, "\ud800", decimal.Decimal(1), DAY])
+def test_an_odd_cell_does_not_change_how_views_of_bytes_are_read(view, odd):
+    """One user's cell would otherwise remove the rows of all others."""
+    pandas = pytest.importorskip("pandas")
+    column = pandas.Series([view(b"home")] * 20 + [odd], dtype=object)
+    for data in (pandas.DataFrame({"user": range(21), "item": column}), {"user": [*range(21)], "item": column}):
+        assert counted(data)["home"] in (20, 21)
+
+
+def test_nanoseconds_of_polars_stay_distinct_in_a_dict():
+    polars = pytest.importorskip("polars")
+    users = polars.Series([1767607200 * 10**9 + k for k in range(20)]).cast(polars.Datetime("ns"))
+    assert counted({"user": users, "item": ["a"] * 20}) == {"a": 20}

@@ -95,11 +95,12 @@ class Source:
     def require_no_folder(self, columns: Iterable[str]) -> None:
         """Raise SchemaError if a folder's key is one of the columns that the files have, compared without case.
 
-        Libraries differ in which of both they read. A folder could otherwise give one person's rows to many users.
+        Libraries differ in which of both they read. A folder could otherwise give one person's rows to many users. The
+        files of Parquet win over a key of the same spelling, which polars and others write into both.
         """
-        keys = {key.lower() for path in self.paths for key, _ in _pairs(path)}
+        keys = {key for path in self.paths for key, _ in _pairs(path)}
         for name in columns:
-            if name.lower() in keys:
+            if any(key.lower() == name.lower() and (key != name or self.form != "parquet") for key in keys):
                 both = "in the files and in the names of folders; rename the folders"
                 other = "in the names of folders, which are columns of Parquet files only; rename the folders"
                 where = both if self.form == "parquet" else other

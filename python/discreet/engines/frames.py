@@ -13,6 +13,7 @@ from discreet.engines import files
 from discreet.engines.batches import Rows, without_long_labels
 from discreet.engines.pandas_columns import as_arrow, label_cells, plain_cells
 from discreet.engines.sql import require_whole_csv
+from discreet.engines.typed_arrays import of_polars, of_pyarrow
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.validation import require_array
@@ -177,11 +178,11 @@ def plain_column(column: Any, name: str = "a column") -> Any:
     if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
         return column.tolist()
     if hasattr(column, "to_pylist"):
-        return column.to_pylist()
+        return of_pyarrow(column, name) if library(column) == "pyarrow" else column.to_pylist()
     if library(column) in ("pandas", "polars") and not (hasattr(column, "dtype") and hasattr(column, "to_numpy")):
         raise ParameterError(f"a {type(column).__name__} is no column; give a Series, a list or an array instead")
     if library(column) == "polars":
-        return column.to_list()
+        return of_polars(column, name)
     if library(column) == "pandas":
         return label_cells(column, name)
     return plain_cells(column, name)

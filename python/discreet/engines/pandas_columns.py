@@ -10,6 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
+from discreet.engines.typed_arrays import is_backed_by_arrow, of_pandas_zone, of_pyarrow
 from discreet.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-__all__ = ["as_arrow", "is_untyped", "label_cells", "plain_cells", "text_cells"]
+__all__ = ["as_arrow", "is_untyped", "label_cells", "object_cells", "plain_cells", "text_cells"]
 
 
 def text_cells(cells: Iterable[object], name: str) -> list[str | None]:
@@ -40,7 +41,7 @@ def text_cells(cells: Iterable[object], name: str) -> list[str | None]:
     return texts
 
 
-_LABELS = str | bool | np.bool_ | int | np.integer | bytes | date | UUID | np.datetime64
+_LABELS = str | bool | np.bool_ | int | np.integer | bytes | bytearray | memoryview | date | UUID | np.datetime64
 """The types of labels. NumPy registers timedelta64 as an integer."""
 
 
@@ -110,7 +111,7 @@ def _text(cell: object) -> str | None:
     if isinstance(cell, int | np.integer) or (isinstance(cell, Decimal) and _is_whole(cell)):
         number = int(cell)
         return str(number) if -(2**63) <= number < 2**64 else None
-    if isinstance(cell, bytes):
+    if isinstance(cell, bytes | bytearray | memoryview):
         return _decoded(cell)
     if isinstance(cell, date):
         return cell.isoformat() if cell == cell else None
@@ -145,10 +146,10 @@ def _utf8(text: str) -> str | None:
     return text
 
 
-def _decoded(cell: bytes) -> str | None:
+def _decoded(cell: bytes | bytearray | memoryview) -> str | None:
     try:
-        return cell.decode()
-    except UnicodeDecodeError:
+        return bytes(cell).decode()
+    except ValueError:  # not UTF-8, or a view that was released
         return None
 
 
@@ -213,7 +214,17 @@ def _text_array(column: pandas.Series[object]) -> pyarrow.Array:
             return pyarrow.array(column, kind, from_pandas=True)
         except (pyarrow.ArrowException, UnicodeError, ValueError, TypeError):  # a cell that is neither text nor missing
             pass
-    return pyarrow.array(text_cells(column.astype(object), f"column {column.name!r}"), kind)
+    return pyarrow.array(text_cells(object_cells(column), f"column {column.name!r}"), kind)
+
+
+def object_cells(column: pandas.Series[object]) -> list[object]:
+    """Return the cells of an untyped column as Python objects."""
+    if is_backed_by_arrow(column.dtype):
+        import pyarrow
+
+        cells: list[object] = of_pyarrow(pyarrow.array(column.array), "a column")
+        return cells
+    return column.astype(object).tolist()
 
 
 def label_cells(column: object, name: str) -> NDArray[np.generic]:
@@ -232,9 +243,16 @@ def label_cells(column: object, name: str) -> NDArray[np.generic]:
     _require_no_floats(series)
     cells: NDArray[np.generic]
     if is_untyped(series.dtype):
-        cells = np.array([*text_cells(series.astype(object), name), None], object)[:-1]
+        cells = np.array([*text_cells(object_cells(series), name), None], object)[:-1]
     elif isinstance(series.dtype, np.dtype):
         cells = series.to_numpy()
+    elif isinstance(series.dtype, pandas.DatetimeTZDtype):
+        cells = np.array([*of_pandas_zone(series, name), None], object)[:-1]
+    elif is_backed_by_arrow(series.dtype):
+        import pyarrow
+
+        found = of_pyarrow(pyarrow.array(series.array), name)
+        cells = found if isinstance(found, np.ndarray) else np.array([*found, None], object)[:-1]
     else:
         cells = series.astype(object).where(series.notna(), None).to_numpy()
     return cells

@@ -18,8 +18,9 @@ from discreet.engines.files import quoted
 from discreet.engines.frames import library, names, plain_column, selected
 from discreet.engines.local import REMEDIES, retried_carefully, scan
 from discreet.engines.memory import Memory
-from discreet.engines.pandas_columns import is_untyped
+from discreet.engines.pandas_columns import is_untyped, object_cells
 from discreet.engines.sql import Columns, connect, interruptible
+from discreet.engines.typed_arrays import of_polars, of_pyarrow
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 from discreet.privacy.validation import require_array
 
@@ -251,7 +252,7 @@ def _with_values(data: Any, columns: list[str]) -> Any:
         return data
     for name in columns[2:]:
         if is_untyped(data.dtypes[name]):
-            cells = data[name].astype(object).tolist()
+            cells = object_cells(data[name])
             _require_values(name, cells)
             _, values, kind = _value_column(name, cells)
             data = data.assign(**{name: np.array(values, object if kind == "string" else np.float64)})
@@ -287,6 +288,8 @@ def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
     if len({len(column) for column in given}) > 1:
         raise ParameterError("the columns must be equally long")
     arrays = [plain_column(column, f"column {name!r}") for name, column in zip(names, given[:2], strict=False)]
+    if any(getattr(getattr(column, "dtype", None), "kind", "") == "M" for column in arrays):
+        raise SchemaError("users and items of a sum must be integers, text or bytes; cast times to text")
     users, items = (column.tolist() if hasattr(column, "tolist") else list(column) for column in arrays)
     whole = [_is_label(user) and _is_label(item) for user, item in zip(users, items, strict=True)]
     columns = [
@@ -345,7 +348,11 @@ def _is_value(cell: object) -> bool:
 def _plain(cells: Any) -> Sequence[object]:
     """Return the cells of an array of any library, with None for masked and missing ones."""
     if hasattr(cells, "to_pylist"):
-        return cells.to_pylist()  # type: ignore[no-any-return]
+        return of_pyarrow(cells, "the column")  # type: ignore[no-any-return]
+    if library(cells) == "polars":
+        return of_polars(cells, "the column")  # type: ignore[no-any-return]
+    if library(cells) == "pandas" and is_untyped(cells.dtype):
+        return object_cells(cells)
     return cells.tolist() if isinstance(cells, np.ma.MaskedArray) else cells  # type: ignore[no-any-return]
 
 

@@ -1,0 +1,100 @@
+"""Cells of typed arrays of pyarrow, polars and pandas. A cell that Python cannot hold is missing, and never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import SchemaError
+
+__all__ = ["is_backed_by_arrow", "of_pandas_zone", "of_polars", "of_pyarrow"]
+
+_FIRST, _LAST = np.datetime64("0001-01-01T00:00:00", "s"), np.datetime64("9999-12-31T23:59:59", "s")
+
+
+def of_pyarrow(column: Any, name: str) -> Any:
+    """Return the cells of a pyarrow array. Text that is not UTF-8, and times beyond the year 9999, are missing.
+
+    Raises:
+        SchemaError: The column, called `name`, has zoned times in nanoseconds, and pandas is not installed.
+    """
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if types.is_date(kind) or types.is_timestamp(kind):
+        values = _to_numpy(column).astype("datetime64[D]") if types.is_date(kind) else _to_numpy(column)
+        return _moments(values, name) if getattr(kind, "tz", None) else values
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        try:
+            return column.to_pylist()
+        except UnicodeDecodeError:
+            cells = column.cast(pyarrow.binary_view() if types.is_string_view(kind) else pyarrow.large_binary())
+            return [None if cell is None else _made(cell.decode) for cell in cells.to_pylist()]
+    try:
+        return column.to_pylist()
+    except (ValueError, OverflowError):
+        return [_made(cell.as_py) for cell in column]
+
+
+def of_polars(column: Any, name: str) -> Any:
+    """Return the cells of a polars Series. Times beyond the year 9999 are missing.
+
+    Raises:
+        SchemaError: The column, called `name`, has integers of 128 bits; or it has zoned times in nanoseconds, and
+            pandas is not installed.
+    """
+    kind = str(column.dtype.base_type())
+    if kind in ("Int128", "UInt128"):
+        raise SchemaError(f"{name} has the type {kind}, which does not fit 64 bits; cast it to Int64, UInt64 or String")
+    if kind == "Date":
+        return column.to_numpy()
+    if kind == "Datetime":
+        return _moments(column.to_numpy(), name) if column.dtype.time_zone else column.to_numpy()
+    return column.to_list()
+
+
+def of_pandas_zone(series: Any, name: str) -> list[object]:
+    """Return the cells of a pandas Series of zoned times. Times beyond the year 9999 are missing."""
+    return _moments(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), name)
+
+
+def is_backed_by_arrow(dtype: object) -> bool:
+    """Return whether a pandas type keeps its cells in an array of pyarrow."""
+    return hasattr(dtype, "pyarrow_dtype") or getattr(dtype, "storage", "") == "pyarrow"
+
+
+def _to_numpy(column: Any) -> NDArray[np.datetime64]:
+    found: NDArray[np.datetime64]
+    found = column.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _moments(values: NDArray[np.datetime64], name: str) -> list[object]:
+    """Return times in UTC as times of Python with a zone; of nanoseconds, as times of pandas."""
+    if np.datetime_data(values.dtype)[0] == "ns":
+        try:
+            import pandas
+        except ImportError:
+            raise SchemaError(
+                f"{name} has times with a zone in nanoseconds; cast it to microseconds, or install pandas"
+            ) from None
+        index = pandas.DatetimeIndex(values).tz_localize("UTC")
+        return [None if missing else moment for moment, missing in zip(index, index.isna(), strict=True)]
+    seconds = values.astype("datetime64[s]")
+    within = (seconds >= _FIRST) & (seconds <= _LAST)
+    moments = np.where(within, values, np.datetime64("NaT")).astype("datetime64[us]").tolist()
+    return [None if moment is None else moment.replace(tzinfo=UTC) for moment in moments]
+
+
+def _made(make: Callable[[], object]) -> object:
+    try:
+        return make()
+    except (ValueError, OverflowError):
+        return None
