@@ -186,9 +186,7 @@ def test_a_known_number_of_users_releases_more_items():
 
 
 def test_too_many_similar_items_end_the_release():
-    release = ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=10).release(
-        histogram([900] * 40, 1000), rng=seeded_rng(1)
-    )
+    release = ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=10).release(histogram([900] * 40, 1000), rng=seeded_rng(1))
     assert len(release) == 0
     assert any("a larger k_bar" in note for note in release.notes)
     assert release.spent.rho < 0.5
