@@ -10,6 +10,8 @@ pub enum Error {
     Parameter(&'static str),
     /// A column is missing or has a type that cannot be a user or an item.
     Schema(String),
+    /// Listed items have another type than the column of items, or another number of columns.
+    ItemType(&'static str),
     /// The data cannot be read or contradicts its own layout.
     Input(&'static str),
     /// The operating system gave no randomness.
@@ -23,7 +25,7 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Parameter(text) | Self::Input(text) | Self::Resource(text) => f.write_str(text),
+            Self::Parameter(text) | Self::ItemType(text) | Self::Input(text) | Self::Resource(text) => f.write_str(text),
             Self::Schema(text) => f.write_str(text),
             Self::Internal => f.write_str(
                 "an internal error of discreet; nothing was released. Please report the call that caused it",

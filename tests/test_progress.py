@@ -56,6 +56,23 @@ def on_terminal(work):
     return terminal.getvalue()
 
 
+def test_a_bar_whose_thread_the_system_refuses_still_moves(monkeypatch):
+    live = pytest.importorskip("rich.live")
+
+    def refused(_):
+        raise RuntimeError
+
+    monkeypatch.setattr(live._RefreshThread, "start", refused)
+
+    def work():
+        with progress.shown(True) as tick:
+            tick()
+
+    text = on_terminal(work)
+    assert "reading and counting" in text
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is shown again
+
+
 @pytest.fixture
 def notebook(monkeypatch):
     """A kernel of IPython, whose displays are kept."""

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import discreet as dp
+from discreet.engines import local
+
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler for a preloaded library"
 )
@@ -104,6 +107,53 @@ for place in range(32):
 print(len(set(streams)), tuple(seeded_rng(1).words(4).tolist()) == streams[0])
 """
     assert ran(refusing, code) == ["32 True"]
+
+
+COMMANDS = [
+    ("count log.csv --user user --item item --epsilon 1 --delta 1e-6 --l0 2", 0),
+    ("count log.csv --user user --item item --epsilon 1 --delta 1e-6 --l0 auto", 1),
+    ("top-k log.parquet --user user --item item -k 1 --epsilon 1 --delta 1e-6", 0),
+    ("select log.parquet --user user --item item --epsilon 1 --delta 1e-6 --l0 2", 0),
+    ("sum log.parquet --user user --item item --column value --bounds 0 5 --epsilon 1 --delta 1e-6 --l0 2", 0),
+    ("check log.csv", 0),
+    # The columns get the threads, and the rows get none.
+    ("check log.csv", 3),
+    ("demo", 0),
+]
+
+
+@pytest.mark.parametrize(("command", "allowed"), COMMANDS)
+def test_a_command_without_threads_ends_with_one_line(refusing, tmp_path, command, allowed):
+    rows = "SELECT u AS \"user\", 'a' AS item, 3 AS value FROM range(3000) a(u)"
+    for name in ("log.csv", "log.parquet"):
+        local.connect().execute(f"COPY ({rows}) TO '{tmp_path / name}'")
+    done = commanded(refusing, tmp_path, command, allowed)
+    assert done.returncode == 1
+    assert "refused to start a thread" in done.stderr.splitlines()[-1]
+    assert sum(line.startswith("discreet: ") for line in done.stderr.splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["plan count --epsilon 1 --delta 1e-6 --l0 2", "verify rows.csv"])
+def test_a_command_that_needs_no_threads_works_without(refusing, tmp_path, command):
+    table = dp.Histogram.from_counts(["a"], [3000], l0=1, linf=1, complete=True)
+    mechanism = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=1)
+    mechanism.release(table).write(tmp_path / "rows.csv", certificate=True)
+    assert commanded(refusing, tmp_path, command, 0).returncode == 0
+
+
+def commanded(library, folder, command, allowed):
+    """Return the ended process of a command whose system allows a number of threads."""
+    more = {"LD_PRELOAD": str(library), "ALLOWED_THREADS": f"{allowed}", "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "discreet", *command.split()],
+        cwd=folder,
+        env=os.environ | more,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 WORK = {

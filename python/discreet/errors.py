@@ -19,6 +19,7 @@ __all__ = [
     "DiscreetError",
     "EntropyError",
     "InputError",
+    "ItemTypeError",
     "LedgerError",
     "ParameterError",
     "ResourceError",
@@ -87,6 +88,10 @@ class ParameterError(DiscreetError, ValueError):
 
 class SchemaError(DiscreetError):
     """A column is missing, ambiguous, or of a type that cannot hold users or items."""
+
+
+class ItemTypeError(SchemaError):
+    """Listed items have another type than the column of items, or another number of columns."""
 
 
 class InputError(DiscreetError):

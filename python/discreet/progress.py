@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from discreet.errors import ParameterError, raise_alone
@@ -43,9 +43,14 @@ def _bar_shown(*, is_shown: bool) -> Iterator[Tick | None]:
     elif sys.stderr is not None and sys.stderr.isatty():
         from rich.console import Console
 
-        with _bar(Console(stderr=True)) as bar:
+        bar = _bar(Console(stderr=True))
+        try:
+            with suppress(RuntimeError):  # the system refused a thread, so only the calls move the bar
+                bar.start()
             bar.add_task("reading and counting", total=None)
             yield bar.refresh
+        finally:
+            bar.stop()
     else:
         yield None
 

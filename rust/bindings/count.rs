@@ -172,8 +172,8 @@ fn bound(
     if only.is_none_or(same_type) {
         return Contribution::new(l0, only, items);
     }
-    Err(Error::Schema(
-        "the listed items and the item column have different types; cast one of them".into(),
+    Err(Error::ItemType(
+        "the listed items and the item column have different types; cast one of them",
     ))
 }
 

@@ -86,6 +86,7 @@ impl From<Error> for PyErr {
         let class = match error {
             Error::Parameter(_) => "ParameterError",
             Error::Schema(_) => "SchemaError",
+            Error::ItemType(_) => "ItemTypeError",
             Error::Input(_) => "InputError",
             Error::Entropy => "EntropyError",
             Error::Resource(_) => "ResourceError",

@@ -192,7 +192,7 @@ pub fn joined(columns: &[Labels]) -> Result<Strings> {
 /// are written, or `None` if the column cannot hold it.
 ///
 /// # Errors
-/// [`Error::Schema`] if the listed labels have other types, or a column cannot hold a listed cell. [`Error::Resource`] if
+/// [`Error::ItemType`] if the listed labels have other types. [`Error::Schema`] if a column cannot hold a listed cell. [`Error::Resource`] if
 /// there is not enough memory.
 pub fn adopted(
     listed: &Labels,
@@ -203,7 +203,7 @@ pub fn adopted(
     let other = || {
         let text = "the listed items and the columns of items have different types or numbers of columns; with a period \
                     or several columns list tuples, such as ('2026-01-31', 'home'), otherwise cast one of them";
-        Error::Schema(text.into())
+        Error::ItemType(text)
     };
     let columns = match (listed, given) {
         (Labels::Binary(strings), Some(given)) => columns(strings, given)?,

@@ -7,6 +7,9 @@ import duckdb
 import pytest
 from command import BUDGET, discreet
 
+from discreet.cli.known import released
+from discreet.errors import Charged, ItemTypeError, SchemaError
+
 ROWS = "user,country,page,ts\n" + "".join(
     f"{user},DE,home,2026-01-05T10:00\n{user},FR,help,2026-01-06T10:00\n" for user in range(4000)
 )
@@ -148,6 +151,26 @@ def test_public_items_are_numbers_if_the_column_holds_integers(tmp_path):
     code, _, err = discreet("count", path, "--user", "u", "--item", "i", "--items", known, *BUDGET)
     assert code == 1
     assert "different types" in err
+
+
+def test_only_an_error_of_the_type_makes_numbers_of_text():
+    def refused(error):
+        def release(items):
+            if items != [7]:
+                raise error
+            return items
+
+        return release
+
+    assert released(refused(ItemTypeError("other words")), ["7"]) == [7]
+    charged = ItemTypeError("the listed items and the column of items have different types")
+    charged.charged = Charged("views", 0.5, 1e-7, certain=True)
+    for error in (charged, SchemaError(str(charged))):
+        with pytest.raises(SchemaError) as raised:
+            released(refused(error), ["7"])
+        assert raised.value is error
+    with pytest.raises(ItemTypeError):
+        released(refused(ItemTypeError("other words")), ["7", "seven"])
 
 
 def test_files_of_public_items_are_checked(visits, tmp_path):

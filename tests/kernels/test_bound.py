@@ -45,7 +45,8 @@ def assert_uniform(groups, people, **options):
                 # A user keeps l0 different items, so the counts are negatively correlated: the factor own / (own - 1).
                 variance = people * l0 / own * (1 - l0 / own) * own / (own - 1)
                 statistic = ((counts - people * l0 / own) ** 2).sum() / variance
-                assert chi2.sf(statistic, own - 1) > 1e-9, (own, l0)
+                # At most 84 of these tests run together: a chance below 1e-11.
+                assert chi2.sf(statistic, own - 1) > 1e-13, (own, l0)
 
 
 @pytest.mark.parametrize("options", [{}, {"threads": 3}, {"memory": 0}])
@@ -101,8 +102,8 @@ def test_each_of_6_items_is_kept_by_a_third_of_the_users():
     users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
     for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
         kept = as_dict(_core.count_pairs(users_as, items_as, l0=2))
-        # Each count is Binomial(30,000, 1/3), with a standard deviation of 82.
-        assert all(abs(count - 10_000) < 6 * 82 for count in kept.values())
+        # Each count is Binomial(30,000, 1/3), with a standard deviation of 82: 12 counts fail with a chance of 3e-11.
+        assert all(abs(count - 10_000) < 7 * 82 for count in kept.values())
         assert sum(kept.values()) == 60_000
 
 
@@ -121,14 +122,15 @@ def test_what_a_user_keeps_depends_on_no_other_user(strings, memory):
     for group, others in ((lone, 0), (first, 4), (second, 0)):
         keeps_first = np.array([kept.get(2 * user, 0) - others for user in group.tolist()])
         assert set(keeps_first.tolist()) == {0, 1}
-        assert abs(keeps_first.sum() - turns / 2) < 6 * (turns / 4) ** 0.5
+        # 3 sums in 4 cases, with 7 standard deviations: a chance of 3e-11.
+        assert abs(keeps_first.sum() - turns / 2) < 7 * (turns / 4) ** 0.5
     # 100 users share two items. If they agreed, or balanced the counts, the variance would not be binomial.
     groups, people = 1000, 100
     users, group = np.arange(groups * people), np.repeat(np.arange(groups), people)
     kept = bounded(np.tile(users, 2), np.concatenate([2 * group, 2 * group + 1]), strings, l0=1, memory=memory)
     counts = np.array([kept.get(2 * n, 0) for n in range(groups)])
     statistic = ((counts - people / 2) ** 2).sum() / (people / 4)
-    assert 1e-9 < chi2.sf(statistic, groups) < 1 - 1e-9
+    assert 1e-12 < chi2.sf(statistic, groups) < 1 - 1e-12
 
 
 def bounded(users, items, strings, **options):
@@ -148,7 +150,8 @@ def test_repeated_rows_are_one_item_of_the_user():
 
 
 def test_two_calls_choose_different_items():
-    users, items = np.repeat(np.arange(1000), 4), np.tile(np.arange(4), 1000)
+    # Each user has items of their own: the choices are equal with a chance of 4^-1000.
+    users, items = np.repeat(np.arange(1000), 4), np.arange(4000)
     first, second = (as_dict(_core.count_pairs(users, items, l0=1)) for _ in range(2))
     assert first != second
 

@@ -55,14 +55,20 @@ def test_one_user_changes_at_most_l0_sums_by_at_most_the_bound(rows, more, l0):
 
 def test_each_users_items_are_chosen_uniformly():
     everyone = [(user, item, 1) for user in range(6000) for item in range(4)]
+    # 8 counts with 7 standard deviations each: correct code fails with a chance of 3e-11.
+    # A user who keeps an item with a chance of 0.29 instead of 0.25 fails.
     found = np.array(sums(everyone, 1))
     assert found.sum() == 6000
-    assert np.all(np.abs(found - 1500) < 5 * math.sqrt(6000 * 3 / 16))
-    # Another key makes another choice.
-    assert sums(everyone, 1) != found.tolist()
+    assert np.all(np.abs(found - 1500) < 7 * math.sqrt(6000 * 3 / 16))
     pairs = sums(everyone, 2)
     assert sum(pairs) == 12_000
-    assert np.all(np.abs(np.array(pairs) - 3000) < 5 * math.sqrt(6000 / 4))
+    assert np.all(np.abs(np.array(pairs) - 3000) < 7 * math.sqrt(6000 / 4))
+
+
+def test_each_call_chooses_other_items():
+    # 400 users each choose one of two items of their own: two keys choose alike with a chance of 2^-400.
+    rows = [(user, item, 1) for user in range(400) for item in (2 * user, 2 * user + 1)]
+    assert sums(rows, 1, range(800)) != sums(rows, 1, range(800))
 
 
 def test_text_and_bytes_users_are_chosen_for_alike():
@@ -72,7 +78,8 @@ def test_text_and_bytes_users_are_chosen_for_alike():
         data = pyarrow.table({"user": column, "item": [0] * 900 + [1] * 900, "value": [1] * 1800})
         found = clipped_sums(data, columns=COLUMNS, items=[0, 1], bounds=(0, 5), resolution=1.0, l0=1)
         assert sum(found) == 900
-        assert abs(found[0] - 450) < 5 * 15
+        # 2 counts with 7 standard deviations: a chance of 5e-12.
+        assert abs(found[0] - 450) < 7 * 15
 
 
 @pytest.mark.parametrize(("size", "l0", "moved"), [(1, None, 1), (500, 1, 1), (500, 4, 4), (500, None, 500), (3, 9, 3)])
@@ -180,7 +187,8 @@ def test_the_exact_law_of_both_steps_keeps_rho(l0):
 
 
 def test_a_table_without_common_items_gives_no_rows():
-    mechanism = DiscoverAndSum(rho=1.0, delta=1e-6, l0=1, low=0, high=5)
+    # One user's item is released with a chance of delta.
+    mechanism = DiscoverAndSum(rho=1.0, delta=1e-12, l0=1, low=0, high=5)
     empty = mechanism.release(table([(1, 1, 2.0)]), user="user", item="item", value="value")
     full = mechanism.release(shops(), user="user", item="item", value="value")
     assert len(empty) == 0 < len(full)

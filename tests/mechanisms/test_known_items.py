@@ -20,7 +20,8 @@ class TestKnownItems(MechanismContract):
         return KnownItems(mechanism=inner, items=("item-01", "item-11"), least=500)
 
 
-SHARP = LaplaceThreshold(scale=1.0, delta=1e-6, l0=2)
+# An item of three users is released with a chance below e^2 delta.
+SHARP = LaplaceThreshold(scale=1.0, delta=1e-12, l0=2)
 
 
 def histogram(counts):

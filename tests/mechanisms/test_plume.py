@@ -26,7 +26,8 @@ def log(users=3000):
 
 def test_common_items_are_selected_and_counted():
     data = log()
-    mechanism = Plume(rho=2.0, delta=1e-6, m=5, m_prime=10)
+    # Each of 200 items of one user is released with a chance of delta.
+    mechanism = Plume(rho=2.0, delta=1e-13, m=5, m_prime=10)
     release = mechanism.release(data, user="user", item="item")
     assert set(release.items) == set(range(20))
     true = np.bincount(data["item"][:30_000])[release.items]
@@ -41,7 +42,8 @@ def test_the_second_pass_counts_selected_items_only():
     # Two of each user's hundred items are common, so m' = 2 counts every user of both.
     users = np.repeat(np.arange(500), 100)
     items = np.where(np.arange(50_000) % 100 < 2, np.arange(50_000) % 100, 10_000 + np.arange(50_000))
-    mechanism = Plume(rho=50.0, delta=1e-6, m=100, m_prime=2)
+    # Each of 500 users has a private item released with a chance of delta.
+    mechanism = Plume(rho=50.0, delta=1e-13, m=100, m_prime=2)
     release = mechanism.release({"user": users, "item": items}, user="user", item="item")
     assert sorted(release.items) == [0, 1]
     assert np.all(np.abs(release.counts - 500) < 7 * mechanism.sigma)
@@ -49,7 +51,7 @@ def test_the_second_pass_counts_selected_items_only():
 
 def test_a_selected_item_without_users_gets_a_count():
     data = log()
-    release = Plume(rho=2.0, delta=1e-6, m=10, m_prime=1).release(data, user="user", item="item", rng=seeded_rng(1))
+    release = Plume(rho=2.0, delta=1e-13, m=10, m_prime=1).release(data, user="user", item="item", rng=seeded_rng(1))
     assert set(release.items) == set(range(20))
     assert release.seeded
     assert np.sum(release.counts) < 3000 + 20 * 7 * 2
@@ -73,7 +75,7 @@ def test_both_stages_released_one_by_one_are_plume():
 def test_stages_with_a_private_percentile_fit_into_one_budget():
     data, budget = log(), Budget(rho=2.0, delta=1e-6)
     first = budget.release(ContributionBound.from_rho(rho=0.1, most=50), Table(data, user="user", item="item"))
-    plume = Plume(rho=1.8, delta=1e-6, m=first.items[0], m_prime=1)
+    plume = Plume(rho=1.8, delta=1e-13, m=first.items[0], m_prime=1)
     table = Histogram.from_table(data, user="user", item="item", l0=plume.m)
     found = tuple(budget.release(plume.selection, table).items)
     again = ContributionBound.from_rho(rho=0.1, most=50, only=found)

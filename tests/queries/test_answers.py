@@ -23,9 +23,11 @@ K = 200
 def test_answers_keep_their_guarantee_and_error_bound(method, promise):
     values = np.arange(K) * 1000
     answers = dp.answer_queries(values, **promise, delta=1e-6, method=method)
+    # The bound of some methods is exceeded with a chance of 1e-6, so the draws are seeded.
+    seeded = dp.answer_queries(values, **promise, delta=1e-6, method=method, rng=seeded_rng(3))
     assert answers.values.dtype == np.int64
     assert len(answers) == len(answers.values) == K
-    assert np.abs(answers.values - values).max() <= answers.error_bound
+    assert np.abs(seeded.values - values).max() <= seeded.error_bound == answers.error_bound
     assert 0 < answers.expected_error < answers.error_bound
     assert not answers.seeded
     if "rho" in promise:

@@ -81,7 +81,12 @@ def within_a_second() -> Iterator[None]:
 
     with write_end:
         write_end.setblocking(False)
-        threading.Thread(target=watch, daemon=True).start()
+        try:
+            threading.Thread(target=watch, daemon=True).start()
+        except RuntimeError:  # the system refused the thread
+            read_end.close()
+            yield
+            return
         try:
             before = signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
         except ValueError:  # not the main thread

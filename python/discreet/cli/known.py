@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from discreet.engines.files import require_regular
-from discreet.errors import InputError, SchemaError
+from discreet.errors import InputError, ItemTypeError
 from discreet.release import Release
 from discreet.wording import counted
 
@@ -25,9 +25,8 @@ def released(release: Callable[[Sequence[str | int]], Release], items: Sequence[
     """
     try:
         return release(items)
-    except SchemaError as error:
-        others = ("different types", "of the type of the column of items")
-        if not any(text in str(error) for text in others) or not all(map(_NUMBER.fullmatch, items)):
+    except ItemTypeError as error:
+        if error.charged is not None or not all(map(_NUMBER.fullmatch, items)):
             raise
     return release([int(item) for item in items])
 

@@ -295,8 +295,9 @@ def _header(data: CsvFiles) -> list[str]:
 
 def _types(table: _Stream, columns: list[str]) -> dict[str, str]:
     connection = connect()
-    connection.register("given", table)
-    kinds = dict(zip(connection.table("given").columns, map(str, connection.table("given").types), strict=True))
+    connection.register("given", table.__arrow_c_stream__())  # DuckDB would replace an error of an object by its own
+    given = connection.table("given")
+    kinds = dict(zip(given.columns, map(str, given.types), strict=True))
     return {name: kinds.get(name, "") for name in columns}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines.selection import Names, Period
-from discreet.errors import ParameterError, SchemaError
+from discreet.errors import ItemTypeError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -158,7 +158,7 @@ def encoded(values: Sequence[Label], fields: Fields) -> list[bytes]:
     """Return items of several columns as labels of bytes.
 
     Raises:
-        SchemaError: The items have other types, or another number of columns.
+        ItemTypeError: The items have other types, or another number of columns.
     """
     return [_encoded(value if isinstance(value, tuple) else (value,), fields) for value in values]
 
@@ -168,7 +168,7 @@ def _encoded(cells: tuple[str | int | bytes, ...], fields: Fields) -> bytes:
     if len(cells) != len(fields) or not all(
         isinstance(cell, kinds.get(kind, str)) for cell, (_, kind) in zip(cells, fields, strict=True)
     ):
-        raise SchemaError("the listed items and the columns of items are of different types; cast the items")
+        raise ItemTypeError("the listed items and the columns of items are of different types; cast the items")
     label = b""
     for cell, (_, kind) in zip(cells, fields, strict=True):
         raw = cell if isinstance(cell, bytes) else str(cell).encode()
@@ -188,12 +188,12 @@ def listed(only: Items, kind: str) -> list[Label]:
     """Return the listed items that a column of this type can hold, as Python values.
 
     Raises:
-        SchemaError: The items are of another type.
+        ItemTypeError: The items are of another type.
     """
     given = str(_core.Labels.from_sequence(only).type_name)
     values: list[Any] = only.tolist() if isinstance(only, np.ndarray) else list(only)  # type: ignore[arg-type]
     if values and given.removeprefix("u") != kind.removeprefix("u"):
-        raise SchemaError("the listed items and the column of items are of different types; cast the items")
+        raise ItemTypeError("the listed items and the column of items are of different types; cast the items")
     if kind not in ("int64", "uint64"):
         return values
     held = np.iinfo(kind)

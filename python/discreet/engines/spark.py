@@ -294,7 +294,10 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
             ended.set()
 
     # An event instead of join: Python 3.11 takes a thread for ended if its join is interrupted.
-    threading.Thread(target=run, daemon=True).start()
+    try:
+        threading.Thread(target=run, daemon=True).start()
+    except RuntimeError:
+        raise_alone(ResourceError("the operating system refused to start a thread; close other programs"))
     try:
         while not ended.wait(0.1):
             if progress is not None:

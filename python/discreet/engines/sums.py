@@ -21,7 +21,15 @@ from discreet.engines.memory import Memory
 from discreet.engines.pandas_columns import is_untyped, object_cells
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.engines.typed_arrays import of_polars, of_pyarrow
-from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
+from discreet.errors import (
+    DiscreetError,
+    InputError,
+    ItemTypeError,
+    ParameterError,
+    ResourceError,
+    SchemaError,
+    raise_alone,
+)
 from discreet.privacy.validation import require_array
 
 if TYPE_CHECKING:
@@ -218,7 +226,7 @@ def _wanted(items: Sequence[Any], kind: str) -> Columns:
     """Return the items with their indices, in the type of the column of items."""
     python: dict[str, tuple[type, ...]] = {"int64": (int, np.integer), "string": (str,), "binary": (bytes,)}
     if not all(isinstance(label, python[kind]) for label in items):
-        raise SchemaError("the items must be of the type of the column of items")
+        raise ItemTypeError("the items must be of the type of the column of items")
     labels: object = items
     if kind == "int64":
         kind = "uint64" if all(label >= 0 for label in items) else "int64"

@@ -12,7 +12,7 @@ from discreet.engines.engine import Label
 from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period
-from discreet.errors import ParameterError, SchemaError
+from discreet.errors import ItemTypeError, ParameterError
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_array, require_flag, require_whole
 from discreet.private import Private
@@ -305,10 +305,10 @@ class Histogram(Private):
         return own if len(given) == len(own) else item_type
 
     def _require_type_of(self, items: Sequence[Label]) -> None:
-        """Raise SchemaError if items of these types cannot be in this histogram."""
+        """Raise ItemTypeError if items of these types cannot be in this histogram."""
         own, other = _kinds(self._rows[0].type_name), _kinds(_core.Labels.from_sequence([*items]).type_name)
         if [kind.replace("other", "string") for kind in own] != other:
-            raise SchemaError("the listed items and the columns of items have different types; cast the items")
+            raise ItemTypeError("the listed items and the columns of items have different types; cast the items")
 
     def _in_order(self, most: int | None = None) -> tuple[_core.Labels, NDArray[np.int64]]:
         """Return labels and counts by descending count, then by label, so that no order of the input breaks ties.
