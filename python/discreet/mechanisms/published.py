@@ -59,13 +59,14 @@ def published(
         named, order = labels.select(rows), np.arange(len(rows))
     else:
         named, order = labels.ordered(rows, np.zeros(len(rows), np.int64) if noisy is None else noisy)
-    more = {"spent": mechanism.guarantee, "item_type": named.type_name, **more}
+    guarantee = mechanism.guarantee
+    more = {"spent": guarantee, "item_type": named.type_name, **more}
     return Release(
         items=later(named),
         counts=None if noisy is None else noisy[order],
         sigmas=None if sigmas is None else _ordered(sigmas, order),
         ranked=ranked,
-        guarantee=mechanism.guarantee,
+        guarantee=guarantee,
         made_by=repr(mechanism),
         seeded=rng.is_seeded,
         noise=getattr(mechanism, "law", "gaussian"),
