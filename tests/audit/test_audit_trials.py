@@ -66,7 +66,7 @@ class Exposed(GaussianThreshold):
     ],
 )
 def test_trials_find_code_that_breaks_its_guarantee(mechanism, pair):
-    found = trial(mechanism, *pair, runs=5_000, rng=seeded_rng(5))
+    found = trial(mechanism, *pair, runs=10_000, rng=seeded_rng(5))
     assert found.violates, str(found)
     assert "VIOLATION" in str(found)
 

@@ -3,20 +3,21 @@
 import os
 import subprocess
 import sys
+from unittest.mock import patch
 
 import pytest
+from command import discreet, process
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="click completes for Bash, Zsh and Fish")
 
 
-def completions(*words):
+def completions(*words, run=discreet):
     """Return what Bash offers for the last word, as pairs of type and value."""
     asked = {"COMP_WORDS": " ".join(("discreet", *words)), "COMP_CWORD": str(len(words))}
-    environment = {**os.environ, **asked, "_DISCREET_COMPLETE": "bash_complete"}
-    command = [sys.executable, "-m", "discreet"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.stderr == ""
-    return [tuple(line.split(",", 1)) for line in done.stdout.splitlines()]
+    with patch.dict(os.environ, {**asked, "_DISCREET_COMPLETE": "bash_complete"}):
+        code, out, err = run()
+    assert (code, err) == (0, "")
+    return [tuple(line.split(",", 1)) for line in out.splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_names_of_files_are_left_to_the_shell(words):
 
 
 def test_commands_options_and_values_are_completed():
-    assert completions("co") == [("plain", "count")]
+    assert completions("co", run=process) == [("plain", "count")]
     assert completions("count", "--ev") == [("plain", "--every")]
     assert [value for _, value in completions("count", "--every", "1")] == ["1h", "1d", "1w", "1mo"]
 

@@ -306,6 +306,8 @@ def outcome(kind, defect):
 
 def main():
     signal.alarm(300)
+    # Each process would import the same modules again.
+    dp.Histogram.from_table(kept(Producer("int")), user="u", item="i")
     for defect, (kinds, _) in DEFECTS.items():
         for kind in kinds:
             print(f"{defect}; {kind}; ", end="", flush=True)

@@ -92,10 +92,13 @@ LIES = {
 }
 
 
+# The seeds that catch an error first. Each other error is caught by seed 0.
+FIRST = {"a rejected count is forgotten": 20, "the level follows published counts": 2}
+
+
 @pytest.mark.parametrize("lie", LIES)
 def test_a_wrong_reference_is_caught(lie):
-    how = LIES[lie]
-    assert any(caught(how, seed) for seed in range(40))
+    assert any(caught(LIES[lie], seed) for seed in range(FIRST.get(lie, 0), 40))
 
 
 def caught(how, seed):

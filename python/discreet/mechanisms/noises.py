@@ -182,7 +182,7 @@ class EpsilonPerItem(HistogramMechanism):
             return self.epsilon, self.delta
         return round_down(self.epsilon / self.l0, 1), round_down(self.delta / self.l0, 1)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: (epsilon, delta)-DP, and delta-approximate zCDP with l0 times the rho of epsilon/l0."""
         rho = round_up(self.l0 * pure_rho(self.each[0]), 1)

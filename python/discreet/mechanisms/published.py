@@ -63,8 +63,9 @@ def published(
         named, order = labels.select(rows), np.arange(len(rows))
     else:
         named, order = labels.ordered(rows, np.zeros(len(rows), np.int64) if noisy is None else noisy)
+    guarantee = mechanism.guarantee
     more = {
-        "spent": mechanism.guarantee,
+        "spent": guarantee,
         "item_type": named.type_name,
         "kind": getattr(mechanism, "releases", "users"),
         "listed": getattr(mechanism, "lists_items", "none"),
@@ -75,7 +76,7 @@ def published(
         counts=None if noisy is None else noisy[order],
         sigmas=None if sigmas is None else _ordered(sigmas, order),
         ranked=ranked,
-        guarantee=mechanism.guarantee,
+        guarantee=guarantee,
         made_by=repr(mechanism),
         seeded=rng.is_seeded,
         noise=getattr(mechanism, "law", "gaussian"),

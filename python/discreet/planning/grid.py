@@ -66,8 +66,8 @@ def grid(relative_error: float) -> dict[str, Any]:
         size = Size(int(users), int(items), exponent, each)
         for rho, delta in promises:
             unbounded += [round(number) for number in confirmed(size, rho, delta, relative_error)]
-            for l0 in AXES["l0"]:
-                bounded += [round(number) for number in thresholded(size, rho, delta, int(l0), relative_error)]
+        found = [_thresholded(size, promises, int(l0), relative_error) for l0 in AXES["l0"]]
+        bounded += [round(number) for number in np.stack(found, axis=1).ravel().tolist()]
     return {
         "axes": {name: list(AXES[name]) for name in (*SHAPE, "rho", "delta", "l0")},
         "confirmed": unbounded,
@@ -112,17 +112,26 @@ def confirmed(size: Size, rho: float, delta: float, relative_error: float) -> Fi
 
 def thresholded(size: Size, rho: float, delta: float, l0: int, relative_error: float) -> Figures:
     """Return the forecast of a Gaussian threshold on a shape, whose users are clipped to l0 items."""
+    return Figures(*_thresholded(size, [(rho, delta)], l0, relative_error)[0].tolist())
+
+
+def _thresholded(
+    size: Size, promises: list[tuple[float, float]], l0: int, relative_error: float
+) -> NDArray[np.float64]:
+    """Return the forecasts of Gaussian thresholds, one row for each rho and delta."""
     sizes, true = _counts(size, None)
     _, counts = _counts(size, l0)
-    mechanism = _threshold(rho, delta, l0)
+    mechanisms = [_threshold(rho, delta, l0) for rho, delta in promises]
+    noise = np.array([[mechanism.sigma] for mechanism in mechanisms])
+    least = np.array([[mechanism.threshold.value + 0.5] for mechanism in mechanisms])
     # The choice of each user's items adds the variance of a binomial count to that of the noise.
     chosen = counts * np.maximum(1 - counts / true, 0)
-    sigma, least = np.sqrt(mechanism.sigma**2 + chosen), mechanism.threshold.value + 0.5
+    sigma = np.sqrt(noise**2 + chosen)
     named = _above((least - counts) / sigma)
     low, high = np.maximum((1 - relative_error) * true, least), (1 + relative_error) * true
     close = np.maximum(_above((low - counts) / sigma) - _above((high - counts) / sigma), 0)
     present = np.minimum(1, true)  # an item that nobody has is never named
-    return Figures(float((sizes * named * present).sum()), float((sizes * close * present).sum()))
+    return np.stack([named, close], axis=1) @ (sizes * present)
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from discreet.cached import cached_property
 from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.parameters import require_rho
@@ -108,7 +109,7 @@ class GaussianCounts(GaussianNoise, GivenCounts):
         resolve_rho(None, epsilon, delta)
         return cls.from_rho(items=items, rho=cdp_rho(epsilon, delta), l0=l0, linf=linf)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: (n linf^2/(2 sigma^2))-zCDP, for n changed counts (Rogers 2023, Theorem 4)."""
         return Guarantee(rogers2023.gaussian_rho(self.sigma, self.moved, self.linf), 0.0)

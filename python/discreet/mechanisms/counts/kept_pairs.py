@@ -149,7 +149,7 @@ class KeptPairs(HistogramMechanism):
         """Return the sensitivity: one user changes one count, that of the user, by at most `most`."""
         return Sensitivity(l0=1, linf=self.most)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: rho-zCDP, or epsilon-DP."""
         if self.rho is not None:

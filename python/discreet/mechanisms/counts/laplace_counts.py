@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from discreet.cached import cached_property
 from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.parameters import require_rho
@@ -104,7 +105,7 @@ class LaplaceCounts(LaplaceNoise, GivenCounts):
         scale = round_up(one.moved * one.linf / require_number("epsilon", epsilon, 0, 1000), 16)
         return cls(items=one.items, scale=scale, l0=l0, linf=linf)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: (n epsilon)-DP and (n epsilon^2/2)-zCDP, for n changed counts.
 

@@ -188,7 +188,7 @@ class PrivateCountRelease(HistogramMechanism):
         """Return the sensitivity: any number of items per user, each count changed by at most one."""
         return Sensitivity(l0=None, linf=1)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: delta-approximate rho-zCDP (Rogers 2024, Theorem 6, an adaptive filter)."""
         return Guarantee(self.rho, self.delta)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from discreet.cached import cached_property
 from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.parameters import check_threshold_parameters, require_bounds, require_rho
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -106,7 +107,7 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
         converted = cls.from_rho(rho=rho, delta=own, l0=l0, linf=linf)
         return min(shared, converted, key=lambda mechanism: mechanism.threshold.value)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: delta-approximate (l0 epsilon^2/2)-zCDP and (l0 epsilon, delta)-DP.
 

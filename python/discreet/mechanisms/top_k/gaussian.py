@@ -107,7 +107,7 @@ class GaussianTopK(GaussianNoise, NoisyTopK):
         rho, own = resolve_rho(None, epsilon, delta)
         return cls.from_rho(rho=rho, delta=own, l0=l0, k_bar=k_bar, linf=linf)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee of Rogers (2023), Theorem 8, with the cost of conditioning integer noise."""
         rho = rogers2023.gaussian_rho(self.sigma, min(self.l0, self.k_bar + 1), self.linf)

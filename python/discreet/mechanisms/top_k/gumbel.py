@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GumbelNoise
 from discreet.mechanisms.parameters import LINF_LIMIT, require_delta, require_rho
@@ -140,7 +141,7 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
         """Return the sensitivity: l0 items per user or any number, each count changed by at most linf."""
         return Sensitivity(l0=self.l0, linf=self.linf)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: delta-approximate (k epsilon^2/8)-zCDP and (k epsilon, delta)-DP.
 

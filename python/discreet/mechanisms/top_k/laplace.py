@@ -117,7 +117,7 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
             return shared
         return min(shared, converted, key=lambda mechanism: mechanism.margin)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: (l0 epsilon, delta)-DP, and the rho of Rogers (2023), Theorem 8.
 

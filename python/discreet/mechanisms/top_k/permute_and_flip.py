@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.parameters import LINF_LIMIT, require_rho
 from discreet.mechanisms.top_k.base import largest
@@ -110,7 +111,7 @@ class PermuteAndFlip(GumbelTopK):
         scale = round_up(require_whole("linf", linf, 1, LINF_LIMIT) / math.sqrt(2 * require_rho(rho)), 64)
         return cls(scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: (epsilon, delta)-DP and delta-approximate (epsilon^2/2)-zCDP.
 
