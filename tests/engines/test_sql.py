@@ -134,7 +134,7 @@ def test_a_refused_query_is_never_bound_by_duckdb(folder, monkeypatch):
             return getattr(self._connection, name)
 
     connect = sql.connect
-    monkeypatch.setattr(sql, "connect", lambda *room: Watched(connect(*room)))
+    monkeypatch.setattr(sql, "connect", lambda *room, **limit: Watched(connect(*room, **limit)))
     with pytest.raises(SchemaError, match="COPY is not allowed"):
         query("WITH x AS (COPY (SELECT 1) TO 'x') FROM x")
 

@@ -20,7 +20,7 @@ from discreet.engines.local import REMEDIES, retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.pandas_columns import is_untyped, object_cells
 from discreet.engines.sql import Columns, connect, interruptible
-from discreet.engines.typed_arrays import of_polars, of_pyarrow
+from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import (
     DiscreetError,
     InputError,
@@ -359,7 +359,7 @@ def _plain(cells: Any) -> Sequence[object]:
         return of_pyarrow(cells, "the column")  # type: ignore[no-any-return]
     if library(cells) == "polars":
         return of_polars(cells, "the column")  # type: ignore[no-any-return]
-    if library(cells) == "pandas" and is_untyped(cells.dtype):
+    if library(cells) == "pandas" and (is_untyped(cells.dtype) or is_backed_by_arrow(cells.dtype)):
         return object_cells(cells)
     return cells.tolist() if isinstance(cells, np.ma.MaskedArray) else cells  # type: ignore[no-any-return]
 
