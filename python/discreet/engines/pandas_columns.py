@@ -224,7 +224,7 @@ def object_cells(column: pandas.Series[object]) -> list[object]:
 
         cells: list[object] = of_pyarrow(pyarrow.array(column.array), "a column")
         return cells
-    return column.astype(object).tolist()
+    return [*column.astype(object)]
 
 
 def label_cells(column: object, name: str) -> NDArray[np.generic]:
