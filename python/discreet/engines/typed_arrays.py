@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import SchemaError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["is_backed_by_arrow", "of_pandas_zone", "of_polars", "of_pyarrow"]
 
@@ -66,8 +68,14 @@ def of_pandas_zone(series: Any, name: str) -> list[object]:
 
 
 def is_backed_by_arrow(dtype: object) -> bool:
-    """Return whether a pandas type keeps its cells in an array of pyarrow."""
-    return hasattr(dtype, "pyarrow_dtype") or getattr(dtype, "storage", "") == "pyarrow"
+    """Return whether a pandas type keeps its cells in an array of pyarrow, and pyarrow can be imported."""
+    if not hasattr(dtype, "pyarrow_dtype") and getattr(dtype, "storage", "") != "pyarrow":
+        return False
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def _to_numpy(column: Any) -> NDArray[np.datetime64]:
