@@ -56,10 +56,7 @@ def demo(rest: list[str]) -> int:
 
 def test(rest: list[str]) -> int:
     build("test", "frames", "ibis", "notebooks", *(["spark"] if "spark" in rest else []))
-    full = ["--release", "--", "--include-ignored"] if "statistical" in rest else []
-    # Debug information doubles the build time, and the tests do not need it.
-    environment = {**os.environ, "CARGO_PROFILE_DEV_DEBUG": "false"}
-    run("cargo test", [cargo(), "test", "--lib", "--locked", "--quiet", *full], cwd=ROOT, env=environment)
+    test_rust("statistical" in rest)
     # Full-size tests need all memory for one process. Spark starts a Java process with many threads.
     alone = "statistical" in rest or "spark" in rest
     workers = [] if alone else ["-n", "2", "--dist", "worksteal"]
@@ -67,6 +64,19 @@ def test(rest: list[str]) -> int:
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(VENV / "compiled")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.call([PYTHON, "-m", "pytest", *workers, *rest], cwd=ROOT, env=environment)
+
+
+def test_rust(full: bool) -> None:
+    """Run the tests of Rust on the crates of the release build: the same profile, features and settings of PyO3."""
+    command = [cargo(), "test", "--release", "--lib", "--locked", "--quiet"]
+    command += ["--features", "python,pyo3/extension-module"]
+    # The crate itself is optimised less, which halves its build time, and checks its debug assertions.
+    quick = {} if full else {"opt-level": 1, "codegen-units": 16, "debug-assertions": "true"}
+    for key, value in quick.items():
+        command += ["--config", f"profile.release.package.discreet.{key}={value}"]
+    settings = [str(path) for path in (ROOT / "target" / "maturin").glob("pyo3-config-*.txt")]
+    environment = {**os.environ, **({"PYO3_CONFIG_FILE": settings[0]} if len(settings) == 1 else {})}
+    run("cargo test", [*command, *(["--", "--include-ignored"] if full else [])], cwd=ROOT, env=environment)
 
 
 def lint(rest: list[str]) -> int:

@@ -45,5 +45,6 @@ mod string_prefix;
 mod tests;
 pub mod union;
 
-#[cfg(feature = "python")]
+// Tests of Rust link no Python.
+#[cfg(all(feature = "python", not(test)))]
 mod bindings;
