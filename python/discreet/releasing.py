@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from discreet import budgets, mechanisms
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import made_for
@@ -19,7 +20,6 @@ from discreet.privacy.guarantee import Guarantee, Promising, require_promise, un
 from discreet.privacy.validation import is_equal, require_flag
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import PairColumns, Table
 
 if TYPE_CHECKING:
     from discreet.budgets.filter import Charging, PrivacyFilter
@@ -208,14 +208,12 @@ def known(
 
 def read_twice(
     mechanism: DiscoverAndPeel,
-    data: object,
+    table: Table,
     budget: PrivacyFilter | None,
     asked: Asked[_Made],
     charge: Charging = "guarantee",
-    **columns: Unpack[PairColumns],
 ) -> Release:
     """Return the release of a mechanism that reads the rows twice."""
-    table = Table(data, **columns)
     if budget is None:
         return mechanism.release(table)
     asked.require_paid(budget, mechanism)

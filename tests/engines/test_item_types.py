@@ -357,7 +357,7 @@ def test_text_that_is_not_utf8_loses_its_own_row_in_arrays():
         dp.Histogram.from_pairs(users, door, l0=1)
         rows = {"user": users, "item": ["a"] * 21, "value": door}
         for data in (rows, pyarrow.table(rows | {"value": text}).to_pandas()):
-            require_summable(data, columns=("user", "item", "value"))
+            require_summable(dp.Table(data, user="user", item="item", value="value"))
 
 
 @pytest.mark.parametrize("view", [memoryview, bytearray])

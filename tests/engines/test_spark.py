@@ -66,9 +66,9 @@ def test_a_repeated_column_name_is_a_schema_error(spark):
     ],
 )
 def test_integers_text_and_bytes_are_items_and_users(spark, cell, label, kind):
-    labels, counts, _ = engines.histogram(table(spark, item=cell), "user", "item")
+    labels, counts, _ = engines.histogram(engines.Table(table(spark, item=cell), user="user", item="item"))
     assert (labels.take(np.arange(1)), counts.tolist(), labels.type_name) == ([label], [1], kind)
-    empty = engines.histogram(table(spark, item=cell).filter("false"), "user", "item", l0=1)
+    empty = engines.histogram(engines.Table(table(spark, item=cell).filter("false"), user="user", item="item"), l0=1)
     assert (len(empty[1]), empty[0].type_name) == (0, kind)
     assert counted(table(spark, user=cell), l0=2) == {"a": 1}
 

@@ -426,13 +426,13 @@ def test_periods_are_part_of_the_items_of_a_user():
     rows = [(u, i, day) for u, i, day in itertools.product(range(3), "ab", ("2026-01-01", "2026-01-02"))]
     rows += [(9, "a", "2026-01-01"), (9, "a", "2026-01-01"), (None, "a", "2026-01-01"), (9, "b", "no time")]
     data = dict(zip(("user", "item", "ts"), map(list, zip(*rows, strict=True)), strict=True))
-    every, since = dp.tables.period_of("ts", "1d", None, None), dp.tables.period_of("ts", None, "2026-01-02", None)
-    assert sorted(numbers_of_items(data, "user", "item", period=every).tolist()) == [1, 4, 4, 4]
-    assert sorted(numbers_of_items(data, "user", "item", period=since).tolist()) == [2, 2, 2]
+    every, since = {"time": "ts", "every": "1d"}, {"time": "ts", "since": "2026-01-02"}
+    assert sorted(numbers_of_items(Table(data, user="user", item="item", **every)).tolist()) == [1, 4, 4, 4]
+    assert sorted(numbers_of_items(Table(data, user="user", item="item", **since)).tolist()) == [2, 2, 2]
     named = {**data, "user": [None if user is None else f"u{user}" for user in data["user"]]}
-    assert sorted(numbers_of_items(named, "user", "item", period=every).tolist()) == [1, 4, 4, 4]
+    assert sorted(numbers_of_items(Table(named, user="user", item="item", **every)).tolist()) == [1, 4, 4, 4]
     data["also"] = data["item"]
-    assert sorted(numbers_of_items(data, ["user", "also"], "item", period=every).tolist()) == [1] + [2] * 6
+    assert sorted(numbers_of_items(Table(data, user=["user", "also"], item="item", **every)).tolist()) == [1] + [2] * 6
     many = {
         "user": np.repeat(np.arange(3000), 4),
         "item": np.tile([0, 0, 1, 1], 3000),

@@ -10,6 +10,7 @@ import click
 
 from discreet import _core, api
 from discreet.engines import local, sql
+from discreet.engines.table import Table
 from discreet.wording import counted
 
 __all__ = ["doctor"]
@@ -39,7 +40,7 @@ def _check_count() -> str:
 def _check_duckdb() -> str:
     import duckdb
 
-    counted_rows = local.histogram(sql.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
+    counted_rows = local.histogram(Table(sql.query("SELECT 1 AS u, 'x' AS i"), user="u", item="i"))
     if counted_rows.counts.tolist() != [1]:
         raise RuntimeError("the count of a table with one row is not 1")
     return f"version {duckdb.__version__} scans rows"

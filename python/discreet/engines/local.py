@@ -20,8 +20,9 @@ from discreet.engines.frames import frame, is_read_once, library, require_labels
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
-from discreet.engines.selection import Names, Period, columns_of
+from discreet.engines.selection import columns_of
 from discreet.engines.sql import connect, interruptible
+from discreet.engines.table import Table
 from discreet.engines.versions import version_hint
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 from discreet.imports import importing
@@ -46,23 +47,18 @@ _PARSED = {"GEOMETRY", "JSON"}
 
 
 def histogram(
-    source: object,
-    user: Names,
-    item: Names,
+    table: Table,
     *,
-    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
     only: Items | None = None,
     users: bool = False,
-    memory: int | str | None = None,
-    progress: Progress | None = None,
+    tick: Progress | None = None,
 ) -> Counted:
     """Return the distinct users of each item of a table on this machine; see `Engine`.
 
-    `source` is a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, counted as
-    one table. Rows that do not fit into `memory` spill to encrypted temporary files without a name.
+    Rows that do not fit into `memory` spill to encrypted temporary files without a name.
     """
     listed = None if only is None else _core.Labels.from_sequence([*only] if isinstance(only, tuple) else only)
 
@@ -71,32 +67,26 @@ def histogram(
         return Counted(
             *count_of(
                 sources,
-                user,
-                item,
+                table.user,
+                table.item,
                 l0=l0,
                 only=listed,
                 limit=limit,
                 cap=cap,
                 memory=room,
-                times=period,
-                progress=progress,
+                times=table.period,
+                progress=tick,
             )
         )
 
-    return read(source, user, item, memory, count, period)
+    return read(table, count)
 
 
 @interruptible()
-def read(
-    source: object,
-    user: Names,
-    item: Names,
-    memory: int | str | None,
-    work: Callable[[list[object], int], _Result],
-    period: Period | None = None,
-) -> _Result:
-    """Return `work(tables, room)`, for the tables of `source` as `_core` takes them and the bytes of memory left."""
-    room, columns = Memory.of(memory), columns_of(user, item, period)
+def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
+    """Return `work(sources, room)`, for the rows as `_core` takes them and the bytes of memory left."""
+    source = table.data
+    room, columns = Memory.of(table.memory), columns_of(table.user, table.item, table.period)
     tables = source if isinstance(source, list | tuple) else [source]
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     csv = [table for table in tables if isinstance(table, CsvFiles)]
@@ -136,9 +126,9 @@ def read(
         # A second attempt cannot read a reader again, or a relation whose result is still open.
         return attempt(bool(paths)) if once or relations else retried_carefully(paths, attempt)
     except SchemaError as error:
-        for table in frames:
-            if isinstance(table, dict) and str(error).startswith(_NAMELESS):
-                require_labels(table, columns)
+        for given in frames:
+            if isinstance(given, dict) and str(error).startswith(_NAMELESS):
+                require_labels(given, columns)
         raise
     except (MemoryError, ParameterError, ResourceError, ImportError):
         raise

@@ -63,7 +63,7 @@ def counts_by_item(
     elif user is None or item is None:
         raise ParameterError("give both user and item with a table, or neither with lists of items")
     else:
-        table = Histogram.from_table(events, user=user, item=item, l0=l0, progress=progress)
+        table = Histogram.from_table(events, user=user, item=item, progress=progress, l0=l0)
         labels, counts = table._in_order()
         added = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
         found = labels.type_name
