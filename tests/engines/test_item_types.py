@@ -10,8 +10,9 @@ import pytest
 from counting import counted
 
 import discreet as dp
-from discreet.engines.sums import require_summable
+from discreet.engines.sums import clipped_sums, require_summable
 from discreet.errors import SchemaError
+from discreet.tables import Histogram, period_of
 
 DAY, TIME = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, 0, 0, 500_000)
 ZONED = dt.datetime(2026, 1, 31, 13, tzinfo=dt.timezone(dt.timedelta(hours=1)))
@@ -113,15 +114,64 @@ def test_floats_are_refused_with_the_reason(name):
         counted(pytest.importorskip("pandas").DataFrame({"user": [1], "item": [0.5]}))
 
 
+ARROW = {
+    "time64": ("us",),
+    "time32": ("s",),
+    "duration": ("s",),
+    "decimal32": (5, 0),
+    "decimal128": (38, 0),
+    "decimal256": (40, 0),
+    "decimal64": (12, 2),
+    "float16": (),
+    "int8": (),
+    "string": (),
+    "timestamp": ("ms", "UTC"),
+    "bool_": (),
+    "month_day_nano_interval": (),
+}
+"""Types of Arrow, with their parameters."""
+
+
+def refused(call, *given, **more):
+    try:
+        call(*given, **more)
+    except SchemaError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("kind", ARROW)
+def test_the_type_of_an_array_in_a_dict_is_refused_as_that_of_a_column(kind):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    typed = pyarrow.nulls(2, getattr(pyarrow, kind)(*ARROW[kind]))
+    arrays = [typed, pandas.Series(typed, dtype=pandas.ArrowDtype(typed.type))]
+    if kind in ("time64", "duration", "decimal128", "int8", "string", "bool_"):
+        arrays.append(pytest.importorskip("polars").Series(typed))
+    plain, summed = {"user": [1, 2], "item": ["a", "b"]}, {"columns": ("user", "item", "ts"), "items": ["a"]}
+    for column in ("user", "item", "ts"):
+        table = {**plain, "ts": [None, None], column: typed}
+        period = period_of("ts", "1d", None, None) if column == "ts" else None
+        expected = refused(counted, pyarrow.table(table), period=period)
+        sums = refused(clipped_sums, pyarrow.table(table), bounds=(0, 1), resolution=1, **summed)
+        for array in arrays:
+            assert refused(counted, {**table, column: array}, period=period) == expected, (column, type(array))
+            assert refused(clipped_sums, {**table, column: array}, bounds=(0, 1), resolution=1, **summed) == sums
+            if column != "ts":
+                pair = {**plain, column: array}
+                assert refused(Histogram.from_pairs, pair["user"], pair["item"]) == expected
+
+
 def test_whole_decimals_are_integers():
     pyarrow = pytest.importorskip("pyarrow")
     cells = [decimal.Decimal(5), decimal.Decimal(-7), None, decimal.Decimal(5)]
     data = pyarrow.table({"user": [1, 2, 3, 4], "item": pyarrow.array(cells, pyarrow.decimal128(18, 0))})
     assert counted(data) == {5: 2, -7: 1}
     wide = pyarrow.table({"user": pyarrow.array(cells, pyarrow.decimal128(38, 0)), "item": ["a"] * 4})
-    assert counted(wide) == {"a": 2}
-    with pytest.raises(SchemaError, match="may not fit 64 bits"):
-        counted(wide, user="item", item="user")
+    series = pytest.importorskip("polars").Series(wide["user"])
+    for same in (wide, {"user": wide["user"], "item": ["a"] * 4}, {"user": series, "item": ["a"] * 4}):
+        assert counted(same) == {"a": 2}
+        with pytest.raises(SchemaError, match="may not fit 64 bits"):
+            counted(same, user="item", item="user")
     with pytest.raises(SchemaError, match="cast it"):
         counted(pyarrow.table({"user": [1], "item": pyarrow.array([decimal.Decimal("1.5")])}))
 
@@ -188,8 +238,14 @@ def doors(cells, kind, tmp_path):
     yield "parquet", path
     yield "duckdb", duckdb.connect().read_parquet(path)
     yield "registered", duckdb.connect().from_arrow(given)
+    yield "array of pyarrow", given.to_pydict() | {"item": given["item"]}
+    yield (
+        "Arrow in pandas",
+        {"user": users, "item": pandas.Series(given["item"], dtype=pandas.ArrowDtype(given["item"].type))},
+    )
     if kind != "uuid":  # polars has no such type, and reads its bytes
         yield "polars", polars.from_arrow(given)
+        yield "series of polars", {"user": users, "item": polars.from_arrow(given)["item"]}
 
 
 SAME = {
@@ -230,6 +286,23 @@ def test_a_column_is_the_same_through_every_door(tmp_path, case):
                 counted(data)
         else:
             assert {str(label) for label in counted(data)} == expected, door
+
+
+@pytest.mark.parametrize("offset", [dt.timedelta(seconds=1172), dt.timedelta(hours=-23, seconds=5)])
+def test_times_of_odd_offsets_are_the_same_through_every_door(tmp_path, offset):
+    odd = dt.datetime(1890, 1, 1, tzinfo=dt.timezone(offset))
+    text, cells = odd.astimezone(dt.UTC).isoformat(), [ZONED, odd, None]
+    for door, data in doors(cells, None, tmp_path):
+        is_text = door in ("objects of pandas", "series of objects")
+        found = {text, ZONED.isoformat()} if is_text else {text.replace("+00:00", "Z"), "2026-01-31T12:00:00Z"}
+        assert {*counted(data)} == found, door
+    objects = pytest.importorskip("pandas").Series(cells, dtype=object)
+    for times in (cells, objects):
+        data = {"user": [1, 2, 3], "item": ["a", "b", "c"], "ts": times}
+        assert len(counted(data, period=period_of("ts", "1d", None, None))) == 2
+    edges = [dt.datetime.min.replace(tzinfo=dt.timezone(abs(offset))), *cells]
+    for edge in (edges, pytest.importorskip("pandas").Series(edges, dtype=object)):
+        assert len(counted({"user": range(4), "item": edge})) == 2
 
 
 def test_the_largest_times_of_pandas_keep_their_nanoseconds(tmp_path):
@@ -306,6 +379,7 @@ def test_decimals_beyond_64_bits_of_an_unsafe_cast_are_skipped_in_silence(is_cas
     wide, narrow = pyarrow.array(cells, pyarrow.decimal128(38, 0)), pyarrow.decimal128(18, 0)
     forged = pyarrow.Array.from_buffers(narrow, len(wide), wide.buffers())
     items = wide.cast(narrow, safe=False) if is_cast else forged
+    assert counted({"user": range(len(cells)), "item": items}) == {5: 4000}
     data = pyarrow.table({"user": range(len(cells)), "item": items, "page": ["home"] * len(cells)})
     budget = dp.Budget(rho=2, delta=1e-5)
     assert dp.count(data, user="user", item="item", rho=1, delta=1e-6, budget=budget).items == [5]
