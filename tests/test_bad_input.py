@@ -166,6 +166,7 @@ class TestGuarantees:
         ("select sum stream", "l0", [None]),
         ("stream", "horizon", [0, -1, 1.5]),
         ("count_items", "items", ["a", b"a", 5, [], {"a": 1}, [["x", 1]], [1.5], ["a", "a"], np.array(1)]),
+        ("count_items sum_items", "items", [["a" * 8193], ["b", "\u00e9" * 4097], [b"a" * 8193], [("a" * 8190, "b")]]),
         ("top_k select answer_queries", "method", [np.array([1, 2]), 10**5000, []]),
         ("count", "charge", [np.array([1, 2]), [], "all"]),
         ("count_auto", "percentile l0_share", [0, np.array([1, 2]), Decimal("sNaN")]),
