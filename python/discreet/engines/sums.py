@@ -30,7 +30,7 @@ from discreet.errors import (
     SchemaError,
     raise_alone,
 )
-from discreet.privacy.validation import require_array
+from discreet.privacy.validation import require_array, require_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -86,6 +86,8 @@ def require_distinct_columns(columns: tuple[str, str, str]) -> None:
     """Raise ParameterError unless these are the names of three different columns."""
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user, item and value must be the names of three different columns")
+    for name in columns:
+        require_text("the name of a column", name)
 
 
 def require_summable(data: object, *, columns: tuple[str, str, str]) -> None:
@@ -122,6 +124,8 @@ def items_per_user(data: object, *, columns: tuple[str, str], items: list[object
     """
     if columns[0] == columns[1] or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user and item must be the names of two different columns")
+    for name in columns:
+        require_text("the name of a column", name)
     query = """SELECT count(DISTINCT w.place) AS n FROM g JOIN w ON g.i = w.label
         WHERE g.u IS NOT NULL GROUP BY g.u"""
     return _answered(data, columns, items, lambda found: np.asarray(found.sql(query).fetchnumpy()["n"], np.int64))
