@@ -11,7 +11,7 @@ from counting import counted
 
 import discreet as dp
 from discreet.engines.sums import clipped_sums, require_summable
-from discreet.errors import SchemaError
+from discreet.errors import InputError, SchemaError
 from discreet.tables import Histogram, period_of
 
 DAY, TIME = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, 0, 0, 500_000)
@@ -410,6 +410,19 @@ def test_one_time_out_of_range_loses_its_own_row(unit, big, zone):
     found.append(counted(pyarrow.table({"user": [*range(21)], "item": times})))
     assert found[0]["2026-01-05T10:00:00" + "Z" * bool(zone)] == 20
     assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_the_remedy_for_zoned_times_beyond_microseconds_works(tmp_path, unit):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times = pyarrow.array([10**9, 2**53 if unit == "s" else 2**60], pyarrow.timestamp(unit, "UTC"))
+    table, path = pyarrow.table({"user": [1, 2], "item": times}), str(tmp_path / "log.parquet")
+    parquet.write_table(table, path)
+    connection = duckdb.connect()
+    for relation in (connection.from_arrow(table), connection.read_parquet(path)):
+        with pytest.raises(InputError, match="give the Arrow table or the Parquet file itself"):
+            counted(relation)
+    assert counted(table) == counted(path) != {}
 
 
 @pytest.mark.parametrize("day", [2932897, 2**31 - 1, -(2**31)])

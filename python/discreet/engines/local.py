@@ -34,7 +34,8 @@ __all__ = ["REMEDIES", "histogram", "read", "retried_carefully", "scan"]
 _Result = TypeVar("_Result")
 REMEDIES = {
     "duckdb": "; if a query cannot cast a cell, TRY_CAST makes it NULL; if text is not UTF-8, use "
-    "read_parquet(..., utf8_validation = 'replace')",
+    "read_parquet(..., utf8_validation = 'replace'); if times in seconds or milliseconds exceed DuckDB's microseconds, "
+    "give the Arrow table or the Parquet file itself instead of a relation",
 }
 """Further remedies in errors about unreadable frames, by library."""
 _NAMELESS = "a column must hold"
