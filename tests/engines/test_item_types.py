@@ -345,6 +345,7 @@ OBJECTS = [dt.timedelta(1), dt.time(1), 1.5, decimal.Decimal("1.5"), 1j, [1], ob
 @pytest.mark.parametrize("cell", OBJECTS, ids=lambda cell: type(cell).__name__)
 def test_a_column_of_objects_that_are_no_labels_is_refused(cell):
     pandas = pytest.importorskip("pandas")
+    cell = pandas.Timedelta(cell) if isinstance(cell, dt.timedelta) else cell  # which has a method isoformat
     objects = pandas.Series([cell, None], dtype=object)
     budget = dp.Budget(rho=1, delta=1e-6)
     for data in (pandas.DataFrame({"user": [1, 2], "item": objects}), {"user": [1, 2], "item": [cell, None]}):

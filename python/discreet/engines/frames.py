@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+import numpy as np
 from numpy import ma  # here, because a fork during numpy's own import on first use would hang the child
 
 from discreet import _core
@@ -17,6 +18,7 @@ from discreet.engines.sql import require_whole_csv
 from discreet.engines.typed_arrays import digits_of, of_polars, of_pyarrow
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
+from discreet.imports import importing
 from discreet.privacy.validation import require_array
 
 if TYPE_CHECKING:
@@ -182,7 +184,10 @@ def require_types(table: dict[str, Any], user: Names, item: Names, period: Perio
 
 
 def without_rows(column: Any, name: str, others: Sequence[str] = ()) -> ArrowStream | None:
-    """Return an Arrow table without rows, with a typed array as a column and `others` of integers; None for others."""
+    """Return an Arrow table without rows, with a typed array as a column and `others` of integers.
+
+    Returns None for lists, and for columns of pandas whose type is one of numpy or is open: `label_cells` reads these.
+    """
     kind = library(column)
     is_array = hasattr(column, "to_numpy") and (hasattr(column, "dtype") or hasattr(column, "type"))
     if kind not in ("pandas", "polars", "pyarrow") or not is_array:
@@ -192,16 +197,18 @@ def without_rows(column: Any, name: str, others: Sequence[str] = ()) -> ArrowStr
 
         empty = column[:0].alias(name).to_frame()
         return _without_objects(empty.with_columns(polars.lit(0).alias(other) for other in others))
+    if kind == "pandas" and (isinstance(column.dtype, np.dtype) or is_untyped(column.dtype)):
+        return None
     try:
-        import pyarrow
+        with importing():
+            import pyarrow
     except ImportError:
         return None
     if kind == "pandas":
         import pandas
 
-        series = pandas.Series(column[:0], name=name)
         try:
-            column = as_arrow(series.to_frame(), [name] if is_untyped(series.dtype) else []).column(0)
+            column = as_arrow(pandas.Series(column[:0], name=name).to_frame(), []).column(0)
         except pyarrow.ArrowException:
             return None
     cells = [column[:0], *(pyarrow.array([], pyarrow.int64()) for _ in others)]

@@ -142,10 +142,10 @@ def _with_short_offset(moment: datetime) -> datetime | None:
     """
     if is_missing(moment):
         return None
-    offset = moment.utcoffset()
-    if offset is None or (abs(offset) <= _MOST_OFFSET and not offset % timedelta(minutes=1)):
-        return moment
     try:
+        offset = moment.utcoffset()
+        if offset is None or (abs(offset) <= _MOST_OFFSET and not offset % timedelta(minutes=1)):
+            return moment
         return moment.astimezone(UTC)
     except (ValueError, OverflowError):  # outside the years 1 to 9999
         return None

@@ -202,11 +202,8 @@ def _require_types(
     """
     for place, name in enumerate(columns):
         column = table.get(name)
-        is_of_pandas = (
-            place > 1 and library(column) == "pandas" and not is_backed_by_arrow(getattr(column, "dtype", None))
-        )
-        if is_of_pandas or (empty := without_rows(column, name)) is None:
-            continue  # `_require_values` looks at the types of pandas
+        if (empty := without_rows(column, name)) is None:
+            continue
         _register(connection, _with_floats(empty, [name] if place > 1 else []), [name])
         found = (label_kind if place < 2 else as_number)(name, str(connection.table("given").types[0]))
         if place == 1:
