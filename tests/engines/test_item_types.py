@@ -367,6 +367,16 @@ def test_run_end_encoded_and_opaque_columns_have_a_remedy():
         assert len(counted(duckdb.sql(f'SELECT 1 AS "user", ({cell})::VARCHAR AS item'))) == 1
 
 
+def test_arrays_of_extension_types_in_a_dict_count_as_columns_of_a_table():
+    pyarrow = pytest.importorskip("pyarrow")
+    integers, texts = pyarrow.array([1, 0], pyarrow.int8()), pyarrow.array(['{"a": 1}', "2"])
+    for kind, storage in (("bool8", integers), ("json_", texts)):
+        items = pyarrow.ExtensionArray.from_storage(getattr(pyarrow, kind)(), storage)
+        for same in (items, pyarrow.chunked_array([items])):
+            data = {"user": [1, 2], "item": same}
+            assert counted(data) == counted(pyarrow.table(data)) == dict.fromkeys(storage.to_pylist(), 1)
+
+
 def test_mixed_lists_are_refused():
     for cells in ([True, 1, "x"], [DAY, TIME], [TIME, ZONED], [DAY, "x"]):
         with pytest.raises(SchemaError):

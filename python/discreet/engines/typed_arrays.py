@@ -27,6 +27,8 @@ def of_pyarrow(column: Any, name: str) -> Any:
     import pyarrow
     from pyarrow import types
 
+    if isinstance(column.type, pyarrow.BaseExtensionType) and column.type.extension_name != "arrow.uuid":
+        column = column.cast(column.type.storage_type)
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
