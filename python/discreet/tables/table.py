@@ -6,6 +6,7 @@ from typing import NoReturn, TypedDict
 
 from discreet.engines.selection import Names, Period, require_names
 from discreet.errors import ParameterError
+from discreet.privacy.validation import require_text
 from discreet.private import Private
 from discreet.progress import ProgressOption, require_progress
 
@@ -76,8 +77,10 @@ class Table(Private):
         memory: int | str | None = None,
         progress: ProgressOption = None,
     ) -> None:
-        if not (value is None or isinstance(value, str)):
-            raise ParameterError("value must be the name of a column")
+        if value is not None:
+            if not isinstance(value, str):
+                raise ParameterError("value must be the name of a column")
+            require_text("the name of the column of values", value)
         require_progress(progress)
         user, item = require_names(user, item, period)
         given: dict[str, object] = {"data": data, "user": user, "item": item, "period": period, "value": value}
