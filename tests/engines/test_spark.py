@@ -1,5 +1,6 @@
-"""Spark DataFrames: columns, types, refused data, errors, and CSV files of the command line."""
+"""Spark DataFrames: columns, types, refused data, errors, and Parquet files of the command line."""
 
+import logging
 import os
 import sys
 
@@ -134,11 +135,20 @@ def test_public_functions_and_plume_read_a_dataframe(spark):
 
 
 def test_an_error_on_a_cell_does_not_show_the_cell(spark):
-    rows = spark.sql("SELECT id AS user, CAST(concat('secret', id) AS INT) AS item FROM range(9)")
-    with pytest.raises(InputError, match="PYSPARK_PYTHON") as caught:
-        counted(rows)
-    assert "secret" not in str(caught.value)
-    assert caught.value.__suppress_context__
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql.functions import col
+
+    logged, log = [], logging.Handler()
+    log.emit = logged.append
+    of_sql = spark.sql("SELECT id AS user, CAST(concat('secret', id) AS INT) AS item FROM range(9)")
+    of_columns = spark.sql("SELECT id AS user, concat('secret', id) AS item FROM range(9)")
+    for kind, rows in (("SQL", of_sql), ("DataFrame", of_columns.select("user", col("item").cast("int")))):
+        PySparkLogger.getLogger(f"{kind}QueryContextLogger").addHandler(log)
+        with pytest.raises(InputError, match="PYSPARK_PYTHON") as caught:
+            counted(rows)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__suppress_context__
+    assert logged == []
 
 
 @classic

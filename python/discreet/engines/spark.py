@@ -6,10 +6,12 @@ result. Spark's error texts are never passed on, because they quote cells.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -46,6 +48,8 @@ _PLAIN = ("int64", "string", "binary")
 """The types of labels of one column. Other types are encoded like several columns."""
 _INTERRUPT_SECONDS = 10.0
 """Seconds to wait for an interrupted job to end."""
+_counting: ContextVar[bool] = ContextVar("counting", default=False)
+"""Whether the current thread counts a table."""
 
 _Result = TypeVar("_Result")
 
@@ -135,6 +139,7 @@ def _session(source: object) -> SparkSession:
         raise ParameterError("this PySpark is too old; install a newer one: pip install 'pyspark>=4'")
     if not isinstance(source, DataFrame):
         raise ParameterError("data of PySpark must be a DataFrame; convert a pandas-on-Spark frame by .to_spark()")
+    _hide_failed_cells()
     return source.sparkSession
 
 
@@ -285,6 +290,7 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
     ended = threading.Event()
 
     def run() -> None:
+        _counting.set(True)
         try:
             session.addTag(tag)  # tags belong to a thread
             results.append(work())
@@ -316,6 +322,18 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
     return results[0]
 
 
+def _hide_failed_cells() -> None:
+    """Filter PySpark's own loggers, which print the cell on which a query failed, for queries of this module."""
+    from pyspark.logger import PySparkLogger
+
+    for kind in ("DataFrame", "SQL"):
+        PySparkLogger.getLogger(f"{kind}QueryContextLogger").addFilter(_is_of_others)
+
+
+def _is_of_others(_: logging.LogRecord) -> bool:
+    return not _counting.get()
+
+
 @contextmanager
 def _translated_errors(session: SparkSession) -> Iterator[None]:
     """Translate Spark's errors, without their texts."""
@@ -326,7 +344,12 @@ def _translated_errors(session: SparkSession) -> Iterator[None]:
             raise
         except Exception:
             if _is_stopped(session):
-                raise_alone(ResourceError("the Spark session has stopped; make a new one and make the DataFrame again"))
+                raise_alone(
+                    ResourceError(
+                        "the Spark session has stopped; make a new one and make the DataFrame again. If Java ran out "
+                        "of memory, give it more by spark.driver.memory in spark-defaults.conf"
+                    )
+                )
             raise_alone(
                 InputError(
                     "Spark could not count the table; its own log, which may quote the data, gives the reason. "
