@@ -6,7 +6,8 @@ import pytest
 from counting import counted
 
 import discreet as dp
-from discreet.errors import ParameterError, SchemaError
+from discreet.engines import spark_session
+from discreet.errors import ParameterError, ResourceError, SchemaError
 
 
 class DataFrame:
@@ -59,3 +60,17 @@ def test_timestamps_of_ibis_are_refused_before_any_charge():
     assert budget.spent.rho == 0
     text = table.mutate(ts=table.ts.cast("string"))
     assert counted(text, item="ts") == {"2026-01-31 00:00:00": 1}
+
+
+def test_a_session_whose_java_ended_keeps_its_error(monkeypatch):
+    class Session:
+        def stop(self):
+            raise ConnectionRefusedError("no Java process listens")
+
+    monkeypatch.setattr(spark_session, "_started", lambda master: Session())
+    monkeypatch.setattr(spark_session, "_table", lambda *given: None)
+    with (
+        pytest.raises(ResourceError, match="has stopped"),
+        spark_session.opened("log.parquet", "local[*]", ["user", "item"]),
+    ):
+        raise ResourceError("the Spark session has stopped")

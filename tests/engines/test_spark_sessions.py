@@ -56,9 +56,10 @@ PROMISE = ["--user", "user", "--item", "item", "--epsilon", "2", "--delta", "1e-
 
 @pytest.fixture
 def log(tmp_path):
-    path = tmp_path / "log 1.csv"
-    rows = [f'{user},"i,{item}"\n' for user in range(2000) for item in range(2)]
-    path.write_text("user,item\n" + "".join(rows) + ",a\n3,\n")
+    pyarrow, path = pytest.importorskip("pyarrow"), tmp_path / "log 1.parquet"
+    rows = [(user, f"i,{item}") for user in range(2000) for item in range(2)]
+    users, items = zip(*rows, (None, "a"), (3, None), strict=True)
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"user": users, "item": items}), path)
     return str(path)
 
 
