@@ -47,6 +47,10 @@ def opened(path: str, master: str, columns: Sequence[str]) -> Iterator[DataFrame
             f"cannot read {path} with Spark: this needs Parquet files; write the table as Parquet, or count it without "
             "Spark"
         )
+    import logging  # takes milliseconds
+
+    # PySpark logs an interrupt with its traceback, which the standard library prints if the root logger has no handler.
+    logging.getLogger().addHandler(logging.NullHandler())
     session = _started(master)
     try:
         yield _table(session, path, columns)
