@@ -354,7 +354,8 @@ def _translated_errors(session: SparkSession) -> Iterator[None]:
                 InputError(
                     "Spark could not count the table; its own log, which may quote the data, gives the reason. "
                     "Executors must be running, and spark.driver.maxResultSize must be large enough for the counts. "
-                    "If Python functions make the table, PYSPARK_PYTHON must name a Python that every executor has"
+                    "If Python functions make the table, PYSPARK_PYTHON must name a Python that every executor has. If "
+                    "the table casts cells, use try_cast"
                 )
             )
 
