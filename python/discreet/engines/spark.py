@@ -211,11 +211,14 @@ def _kind(data_type: DataType, name: str) -> str:
     if isinstance(data_type, types.FloatType | types.DoubleType):
         raise SchemaError(
             f"column {name!r} has the type {data_type.simpleString()}; floats are no labels, because equal numbers can "
-            "differ in their last bits; round it, and cast it to text or to integers"
+            "differ in their last bits; round it, and cast it to text or, by try_cast, to integers"
         )
     if isinstance(data_type, types.TimestampType | types.TimestampNTZType):
         raise SchemaError(f"column {name!r} has the type {data_type.simpleString()}; cast it to a date or to text")
-    raise SchemaError(f"column {name!r} has the type {data_type.simpleString()}; cast it to text or to integers")
+    # In ANSI mode, Spark's default, a cast fails at a number that is too large.
+    raise SchemaError(
+        f"column {name!r} has the type {data_type.simpleString()}; cast it to text or, by try_cast, to integers"
+    )
 
 
 def _cell(name: str, kind: str) -> Column:

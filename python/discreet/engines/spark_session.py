@@ -143,8 +143,7 @@ def _table(session: SparkSession, path: str, columns: Sequence[str]) -> DataFram
     source = files.Source(shown=path, paths=[unquote(urlsplit(name).path) for name in found], form="parquet")
     if found[0].startswith("file:"):
         files.require_no_log(source.paths)
-    else:
-        _require_no_log(session, found)
+    _require_no_log(session, found)
     source.require_no_folder(name for name in columns if name.lower() in names)
     of_folders = [name for name in columns if name.lower() not in names and name in source.partitions]
     source.require_one_key(of_folders)
