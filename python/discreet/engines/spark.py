@@ -288,6 +288,10 @@ def _collected(counts: DataFrame, kind: str | Fields) -> Counted:
 def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progress | None) -> _Result:
     """Return the result of Spark's work, done in another thread, so that an interrupt cancels the job and is raised."""
     tag = f"discreet-{fresh_bits(8).hex()}"
+    # A session of classic PySpark finds only the tags of the thread that asks.
+    context = getattr(session, "sparkContext", None)
+    add = session.addTag if context is None else context.addJobTag
+    cancel = session.interruptTag if context is None else context.cancelJobsWithTag
     results: list[_Result] = []
     errors: list[BaseException] = []
     ended = threading.Event()
@@ -295,7 +299,7 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
     def run() -> None:
         _counting.set(True)
         try:
-            session.addTag(tag)  # tags belong to a thread
+            add(tag)  # tags belong to a thread
             results.append(work())
         except BaseException as error:
             errors.append(error)
@@ -317,7 +321,7 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
             not ended.is_set() and time.monotonic() < last
         ):  # repeated, because an interrupt between two jobs has no effect
             with suppress(Exception):
-                session.interruptTag(tag)
+                cancel(tag)
             ended.wait(0.2)
         raise
     if errors:
