@@ -11,6 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet import mechanisms, privacy, queries, streams, tables, testing
+from discreet.engines.checking import check
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.privacy.conversion import cdp_rho
 from discreet.queries import experimental
@@ -166,6 +167,7 @@ class TestGuarantees:
         ("select sum stream", "l0", [None]),
         ("stream", "horizon", [0, -1, 1.5]),
         ("count_items", "items", ["a", b"a", 5, [], {"a": 1}, [["x", 1]], [1.5], ["a", "a"], np.array(1)]),
+        ("count_items sum_items", "items", [["a" * 8193], ["b", "\u00e9" * 4097], [b"a" * 8193], [("a" * 8190, "b")]]),
         ("top_k select answer_queries", "method", [np.array([1, 2]), 10**5000, []]),
         ("count", "charge", [np.array([1, 2]), [], "all"]),
         ("count_auto", "percentile l0_share", [0, np.array([1, 2]), Decimal("sNaN")]),
@@ -197,6 +199,31 @@ def test_every_verb_refuses_a_bad_number_or_choice(verbs, names, values):
 def test_a_misspelt_choice_names_the_nearest(call, near):
     with pytest.raises(ParameterError, match=f"did you mean '{near}'"):
         call()
+
+
+LONE = "\ud800"
+
+
+@pytest.mark.parametrize("place", ["user", "item", "second item", "value", "time"])
+def test_half_a_surrogate_in_the_name_of_a_column_is_refused_as_a_name(place):
+    names = {"user": "u", "item": ["i", LONE] if place == "second item" else "i", "value": "v", "time": "t"}
+    names |= {} if place == "second item" else {place: LONE}
+    table = {"u": [1], "i": ["a"], "v": [1], "t": ["2026-01-31"], LONE: [1]}
+    pair, given = {name: names[name] for name in ("user", "item")}, {"rho": 1, "delta": 1e-6}
+    timed = {**pair, "time": names["time"], "every": "1d"}
+    sums = [lambda data: dp.sum(data, **pair, value=names["value"], bounds=(0, 1), l0=1, **given)]
+    times = [
+        lambda data: dp.count(data, **timed, **given),
+        lambda data: dp.top_k(data, **timed, k=1, **given),
+        lambda data: dp.select(data, **timed, l0=1, **given),
+        lambda data: dp.Histogram.from_table(data, **pair, period=tables.period_of(names["time"], "1d", None, None)),
+        lambda data: check(data, **pair, period=tables.period_of(names["time"], "1d", None, None)),
+    ]
+    bounds = [lambda data: mechanisms.ContributionBound(epsilon=1, only=("a",)).release(data, **pair)]
+    for data in (table, "no such file.csv"):
+        for call in {"value": sums, "time": times}.get(place, [*sums, *times, *bounds]):
+            with pytest.raises(ParameterError, match="UTF-8"):
+                call(data)
 
 
 @pytest.mark.parametrize("name", ["seed", "random_state"])

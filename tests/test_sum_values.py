@@ -110,7 +110,8 @@ def test_numbers_of_every_type_are_summed():
     columns = [pyarrow.array(ones, kind) for kind in (pyarrow.int8(), pyarrow.uint64(), pyarrow.float32())]
     columns += [pyarrow.array([Decimal(1)] * 3000, pyarrow.decimal128(38, 2)), pyarrow.array([True] * 3000)]
     columns += [pyarrow.array(["1"] * 3000), pyarrow.array(["1"] * 3000).dictionary_encode()]
-    columns += [pyarrow.array(["1"] * 3000, pyarrow.large_string())]
+    columns += [pyarrow.array(["1"] * 3000, pyarrow.large_string()), pyarrow.array(ones, pyarrow.decimal256(60, 2))]
+    columns += [pyarrow.array([Decimal(1)] * 3000, pyarrow.decimal128(38, 0)).cast(pyarrow.decimal256(76, 20))]
     tables = [pyarrow.table({"user": [*range(3000)], "shop": ["a"] * 3000, "cents": column}) for column in columns]
     arrays = (ones, [True] * 3000, np.ones(3000, bool), np.ones(3000, np.float32), [Fraction(1)] * 3000)
     tables += [{"user": range(3000), "shop": ["a"] * 3000, "cents": cells} for cells in arrays]
@@ -179,6 +180,19 @@ def test_floats_of_16_bits_are_summed():
         tables.append(polars.DataFrame({**rows, "cents": polars.Series([1.5, 2.5], dtype=polars.Float16)}))
     for data in tables:
         assert clipped_sums(data, columns=("user", "shop", "cents"), items=["a"], bounds=(0, 9), resolution=0.5) == [8]
+
+
+def test_a_type_that_duckdb_does_not_read_is_refused_with_a_remedy():
+    pyarrow = pytest.importorskip("pyarrow")
+    given = {"columns": ("user", "shop", "cents"), "items": [1], "bounds": (0, 9), "resolution": 1}
+    rows = {name: pyarrow.array([1, 2]) for name in given["columns"]}
+    for name in given["columns"]:
+        odd = rows[name].cast(pyarrow.decimal256(40, 0))
+        odd = odd.dictionary_encode() if name == "cents" else odd
+        for data in (pyarrow.table({**rows, name: odd}), {**rows, name: odd}):
+            with pytest.raises(SchemaError, match=rf"'{name}'.* cast it to integers"):
+                clipped_sums(data, **given)
+        assert clipped_sums({**rows, name: odd.cast(pyarrow.int64())}, **given)[0] == 1
 
 
 TEXTS = ["12", " 12 ", "+7", ".5", "5.", "1e1", "-0", "1_000", "12_", "1__0", "0x10", "1,5", "", "x", "nan", "inf"]

@@ -13,7 +13,7 @@ from discreet.logs import debug
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR, require_list
+from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR, require_countable, require_list
 from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
@@ -170,6 +170,7 @@ def given(
         raise ParameterError("a mechanism has its own privacy parameters: leave out rho, epsilon and delta")
     if parameters != {"l0": None, "relative_error": RELATIVE_ERROR, "k_bar": K_BAR}:
         raise ParameterError("a mechanism has its own parameters: leave out l0, relative_error and k_bar")
+    require_countable(getattr(mechanism, "items", ()))
     return mechanism, ()
 
 
@@ -189,6 +190,7 @@ def require_known(
         raise ParameterError("items must have at least one label")
     if any(isinstance(label, list) for label in found):
         raise ParameterError('an item of several columns must be a tuple, such as ("home", "DE"), not a list')
+    require_countable(found)
     if require_flag("others", others) and l0 is None:
         raise ParameterError("others needs l0, the most items of a user that count: other items need a threshold")
     return found

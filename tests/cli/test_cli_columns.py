@@ -179,6 +179,10 @@ def test_files_of_public_items_are_checked(visits, tmp_path):
     assert "cannot read" in discreet("count", visits, *options, "--items", known)[2]
     known.write_text("")
     assert "at least one label" in discreet("count", visits, *options, "--items", known)[2]
+    known.write_text("home\n" + "a" * 8193)
+    for verb in ("count", "plan"):
+        more = [verb, visits] if verb == "count" else ["plan", "count"]
+        assert "8,192 bytes" in discreet(*more, *(options if verb == "count" else BUDGET), "--items", known)[2]
     known.write_text("home")
     assert "needs --l0" in discreet("count", visits, *options, "--items", known, "--others")[2]
     assert "needs --items" in discreet("count", visits, *options, "--others")[2]

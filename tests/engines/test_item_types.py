@@ -10,8 +10,9 @@ import pytest
 from counting import counted
 
 import discreet as dp
-from discreet.engines.sums import require_summable
-from discreet.errors import SchemaError
+from discreet.engines.sums import clipped_sums, require_summable
+from discreet.errors import InputError, SchemaError
+from discreet.tables import Histogram, period_of
 
 DAY, TIME = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, 0, 0, 500_000)
 ZONED = dt.datetime(2026, 1, 31, 13, tzinfo=dt.timezone(dt.timedelta(hours=1)))
@@ -113,15 +114,64 @@ def test_floats_are_refused_with_the_reason(name):
         counted(pytest.importorskip("pandas").DataFrame({"user": [1], "item": [0.5]}))
 
 
+ARROW = {
+    "time64": ("us",),
+    "time32": ("s",),
+    "duration": ("s",),
+    "decimal32": (5, 0),
+    "decimal128": (38, 0),
+    "decimal256": (40, 0),
+    "decimal64": (12, 2),
+    "float16": (),
+    "int8": (),
+    "string": (),
+    "timestamp": ("ms", "UTC"),
+    "bool_": (),
+    "month_day_nano_interval": (),
+}
+"""Types of Arrow, with their parameters."""
+
+
+def refused(call, *given, **more):
+    try:
+        call(*given, **more)
+    except SchemaError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("kind", ARROW)
+def test_the_type_of_an_array_in_a_dict_is_refused_as_that_of_a_column(kind):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    typed = pyarrow.nulls(2, getattr(pyarrow, kind)(*ARROW[kind]))
+    arrays = [typed, pandas.Series(typed, dtype=pandas.ArrowDtype(typed.type))]
+    if kind in ("time64", "duration", "decimal128", "int8", "string", "bool_"):
+        arrays.append(pytest.importorskip("polars").Series(typed))
+    plain, summed = {"user": [1, 2], "item": ["a", "b"]}, {"columns": ("user", "item", "ts"), "items": ["a"]}
+    for column in ("user", "item", "ts"):
+        table = {**plain, "ts": [None, None], column: typed}
+        period = period_of("ts", "1d", None, None) if column == "ts" else None
+        expected = refused(counted, pyarrow.table(table), period=period)
+        sums = refused(clipped_sums, pyarrow.table(table), bounds=(0, 1), resolution=1, **summed)
+        for array in arrays:
+            assert refused(counted, {**table, column: array}, period=period) == expected, (column, type(array))
+            assert refused(clipped_sums, {**table, column: array}, bounds=(0, 1), resolution=1, **summed) == sums
+            if column != "ts":
+                pair = {**plain, column: array}
+                assert refused(Histogram.from_pairs, pair["user"], pair["item"]) == expected
+
+
 def test_whole_decimals_are_integers():
     pyarrow = pytest.importorskip("pyarrow")
     cells = [decimal.Decimal(5), decimal.Decimal(-7), None, decimal.Decimal(5)]
     data = pyarrow.table({"user": [1, 2, 3, 4], "item": pyarrow.array(cells, pyarrow.decimal128(18, 0))})
     assert counted(data) == {5: 2, -7: 1}
     wide = pyarrow.table({"user": pyarrow.array(cells, pyarrow.decimal128(38, 0)), "item": ["a"] * 4})
-    assert counted(wide) == {"a": 2}
-    with pytest.raises(SchemaError, match="may not fit 64 bits"):
-        counted(wide, user="item", item="user")
+    series = pytest.importorskip("polars").Series(wide["user"])
+    for same in (wide, {"user": wide["user"], "item": ["a"] * 4}, {"user": series, "item": ["a"] * 4}):
+        assert counted(same) == {"a": 2}
+        with pytest.raises(SchemaError, match="may not fit 64 bits"):
+            counted(same, user="item", item="user")
     with pytest.raises(SchemaError, match="cast it"):
         counted(pyarrow.table({"user": [1], "item": pyarrow.array([decimal.Decimal("1.5")])}))
 
@@ -188,8 +238,14 @@ def doors(cells, kind, tmp_path):
     yield "parquet", path
     yield "duckdb", duckdb.connect().read_parquet(path)
     yield "registered", duckdb.connect().from_arrow(given)
+    yield "array of pyarrow", given.to_pydict() | {"item": given["item"]}
+    yield (
+        "Arrow in pandas",
+        {"user": users, "item": pandas.Series(given["item"], dtype=pandas.ArrowDtype(given["item"].type))},
+    )
     if kind != "uuid":  # polars has no such type, and reads its bytes
         yield "polars", polars.from_arrow(given)
+        yield "series of polars", {"user": users, "item": polars.from_arrow(given)["item"]}
 
 
 SAME = {
@@ -232,6 +288,23 @@ def test_a_column_is_the_same_through_every_door(tmp_path, case):
             assert {str(label) for label in counted(data)} == expected, door
 
 
+@pytest.mark.parametrize("offset", [dt.timedelta(seconds=1172), dt.timedelta(hours=-23, seconds=5)])
+def test_times_of_odd_offsets_are_the_same_through_every_door(tmp_path, offset):
+    odd = dt.datetime(1890, 1, 1, tzinfo=dt.timezone(offset))
+    text, cells = odd.astimezone(dt.UTC).isoformat(), [ZONED, odd, None]
+    for door, data in doors(cells, None, tmp_path):
+        is_text = door in ("objects of pandas", "series of objects")
+        found = {text, ZONED.isoformat()} if is_text else {text.replace("+00:00", "Z"), "2026-01-31T12:00:00Z"}
+        assert {*counted(data)} == found, door
+    objects = pytest.importorskip("pandas").Series(cells, dtype=object)
+    for times in (cells, objects):
+        data = {"user": [1, 2, 3], "item": ["a", "b", "c"], "ts": times}
+        assert len(counted(data, period=period_of("ts", "1d", None, None))) == 2
+    edges = [dt.datetime.min.replace(tzinfo=dt.timezone(abs(offset))), *cells]
+    for edge in (edges, pytest.importorskip("pandas").Series(edges, dtype=object)):
+        assert len(counted({"user": range(4), "item": edge})) == 2
+
+
 def test_the_largest_times_of_pandas_keep_their_nanoseconds(tmp_path):
     pandas = pytest.importorskip("pandas")
     cells = [pandas.Timestamp.max, pandas.Timestamp.min, pandas.NaT]
@@ -272,6 +345,7 @@ OBJECTS = [dt.timedelta(1), dt.time(1), 1.5, decimal.Decimal("1.5"), 1j, [1], ob
 @pytest.mark.parametrize("cell", OBJECTS, ids=lambda cell: type(cell).__name__)
 def test_a_column_of_objects_that_are_no_labels_is_refused(cell):
     pandas = pytest.importorskip("pandas")
+    cell = pandas.Timedelta(cell) if isinstance(cell, dt.timedelta) else cell  # which has a method isoformat
     objects = pandas.Series([cell, None], dtype=object)
     budget = dp.Budget(rho=1, delta=1e-6)
     for data in (pandas.DataFrame({"user": [1, 2], "item": objects}), {"user": [1, 2], "item": [cell, None]}):
@@ -293,6 +367,16 @@ def test_run_end_encoded_and_opaque_columns_have_a_remedy():
         assert len(counted(duckdb.sql(f'SELECT 1 AS "user", ({cell})::VARCHAR AS item'))) == 1
 
 
+def test_arrays_of_extension_types_in_a_dict_count_as_columns_of_a_table():
+    pyarrow = pytest.importorskip("pyarrow")
+    integers, texts = pyarrow.array([1, 0], pyarrow.int8()), pyarrow.array(['{"a": 1}', "2"])
+    for kind, storage in (("bool8", integers), ("json_", texts)):
+        items = pyarrow.ExtensionArray.from_storage(getattr(pyarrow, kind)(), storage)
+        for same in (items, pyarrow.chunked_array([items])):
+            data = {"user": [1, 2], "item": same}
+            assert counted(data) == counted(pyarrow.table(data)) == dict.fromkeys(storage.to_pylist(), 1)
+
+
 def test_mixed_lists_are_refused():
     for cells in ([True, 1, "x"], [DAY, TIME], [TIME, ZONED], [DAY, "x"]):
         with pytest.raises(SchemaError):
@@ -306,6 +390,7 @@ def test_decimals_beyond_64_bits_of_an_unsafe_cast_are_skipped_in_silence(is_cas
     wide, narrow = pyarrow.array(cells, pyarrow.decimal128(38, 0)), pyarrow.decimal128(18, 0)
     forged = pyarrow.Array.from_buffers(narrow, len(wide), wide.buffers())
     items = wide.cast(narrow, safe=False) if is_cast else forged
+    assert counted({"user": range(len(cells)), "item": items}) == {5: 4000}
     data = pyarrow.table({"user": range(len(cells)), "item": items, "page": ["home"] * len(cells)})
     budget = dp.Budget(rho=2, delta=1e-5)
     assert dp.count(data, user="user", item="item", rho=1, delta=1e-6, budget=budget).items == [5]
@@ -336,6 +421,19 @@ def test_one_time_out_of_range_loses_its_own_row(unit, big, zone):
     found.append(counted(pyarrow.table({"user": [*range(21)], "item": times})))
     assert found[0]["2026-01-05T10:00:00" + "Z" * bool(zone)] == 20
     assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_the_remedy_for_zoned_times_beyond_microseconds_works(tmp_path, unit):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times = pyarrow.array([10**9, 2**53 if unit == "s" else 2**60], pyarrow.timestamp(unit, "UTC"))
+    table, path = pyarrow.table({"user": [1, 2], "item": times}), str(tmp_path / "log.parquet")
+    parquet.write_table(table, path)
+    connection = duckdb.connect()
+    for relation in (connection.from_arrow(table), connection.read_parquet(path)):
+        with pytest.raises(InputError, match="give the Arrow table or the Parquet file itself"):
+            counted(relation)
+    assert counted(table) == counted(path) != {}
 
 
 @pytest.mark.parametrize("day", [2932897, 2**31 - 1, -(2**31)])

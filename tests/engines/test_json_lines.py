@@ -299,10 +299,11 @@ def test_a_stream_of_integers_refuses_json_lines(tmp_path):
     assert (code, "items of a JSON lines file are text" in err) == (1, True)
 
 
-def test_spark_refuses_json_lines_before_a_session_starts(tmp_path):
-    path = csv(tmp_path, b"\n".join(PLAIN), "log.jsonl")
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "tsv"])
+def test_spark_refuses_other_formats_before_a_session_starts(tmp_path, suffix):
+    path = csv(tmp_path, b"\n".join(PLAIN), f"log.{suffix}")
     code, _, err = discreet("count", path, "--user", "user", "--item", "item", *BUDGET, "--engine", "spark")
-    assert (code, "with Spark: this needs Parquet or CSV" in err) == (1, True)
+    assert (code, "with Spark: this needs Parquet files" in err) == (1, True)
 
 
 @pytest.mark.parametrize(("name", "remedy"), [("a.json", "jq -c"), ("a.json.gz", "jq -c"), ("a.jsonl.zst", "zstd -d")])

@@ -1,12 +1,15 @@
 """Tables of a cluster or warehouse that a mechanism cannot read there: refused before any charge, with a remedy."""
 
 import datetime as dt
+import logging
+from functools import partial
 
 import pytest
 from counting import counted
 
 import discreet as dp
-from discreet.errors import ParameterError, SchemaError
+from discreet.engines import spark_session
+from discreet.errors import ParameterError, ResourceError, SchemaError
 
 
 class DataFrame:
@@ -59,3 +62,26 @@ def test_timestamps_of_ibis_are_refused_before_any_charge():
     assert budget.spent.rho == 0
     text = table.mutate(ts=table.ts.cast("string"))
     assert counted(text, item="ts") == {"2026-01-31 00:00:00": 1}
+
+
+@pytest.fixture
+def dead_session(monkeypatch):
+    class Session:
+        def stop(self):
+            raise ConnectionRefusedError("no Java process listens")
+
+    monkeypatch.setattr(spark_session, "_started", lambda master: Session())
+    monkeypatch.setattr(spark_session, "_table", lambda *given: None)
+    return partial(spark_session.opened, "log.parquet", "local[*]", ["user", "item"])
+
+
+def test_a_session_whose_java_ended_keeps_its_error(dead_session):
+    with pytest.raises(ResourceError, match="has stopped"), dead_session():
+        raise ResourceError("the Spark session has stopped")
+
+
+def test_what_pyspark_logs_at_an_interrupt_is_not_printed(dead_session, monkeypatch, capsys):
+    monkeypatch.setattr(logging.root, "handlers", [])
+    with dead_session():
+        logging.exception("KeyboardInterrupt while sending command.")
+    assert capsys.readouterr().err == ""

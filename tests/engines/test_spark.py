@@ -1,5 +1,6 @@
-"""Spark DataFrames: columns, types, refused data, errors, and CSV files of the command line."""
+"""Spark DataFrames: columns, types, refused data, errors, and Parquet files of the command line."""
 
+import logging
 import os
 import sys
 
@@ -80,7 +81,7 @@ OTHERS = ["1.0D", "1.0BD", "now()", "array(1)", "map(1, 2)", "struct(1)", "parse
 @pytest.mark.parametrize("cell", [*OTHERS, "NULL"])
 def test_other_column_types_are_refused_before_reading(spark, cell):
     for columns in ({"user": cell}, {"item": cell}):
-        with pytest.raises(SchemaError, match="cast it to"):
+        with pytest.raises(SchemaError, match=r"cast it to (text or, by try_cast, to integers|a date or to text)"):
             counted(spark.range(1).select().selectExpr(*(f"{columns.get(n, '1')} AS {n}" for n in ("user", "item"))))
 
 
@@ -134,11 +135,21 @@ def test_public_functions_and_plume_read_a_dataframe(spark):
 
 
 def test_an_error_on_a_cell_does_not_show_the_cell(spark):
-    rows = spark.sql("SELECT id AS user, CAST(concat('secret', id) AS INT) AS item FROM range(9)")
-    with pytest.raises(InputError, match="PYSPARK_PYTHON") as caught:
-        counted(rows)
-    assert "secret" not in str(caught.value)
-    assert caught.value.__suppress_context__
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql.functions import col
+
+    logged, log = [], logging.Handler()
+    log.emit = logged.append
+    of_sql = spark.sql("SELECT id AS user, CAST(concat('secret', id) AS INT) AS item FROM range(9)")
+    of_columns = spark.sql("SELECT id AS user, concat('secret', id) AS item FROM range(9)")
+    for kind, rows in (("SQL", of_sql), ("DataFrame", of_columns.select("user", col("item").cast("int")))):
+        PySparkLogger.getLogger(f"{kind}QueryContextLogger").addHandler(log)
+        with pytest.raises(InputError, match="use try_cast") as caught:
+            counted(rows)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__suppress_context__
+    assert logged == []
+    assert counted(of_columns.select("user", col("item").try_cast("int"))) == {}
 
 
 @classic
@@ -165,34 +176,95 @@ def test_an_executor_that_dies_is_an_input_error(spark):
         counted(rows, user="id")
 
 
-@classic
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("user,item\n1,007\n01,7\n2,007\n", {"007": 2, "7": 1}),
-        ('user,item\n1,"a ""b"", c"\n2,"x\ny"\n', {'a "b", c': 1, "x\ny": 1}),
-        ('user,item\n2,""\n,7\n3,\n', {"": 1}),
-        ("\ufeffuser,item\r\n1,a\r\n", {"a": 1}),
-        ("user,item\n1,a\n2\n3,a\n4,a,b\n", {"a": 3}),
-        ("user,item\n1,NULL\n1, \n1,nan\n1,é\n1,e\u0301\n", {"NULL": 1, " ": 1, "nan": 1, "é": 1, "e\u0301": 1}),
-        ("user,item\n", {}),
-    ],
-)
-def test_csv_is_read_as_by_the_local_engine(spark, tmp_path, content, expected):
-    path = tmp_path / "log.csv"
-    path.write_text(content, newline="")
-    assert counted(command_line._table(spark, str(path), "csv", ",")) == counted(str(path)) == expected
+def written(path, **columns):
+    pyarrow = pytest.importorskip("pyarrow")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), path)
+
+
+def on_spark(session, path, item="item"):
+    columns = ["user", *([item] if isinstance(item, str) else item)]
+    return counted(command_line._table(session, str(path), columns), item=item)
+
+
+ODD = ["a%20b", "a?b", "a=b\\c", "%FF", "é#[x]{y}:+ ", "", "__HIVE_DEFAULT_PARTITION__", "01", "1", "a\\x", "a\\y"]
+ODD += ["%C3%A9", "%zz", "a+b", "a%2Bb", "*"]
 
 
 @classic
-def test_csv_with_different_or_repeated_headers_is_refused(spark, tmp_path):
-    (tmp_path / "1.csv").write_text("user,item\n1,a\n")
-    (tmp_path / "2.csv").write_text("item,user\n1,a\n")
-    with pytest.raises(InputError):
-        counted(command_line._table(spark, str(tmp_path / "*.csv"), "csv", ","))
-    (tmp_path / "3.csv").write_text("user,item,item\n1,a,b\n")
-    with pytest.raises(SchemaError, match="no column 'item'"):
-        counted(command_line._table(spark, str(tmp_path / "3.csv"), "csv", ","))
+def test_folders_are_columns_as_of_the_local_engine(spark, tmp_path):
+    for user, name in enumerate(ODD):
+        written(tmp_path / "odd" / f"day={name}" / "k.`=x" / "0.parquet", user=[user], item=["a"], raw=["b"])
+    expected = counted(str(tmp_path / "odd"), item=["day", "raw", "k.`"])
+    assert len(expected) == len(ODD) - 3
+    assert on_spark(spark, tmp_path / "odd", item=["day", "raw", "k.`"]) == expected
+    assert on_spark(spark, tmp_path / "odd") == {"a": len(ODD)}
+    written(tmp_path / "few" / "day=a\\x" / "0.parquet", user=[1])
+    written(tmp_path / "few" / "day=ax" / "0.parquet", user=[2])
+    for path in ("odd/day=a?b", "few/day=a\\*/*.parquet"):
+        assert on_spark(spark, tmp_path / path, item="day") == counted(str(tmp_path / path), item="day")
+
+
+def test_no_folder_gives_one_person_to_many_users(spark, tmp_path):
+    for shop in range(50):
+        written(tmp_path / "t" / f"User=shop{shop}" / "day=1" / "0.parquet", user=[7])
+    for path in ("t", "t/User=shop1", "t/User=shop1/day=1/0.parquet"):
+        with pytest.raises(SchemaError, match=r"the column 'user' .* in the names of folders; rename"):
+            on_spark(spark, tmp_path / path, item="day")
+
+
+@classic
+def test_files_win_over_a_folder_of_the_same_spelling(spark, tmp_path):
+    for shop in range(3):
+        written(tmp_path / f"user=shop{shop}" / "day=1" / "0.parquet", user=[7])
+    assert on_spark(spark, tmp_path, item="day") == on_spark(spark, tmp_path / "*" / "*", item="day") == {"1": 1}
+    written(tmp_path / "user=shop3" / "day=1" / "Day=2" / "0.parquet", user=[7])
+    with pytest.raises(SchemaError, match="same key"):
+        on_spark(spark, tmp_path / "user=shop3", item="day")
+
+
+@classic
+@pytest.mark.parametrize("log", ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/x"])
+def test_a_log_above_the_files_is_refused(spark, tmp_path, log):
+    for name in ("day=1/0.parquet", log):
+        written(tmp_path / name, user=[1], item=["a"])
+    for path in (tmp_path, f"file:{tmp_path}/{{day=[1],x}}/*"):
+        with pytest.raises(InputError, match="keeps files of deleted rows"):
+            on_spark(spark, path)
+    # Behind an address such as hdfs://, Spark looks for the log.
+    with pytest.raises(InputError, match="the Spark DataFrame of the table"):
+        command_line._require_no_log(spark, spark.read.parquet(f"{tmp_path}/day=1").inputFiles())
+    (tmp_path / log).unlink()
+    (tmp_path / log).parent.rmdir()
+    command_line._require_no_log(spark, spark.read.parquet(f"{tmp_path}/day=1").inputFiles())
+
+
+@classic
+def test_files_of_different_types_are_refused_before_reading(spark, tmp_path):
+    written(tmp_path / "0.parquet", user=[1], item=["a"])
+    written(tmp_path / "1.parquet", user=[1], item=[2])
+    with pytest.raises(InputError, match="the same types in all files"):
+        command_line._table(spark, str(tmp_path), ["user", "item"])
+
+
+@classic
+def test_odd_cells_of_files_are_those_of_the_local_engine(spark, tmp_path):
+    """One row decides neither between a release and an error, nor the label of another row."""
+    pyarrow = pytest.importorskip("pyarrow")
+    texts = [b"a", b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"a\0", b"", b"x" * 8192, b"x" * 8193, b"y" * 2**24, None]
+    blobs = pyarrow.array(texts, pyarrow.large_binary())
+    columns = {
+        "text": pyarrow.LargeStringArray.from_buffers(len(texts), *blobs.buffers()[1:], blobs.buffers()[0]),
+        "blob": blobs,
+        "date": pyarrow.array([2**31 - 1, -(2**31), 2932896, 2932897, -719162, -719163, 0, 1, 2, None]).cast("int32"),
+        "small": pyarrow.array([2**32 - 1, 0, *range(7), None], pyarrow.uint32()),
+        "large": pyarrow.array([2**63 - 1, -(2**63), *range(7), None]),
+    }
+    columns["date"] = columns["date"].cast(pyarrow.date32())
+    path = tmp_path / "odd.parquet"
+    written(path, user=[*range(len(texts))], **columns)
+    for item in ("text", "blob", "date", "small", "large", [*columns]):
+        assert on_spark(spark, path, item) == counted(str(path), item=item), item
 
 
 def test_a_bound_is_found_and_measured_on_spark(spark):

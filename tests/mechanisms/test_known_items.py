@@ -5,11 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+import discreet
 from contract import MechanismContract
 from discreet import Budget, GaussianThreshold, Histogram, LaplaceThreshold, TruncatedGeometric, _core
 from discreet.audit import audit, examine, trial
 from discreet.errors import ParameterError, SchemaError
-from discreet.mechanisms import KnownItems
+from discreet.mechanisms import ClippedSums, ContributionBound, GaussianCounts, KnownItems
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.testing import seeded_rng
 
@@ -248,3 +249,34 @@ def test_items_that_repeat_or_are_of_mixed_types_are_refused(items):
         error = "^a column must hold|^integers must fit"
     with pytest.raises((ParameterError, SchemaError), match=error):
         KnownItems(mechanism=SHARP, items=items)
+
+
+def test_the_longest_item_of_each_kind_is_counted_and_longer_ones_cost_nothing():
+    longest = _core.LONGEST
+    labels = [
+        "a" * longest,
+        "\u00e9" * (longest // 2),
+        b"a" * longest,
+        ("a" * (longest - 10), 7),
+        (-7, "a" * (longest - 11)),
+    ]
+    for label in labels:
+        names, cells = ("i", (label,)) if not isinstance(label, tuple) else (["i", "j"], label)
+        columns = zip(names if isinstance(names, list) else [names], cells, strict=True)
+        table = {"u": [*range(900)], **{name: [cell] * 900 for name, cell in columns}}
+        given = {"user": "u", "item": names, "l0": 1, "rho": 100, "delta": 1e-6}
+        assert discreet.count(table, items=[label], **given).counts[0] > 800
+        part = tuple(cell + cell[:1] if isinstance(cell, str | bytes) else cell for cell in cells)
+        budget = Budget(rho=200, delta=1e-4)
+        with pytest.raises(ParameterError, match="8,192 bytes"):
+            discreet.count(table, items=[part if isinstance(label, tuple) else part[0]], budget=budget, **given)
+        assert budget.spent.rho == 0
+    for refused in (
+        lambda long: ClippedSums(items=("a", long), rho=1.0, low=0, high=1),
+        lambda long: ContributionBound(epsilon=1, only=(long,)),
+        lambda long: discreet.count(
+            {"u": [1], "i": ["a"]}, user="u", item="i", mechanism=GaussianCounts(items=(long,), sigma=1)
+        ),
+    ):
+        with pytest.raises(ParameterError, match="8,192 bytes"):
+            refused("a" * (longest + 1))

@@ -1,5 +1,7 @@
 """The items of an event that count, and the type of a stream's items."""
 
+import math
+
 import numpy as np
 import pytest
 from continual import made
@@ -77,6 +79,39 @@ def test_items_of_an_undeclared_type_are_dropped():
         assert stream.step([]).items == [plain]
     with pytest.raises(ParameterError, match="items must be"):
         made(BinaryMechanism).start(items="str")
+
+
+ODD = [None, 5, math.nan, "ab", b"ab", {"a": 1}, 1.5, object(), True]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_an_odd_event_of_a_declared_stream_loses_itself_alone(odd):
+    plain = [["a"]] * 300
+    stream = made(BinaryMechanism, rho=50.0).start(items="text")
+    for events in ([odd, *plain], [*plain, odd], iter([*plain, odd]), [[odd], *plain]):
+        before = dict(stream.show()).get("a", 0)
+        assert abs(dict(stream.step(events))["a"] - before - 300) < 90
+    rows = {"u": range(301), "i": ["a"] * 300 + [odd]}
+    for cells in (rows["i"], tuple(rows["i"]), np.array([*rows["i"], None], object)[:-1]):
+        assert stream.step({**rows, "i": cells}, user="u", item="i").items == ["a"]
+
+
+def test_missing_events_and_items_are_dropped_without_a_declared_type():
+    pandas = pytest.importorskip("pandas")
+    stream = made(BinaryMechanism, rho=50.0).start()
+    for missing in (None, math.nan, pandas.NaT, pandas.NA):
+        assert stream.step([missing, [missing], ["a", missing], *[["a"]] * 300]).items == ["a"]
+    assert stream.step([None]).items == ["a"]
+
+
+@pytest.mark.parametrize("items", [None, "text", "integer"])
+def test_a_round_in_which_no_event_is_a_list_is_refused(items):
+    stream = made(BinaryMechanism).start(items=items)
+    for events in ([5, None], ["ab"], [{"a": 1}, b"ab"]):
+        with pytest.raises(ParameterError, match="each event must be a list of items"):
+            stream.step(events)
+    assert stream.round == 0
+    assert stream.step([]).items == []
 
 
 def test_a_table_without_rows_fixes_the_type_too():

@@ -111,6 +111,24 @@ def test_rho_bounds_the_divergence_of_every_order(reach, power, k, delta):
     assert max(ratios) <= rho <= max(ratios) * 1.01
 
 
+@pytest.mark.parametrize("case", [(9000, 48, 1, 1e-6), (13068, 160, 10, 1e-6), (8000, 96, 300, 1e-9)])
+def test_rho_of_a_grid_is_larger_by_less_than_1_in_100000(case, monkeypatch):
+    rho, lost = bounded_rho(*case)
+    monkeypatch.setattr(losses, "_PLACES", 1 << 20)
+    exact, same = bounded_rho(*case)
+    assert exact < rho <= exact * (1 + 1e-5)
+    assert lost == same
+
+
+@pytest.mark.parametrize("places", [2, 16, 64])
+@pytest.mark.parametrize("case", [(189, 8, 100, 1e-6), (60, 20, 10, 1e-5), (300, 160, 1, 1e-6)])
+def test_rho_of_any_grid_is_an_upper_bound(case, places, monkeypatch):
+    exact, _ = bounded_rho(*case)
+    monkeypatch.setattr(losses, "_PLACES", places)
+    rho, _ = bounded_rho(*case)
+    assert exact < rho <= exact * (1 + 60 / places**2)
+
+
 @pytest.mark.parametrize("off", [1e-9, 1e-5])
 def test_the_error_of_a_convolution_is_added_to_delta(off, monkeypatch):
     parts = [(bounded_loss(40, 3), 30), (response_loss(0.1), 20)]

@@ -52,33 +52,38 @@ def _run(arguments: list[str]) -> int:
             sys.stdout.flush()  # a failure at the exit of Python would have another exit code
         return code
     except click.ClickException as error:
-        _with_remedy(error).show()
+        with suppress(OSError):
+            _with_remedy(error).show()
         return error.exit_code
     except DiscreetError as error:
-        click.echo(f"discreet: {in_options(str(error))}", err=True)
+        _say(f"discreet: {in_options(str(error))}")
         return next((code for kind, code in _EXIT.items() if isinstance(error, kind)), 1)
     except ImportError as error:
         if "pip install" not in str(error):  # an import that fails for another reason is a defect
             raise
-        click.echo(f"discreet: {error}", err=True)
+        _say(f"discreet: {error}")
         return 1
     except (KeyboardInterrupt, click.Abort):
-        click.echo(endings.current().interrupted, err=True)
+        _say(endings.current().interrupted)
         return INTERRUPTED_CODE
-    except BrokenPipeError:
+    except BrokenPipeError as error:
         _discard_output()
-        return 1
+        # After an interrupt click writes an empty line, which fails too.
+        return INTERRUPTED_CODE if isinstance(error.__context__, KeyboardInterrupt) else 1
     except MemoryError:
-        click.echo(endings.current().interrupted.replace("interrupted", "out of memory"), err=True)
+        _say(endings.current().interrupted.replace("interrupted", "out of memory"))
         return 1
     except OSError as error:
         reason = error.strerror or "the system reported an error while reading or writing"
-        click.echo(
-            f"discreet: {reason}. To fix this, check standard output, the folder for temporary files and the disk.",
-            err=True,
-        )
+        _say(f"discreet: {reason}. To fix this, check standard output, the folder for temporary files and the disk.")
         _discard_output()
         return 1
+
+
+def _say(text: str) -> None:
+    """Write text to standard error; if nobody reads it, the exit code still says how the command ended."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 def _discard_output() -> None:

@@ -14,7 +14,7 @@ import click
 from discreet.cli import endings
 from discreet.startup import INTERRUPTED_CODE
 
-__all__ = ["held", "sigterm_as_interrupt", "within_a_second"]
+__all__ = ["sigterm_as_interrupt", "within_a_second"]
 
 
 @contextmanager
@@ -29,32 +29,6 @@ def sigterm_as_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def held() -> Iterator[None]:
-    """Let an interrupt wait for a short piece of work, such as writing rows that are paid for; a second one ends it."""
-    waiting: list[int] = []
-
-    def wait(number: int, _frame: object) -> None:
-        if waiting:
-            raise KeyboardInterrupt
-        waiting.append(number)
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    before = {number: handler for number, handler in before.items() if callable(handler)}  # others are ignored
-    try:
-        for number in before:
-            signal.signal(number, wait)
-    except ValueError:  # not the main thread
-        before.clear()
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if waiting:
-        raise KeyboardInterrupt
 
 
 @contextmanager

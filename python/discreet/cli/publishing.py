@@ -17,6 +17,7 @@ from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.known import known_items, released
 from discreet.cli.sources import FileOptions
 from discreet.engines import spark_session
+from discreet.engines.selection import columns_of
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
 from discreet.errors import OUT_OF_DELTA
@@ -99,7 +100,7 @@ def publish(
     if sql is not None and not sources.dialect(read).is_usual:
         raise click.UsageError("--delimiter, --encoding and --no-header are for FILE; a query reads its files itself.")
     if engine == "spark" and not sources.dialect(read).is_usual:
-        raise click.UsageError("--engine spark reads CSV with a header, in UTF-8 and with commas.")
+        raise click.UsageError("--delimiter, --encoding and --no-header are for CSV; --engine spark reads Parquet.")
     if engine == "spark" and (file is None or file == "-"):
         raise click.UsageError("--engine spark needs a FILE; it reads neither --sql nor standard input.")
     if engine == "local" and master is not None:
@@ -129,7 +130,7 @@ def publish(
     outputs.require_writable(output, certificate=certificate)
     ending, failure = endings.current(), None
     try:
-        with ending.watched(), _source(file, sql, engine, master, parameters.get("memory"), read) as data:
+        with ending.watched(), _source(file, sql, engine, master, parameters, read) as data:
             if items is not None and database is not None:
                 outputs.require_stored(data)
             more = {} if verb == "sum" else {"progress": not quiet}
@@ -165,7 +166,7 @@ def _columns(names: tuple[str, ...] | str) -> tuple[str, ...]:
 
 @contextmanager
 def _source(
-    file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None, read: FileOptions
+    file: str | None, sql: str | None, engine: str, master: str | None, parameters: Asked, read: FileOptions
 ) -> Iterator[object]:
     """Yield the data that a command reads.
 
@@ -173,9 +174,11 @@ def _source(
     longer.
     """
     if engine == "spark":
-        with spark_session.opened(file or "", master or "local[*]") as table:
+        columns = columns_of(parameters["user"], parameters["item"])
+        with spark_session.opened(file or "", master or "local[*]", columns) as table:
             yield table
     else:
+        memory = parameters.get("memory")
         with interrupts.within_a_second():
             if file == "-":
                 with standard_input(memory, sources.dialect(read)) as data:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli import endings, interrupts
+from discreet.cli import endings
+from discreet.imports import held
 from discreet.release import export
 from discreet.release.export import plain_text
 from discreet.wording import counted
@@ -128,7 +129,7 @@ def _write(release: Release, output: str, certificate: bool, overwrite: bool) ->
     ending = endings.current()
     ending.begun = True
     try:
-        with interrupts.held():
+        with held():
             release.write(output, certificate=certificate, overwrite=overwrite)
             ending.where = f"The rows are in {export.plain_text(output)}."
     except Exception:

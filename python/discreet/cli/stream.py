@@ -13,12 +13,13 @@ from typing import Literal, TypedDict, Unpack
 import click
 
 from discreet.budgets.advice import require
-from discreet.cli import endings, interrupts, options, outputs, report
+from discreet.cli import endings, options, outputs, report
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.names_of_files import FILE
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
+from discreet.imports import held
 from discreet.planning import plan as planning
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import unusual
@@ -160,7 +161,7 @@ def init(
             # whose cost was not charged. `PrivacyFilter.charge` says why one charge covers all rounds.
             with ending.watched():
                 budget.charge(mechanism)
-            work.enter_context(interrupts.held())
+            work.enter_context(held())
         Stream.open(file, mechanism, items=items).detach()
         ending.where = f"The stream is in {export.plain_text(file)}."
     if not quiet:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from discreet import _core
 from discreet.engines.files import quoted, require_columns
+from discreet.engines.validated import interrupted_with_call
 from discreet.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Rows:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         # `to_arrow_reader` also takes a batch size, but needs pyarrow.
         submit = getattr(self._source, "_submit", None) if is_relation(self._source) else None
+        if (connection := getattr(self._source, "_con", None)) is not None and submit is not None:
+            interrupted_with_call(connection)
         return self._source.__arrow_c_stream__() if submit is None else submit("stream", _ROWS).arrow_capsule()
 
 

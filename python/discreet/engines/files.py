@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = [
+    "LOGS",
     "MemoryFile",
     "Source",
     "files_in",
@@ -49,7 +50,7 @@ _REFUSED = {
     ".sqlite": "for a database give --database FILE --table T",
 }
 """What to do with files of other suffixes."""
-_LOGS = {
+LOGS = {
     "Delta Lake": ("_delta_log", "the DuckDB relation of delta_scan or the Spark DataFrame"),
     "Apache Iceberg": ("metadata/*.metadata.json", "the DuckDB relation of iceberg_scan or the Spark DataFrame"),
     "Apache Hudi": (".hoodie", "the Spark DataFrame"),
@@ -83,6 +84,11 @@ class Source:
         A value whose bytes are not UTF-8 is None, as a missing one is: it is data, so it must not raise.
         """
         return [_values(path)[key] for path in self.paths]
+
+    def texts(self, key: str) -> dict[str, str]:
+        """Return the values of a folder's key by their text in the paths, without those that `values` has as None."""
+        raw = {value for path in self.paths for name, value in _pairs(path) if name == key}
+        return {value: text for value in raw if (text := _decoded(value)) is not None}
 
     def require_one_key(self, columns: Iterable[str]) -> None:
         """Raise SchemaError if a path has one of the columns as the key of two folders, compared without case."""
@@ -218,7 +224,7 @@ def require_no_log(names: Iterable[str]) -> None:
     folders |= {os.path.realpath(name) for name in folders}
     while folders := {os.path.dirname(name) for name in folders} - folders:  # noqa: PTH120 - as above
         for folder in folders:
-            for kind, (log, reader) in _LOGS.items():
+            for kind, (log, reader) in LOGS.items():
                 if glob.glob(log, root_dir=folder, include_hidden=True):  # noqa: PTH207 - as above
                     raise InputError(
                         f"cannot read the files of {folder}: it is a table of {kind}, which keeps files of deleted "

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+import numpy as np
 from numpy import ma  # here, because a fork during numpy's own import on first use would hang the child
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.batches import Rows, without_long_labels
-from discreet.engines.pandas_columns import as_arrow, label_cells, plain_cells
+from discreet.engines.batches import ArrowStream, Rows, without_long_labels
+from discreet.engines.pandas_columns import as_arrow, is_untyped, label_cells, plain_cells
+from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import require_whole_csv
-from discreet.engines.typed_arrays import of_polars, of_pyarrow
+from discreet.engines.typed_arrays import digits_of, of_polars, of_pyarrow
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
+from discreet.imports import importing
 from discreet.privacy.validation import require_array
 
 if TYPE_CHECKING:
@@ -24,11 +27,24 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["frame", "is_read_once", "library", "names", "plain_column", "require_labels", "selected"]
+__all__ = [
+    "frame",
+    "is_read_once",
+    "library",
+    "names",
+    "pair_columns",
+    "plain_column",
+    "require_labels",
+    "require_types",
+    "selected",
+    "without_rows",
+]
 
 
 _LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
 _LEVELS = "; columns have several levels: flatten them first, by frame.columns = map('_'.join, frame.columns)"
+_UNREADABLE = frozenset({"BIT", "BIGNUM", "TIME WITH TIME ZONE"})
+"""The types that DuckDB exports as its own bytes, or not at all."""
 _FRAMES = frozenset({"DataFrame", "LazyFrame"})
 """The classes of tables in pandas and polars. Other objects of these libraries are columns or unfinished queries."""
 
@@ -61,7 +77,7 @@ def selected(data: Any, columns: list[str], labels: list[str] | None = None) -> 
         return _without_objects(data.select(named(columns)))
     if kind == "duckdb":
         require_whole_csv(data)
-        _require_no_bits(data, columns)
+        _require_readable(data, columns)
         return without_long_labels(data, columns)
     if kind == "pyarrow":
         return _validated(data, columns)
@@ -118,10 +134,10 @@ def _no_table(data: object) -> ParameterError:
     return ParameterError(text)
 
 
-def _require_no_bits(data: duckdb.DuckDBPyRelation, columns: list[str]) -> None:
-    """Raise SchemaError for columns of bits and of large numbers: DuckDB exports its own bytes for these."""
+def _require_readable(data: duckdb.DuckDBPyRelation, columns: list[str]) -> None:
+    """Raise SchemaError for columns that DuckDB cannot export."""
     for name, kind in zip(data.columns, data.types, strict=True):
-        if name in columns and str(kind) in ("BIT", "BIGNUM"):
+        if name in columns and str(kind) in _UNREADABLE:
             raise SchemaError(f"column {name!r} has the type {kind}; cast it to text or to integers")
 
 
@@ -150,6 +166,55 @@ def _remedy(data: pandas.DataFrame, missing: set[str]) -> str:
     return _LEVELS if data.columns.nlevels > 1 else ""
 
 
+def require_types(table: dict[str, Any], user: Names, item: Names, period: Period | None = None) -> None:
+    """Raise the SchemaError of a frame for arrays of a dict whose types cannot be those of users, items or times.
+
+    Cells do not decide it, because all of them may be missing. Arrays without a type have none to refuse.
+    """
+    users = [user] if isinstance(user, str) else user
+    for name in columns_of(user, item, period):
+        others = f"{name}.", f"{name}.."
+        empty = without_rows(table[name], name, others) if name in table else None
+        if empty is None:
+            continue
+        if period is not None and name == period.column:
+            _core.count_distinct(empty, *others, times=(name, "1d", None, None), threads=1)
+        else:
+            _core.count_distinct(empty, *((name, others[0]) if name in users else (others[0], name)), threads=1)
+
+
+def without_rows(column: Any, name: str, others: Sequence[str] = ()) -> ArrowStream | None:
+    """Return an Arrow table without rows, with a typed array as a column and `others` of integers.
+
+    Returns None for lists, and for columns of pandas whose type is one of numpy or is open: `label_cells` reads these.
+    """
+    kind = library(column)
+    is_array = hasattr(column, "to_numpy") and (hasattr(column, "dtype") or hasattr(column, "type"))
+    if kind not in ("pandas", "polars", "pyarrow") or not is_array:
+        return None
+    if kind == "polars":
+        import polars
+
+        empty = column[:0].alias(name).to_frame()
+        return _without_objects(empty.with_columns(polars.lit(0).alias(other) for other in others))
+    if kind == "pandas" and (isinstance(column.dtype, np.dtype) or is_untyped(column.dtype)):
+        return None
+    try:
+        with importing():
+            import pyarrow
+    except ImportError:
+        return None
+    if kind == "pandas":
+        import pandas
+
+        try:
+            column = as_arrow(pandas.Series(column[:0], name=name).to_frame(), []).column(0)
+        except pyarrow.ArrowException:
+            return None
+    cells = [column[:0], *(pyarrow.array([], pyarrow.int64()) for _ in others)]
+    return pyarrow.table(cells, [name, *others])  # type: ignore[no-any-return]
+
+
 def require_labels(table: dict[str, Any], columns: list[str]) -> None:
     """Raise SchemaError with the name of a column that cannot hold users or items, if there is one."""
     for name in columns:
@@ -165,6 +230,12 @@ def require_labels(table: dict[str, Any], columns: list[str]) -> None:
             continue
 
 
+def pair_columns(users: Any, items: Any) -> tuple[Any, Any]:
+    """Return arrays of users and items in a form that `_core` takes; see `plain_column`."""
+    require_types({"users": users, "items": items}, "users", "items")
+    return plain_column(users, "users"), plain_column(items, "items")
+
+
 def plain_column(column: Any, name: str = "a column") -> Any:
     """Return an array of any library in a form that `_core` takes, with None for missing cells.
 
@@ -178,11 +249,13 @@ def plain_column(column: Any, name: str = "a column") -> Any:
     if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
         return column.tolist()
     if hasattr(column, "to_pylist"):
-        return of_pyarrow(column, name) if library(column) == "pyarrow" else column.to_pylist()
+        if library(column) != "pyarrow":
+            return column.to_pylist()
+        return plain_cells(of_pyarrow(column, name), name, digits=digits_of(column.type))
     if library(column) in ("pandas", "polars") and not (hasattr(column, "dtype") and hasattr(column, "to_numpy")):
         raise ParameterError(f"a {type(column).__name__} is no column; give a Series, a list or an array instead")
     if library(column) == "polars":
-        return of_polars(column, name)
+        return plain_cells(of_polars(column, name), name, digits=digits_of(column.dtype))
     if library(column) == "pandas":
         return label_cells(column, name)
     return plain_cells(column, name)

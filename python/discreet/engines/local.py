@@ -16,7 +16,7 @@ from discreet.engines.batches import Rows, combined, is_relation, without_long_l
 from discreet.engines.csv_rows import CsvFiles, CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
-from discreet.engines.frames import frame, is_read_once, library, require_labels
+from discreet.engines.frames import frame, is_read_once, library, require_labels, require_types
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
@@ -35,7 +35,8 @@ __all__ = ["REMEDIES", "histogram", "read", "retried_carefully", "scan"]
 _Result = TypeVar("_Result")
 REMEDIES = {
     "duckdb": "; if a query cannot cast a cell, TRY_CAST makes it NULL; if text is not UTF-8, use "
-    "read_parquet(..., utf8_validation = 'replace')",
+    "read_parquet(..., utf8_validation = 'replace'); if times in seconds or milliseconds exceed DuckDB's microseconds, "
+    "give the Arrow table or the Parquet file itself instead of a relation",
 }
 """Further remedies in errors about unreadable frames, by library."""
 _NAMELESS = "a column must hold"
@@ -96,6 +97,9 @@ def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
         raise ParameterError("a reader is given twice, but it gives its rows once; give each reader once")
     if any(isinstance(table, dict) for table in once):
         raise ParameterError("a column is an iterator, which gives its cells once: give a list or an array instead")
+    for given in frames:
+        if isinstance(given, dict):
+            require_types(given, table.user, table.item, table.period)
     relations = [table for table in frames if is_relation(table)]
     if relations and any(hasattr(table, "read_next_batch") for table in once):
         # A connection has one open result: a reader of the same one could be read only if it had no rows.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
 
-from discreet.engines.typed_arrays import is_backed_by_arrow, of_pandas_zone, of_pyarrow
+from discreet.engines.typed_arrays import digits_of, is_backed_by_arrow, of_pandas_zone, of_pyarrow
 from discreet.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-__all__ = ["as_arrow", "is_untyped", "label_cells", "object_cells", "plain_cells", "text_cells"]
+__all__ = ["as_arrow", "is_missing", "is_untyped", "label_cells", "object_cells", "plain_cells", "text_cells"]
+
+_DIGITS = 18
+"""The most digits of a decimal that always fits 64 bits."""
+_MOST_OFFSET = timedelta(hours=18)
+"""The largest offset from UTC that text of a time may have."""
 
 
 def text_cells(cells: Iterable[object], name: str) -> list[str | None]:
@@ -35,7 +40,7 @@ def text_cells(cells: Iterable[object], name: str) -> list[str | None]:
     given = [*cells]
     texts = [_text(cell) for cell in given]
     if all(text is None for text in texts):
-        present = [cell for cell in given if not _is_missing(cell)]
+        present = [cell for cell in given if not is_missing(cell)]
         if present and not any(map(_is_label, present)):
             raise _no_labels(name, present[0])
     return texts
@@ -58,7 +63,8 @@ def _is_whole(cell: Decimal) -> bool:
     return isinstance(exponent, int) and 0 <= exponent <= 20
 
 
-def _is_missing(cell: object) -> bool:
+def is_missing(cell: object) -> bool:
+    """Return whether a cell is None, NaN, NaT or NA."""
     if isinstance(cell, float | np.floating):
         return bool(cell != cell)
     if isinstance(cell, Decimal):
@@ -72,33 +78,39 @@ def _no_labels(column: str, cell: object) -> SchemaError:
     return SchemaError(f"{column} holds {kind}, which are no labels; cast it to text or to integers")
 
 
-def plain_cells(column: Any, name: str) -> Any:
-    """Return a list or an array of objects whose first cell is a decimal, a UUID or a time of NumPy as plain labels.
+def plain_cells(column: Any, name: str, *, digits: int | None = None) -> Any:
+    """Return a list or an array of objects whose first cell is a decimal, a UUID or a time as plain labels.
 
     Args:
         column: Any array. Others than lists, tuples and arrays of objects are returned as they are.
         name: The column in errors.
+        digits: The most digits of a type of decimals. If their integers may exceed 64 bits, decimals become text.
+            Otherwise those that do, after an unsafe cast, are missing.
 
     Raises:
         SchemaError: The cells are of several types, decimals have places, or times have no date.
     """
     if not isinstance(column, list | tuple) and getattr(getattr(column, "dtype", None), "kind", "") != "O":
         return column
-    first = next((cell for cell in column if not _is_missing(cell)), None)
-    if isinstance(first, time):
+    first = next((cell for cell in column if not is_missing(cell)), None)
+    if isinstance(first, time | timedelta):
         raise _no_labels(name, first)
+    if isinstance(first, datetime) and first.tzinfo is not None:
+        return [_with_short_offset(cell) if isinstance(cell, datetime) else cell for cell in column]
     if not isinstance(first, Decimal | UUID | np.datetime64):
         return column
     kind = next(kind for kind in (Decimal, UUID, np.datetime64) if isinstance(first, kind))
-    cells = [None if _is_missing(cell) else cell for cell in column]
+    cells = [None if is_missing(cell) else cell for cell in column]
     if not all(cell is None or isinstance(cell, kind) for cell in cells):
         raise SchemaError(f"{name} must hold cells of one type; cast it")
     if kind is np.datetime64:
         return np.array([np.datetime64("NaT") if cell is None else cell for cell in cells])
     if any(isinstance(cell, Decimal) and not _is_whole(cell) for cell in cells):
         raise _no_labels(name, first)
-    plain: type = int if kind is Decimal else str
-    return [None if cell is None else plain(cell) for cell in cells]
+    if kind is UUID or (digits or 0) > _DIGITS:
+        return [None if cell is None else f"{cell:f}" if kind is Decimal else str(cell) for cell in cells]
+    whole = [None if cell is None else int(cell) for cell in cells]
+    return whole if digits is None else [cell if cell is None or -(2**63) <= cell < 2**63 else None for cell in whole]
 
 
 def _text(cell: object) -> str | None:
@@ -113,11 +125,30 @@ def _text(cell: object) -> str | None:
         return str(number) if -(2**63) <= number < 2**64 else None
     if isinstance(cell, bytes | bytearray | memoryview):
         return _decoded(cell)
+    if isinstance(cell, datetime):
+        cell = _with_short_offset(cell)
     if isinstance(cell, date):
-        return cell.isoformat() if cell == cell else None
+        return cell.isoformat()
     if isinstance(cell, UUID) or type(cell).__name__ == "Period":
         return str(cell)
     return None
+
+
+def _with_short_offset(moment: datetime) -> datetime | None:
+    """Return a time whose offset from UTC has whole minutes, as that of text must have; None if there is none.
+
+    The local mean time of a zone before about 1900 has seconds: 1890 in Amsterdam is at +00:19:32. Other libraries
+    convert times to UTC, which has no offset.
+    """
+    if is_missing(moment):
+        return None
+    try:
+        offset = moment.utcoffset()
+        if offset is None or (abs(offset) <= _MOST_OFFSET and not offset % timedelta(minutes=1)):
+            return moment
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # outside the years 1 to 9999
+        return None
 
 
 def _moment(cell: np.datetime64 | np.timedelta64) -> str | None:
@@ -251,7 +282,8 @@ def label_cells(column: object, name: str) -> NDArray[np.generic]:
     elif is_backed_by_arrow(series.dtype):
         import pyarrow
 
-        found = of_pyarrow(pyarrow.array(series.array), name)
+        typed = pyarrow.array(series.array)
+        found = plain_cells(of_pyarrow(typed, name), name, digits=digits_of(typed.type))
         cells = found if isinstance(found, np.ndarray) else np.array([*found, None], object)[:-1]
     else:
         cells = series.astype(object).where(series.notna(), None).to_numpy()

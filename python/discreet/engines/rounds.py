@@ -14,6 +14,7 @@ from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
+from discreet.privacy.validation import require_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -59,6 +60,8 @@ class TimedEvents:
     def __init__(self, data: str, *, event: str, item: str, time: str) -> None:
         if len({event, item, time}) < 3:
             raise ParameterError("user, item and time must be the names of three different columns")
+        for name in (event, item, time):
+            require_text("the name of a column", name)
         self._data, self._columns = data, (event, item, time)
         # All three columns: if a column is missing, the error suggests a similar name only if another column exists.
         found = scan([data], list(self._columns))

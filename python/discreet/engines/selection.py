@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.privacy.validation import require_choice
+from discreet.privacy.validation import require_choice, require_text
 
 __all__ = ["EVERY", "Names", "Period", "Times", "columns_of", "one_name", "period_of", "require_names"]
 
@@ -71,6 +71,7 @@ def period_of(time: str | None, every: str | None, since: Times, until: Times) -
         return None
     if not isinstance(time, str):
         raise ParameterError("time must be the name of a column")
+    require_text("the name of the column of times", time)
     if every is since is until is None:
         raise ParameterError("time needs every, since or until")
     if every is not None:
@@ -131,7 +132,7 @@ def _named(what: str, given: object) -> list[str]:
         raise ParameterError(f"{what} must be the name of a column, or a list of names")
     if not names:
         raise ParameterError(f"{what} must name at least one column")
-    return [*names]
+    return [require_text(f"the name of the column of {what}s", name) for name in names]
 
 
 def columns_of(user: Names, item: Names, period: Period | None = None) -> list[str]:

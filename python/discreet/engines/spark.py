@@ -6,10 +6,12 @@ result. Spark's error texts are never passed on, because they quote cells.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -47,6 +49,8 @@ _PLAIN = ("int64", "string", "binary")
 """The types of labels of one column. Other types are encoded like several columns."""
 _INTERRUPT_SECONDS = 10.0
 """Seconds to wait for an interrupted job to end."""
+_counting: ContextVar[bool] = ContextVar("counting", default=False)
+"""Whether the current thread counts a table."""
 
 _Result = TypeVar("_Result")
 
@@ -123,6 +127,7 @@ def _session(source: object) -> SparkSession:
         raise ParameterError("this PySpark is too old; install a newer one: pip install 'pyspark>=4'")
     if not isinstance(source, DataFrame):
         raise ParameterError("data of PySpark must be a DataFrame; convert a pandas-on-Spark frame by .to_spark()")
+    _hide_failed_cells()
     return source.sparkSession
 
 
@@ -194,11 +199,14 @@ def _kind(data_type: DataType, name: str) -> str:
     if isinstance(data_type, types.FloatType | types.DoubleType):
         raise SchemaError(
             f"column {name!r} has the type {data_type.simpleString()}; floats are no labels, because equal numbers can "
-            "differ in their last bits; round it, and cast it to text or to integers"
+            "differ in their last bits; round it, and cast it to text or, by try_cast, to integers"
         )
     if isinstance(data_type, types.TimestampType | types.TimestampNTZType):
         raise SchemaError(f"column {name!r} has the type {data_type.simpleString()}; cast it to a date or to text")
-    raise SchemaError(f"column {name!r} has the type {data_type.simpleString()}; cast it to text or to integers")
+    # In ANSI mode, Spark's default, a cast fails at a number that is too large.
+    raise SchemaError(
+        f"column {name!r} has the type {data_type.simpleString()}; cast it to text or, by try_cast, to integers"
+    )
 
 
 def _cell(name: str, kind: str) -> Column:
@@ -268,13 +276,18 @@ def _collected(counts: DataFrame, kind: str | Fields) -> Counted:
 def _awaited(session: SparkSession, work: Callable[[], _Result], tick: Progress | None) -> _Result:
     """Return the result of Spark's work, done in another thread, so that an interrupt cancels the job and is raised."""
     tag = f"discreet-{fresh_bits(8).hex()}"
+    # A session of classic PySpark finds only the tags of the thread that asks.
+    context = getattr(session, "sparkContext", None)
+    add = session.addTag if context is None else context.addJobTag
+    cancel = session.interruptTag if context is None else context.cancelJobsWithTag
     results: list[_Result] = []
     errors: list[BaseException] = []
     ended = threading.Event()
 
     def run() -> None:
+        _counting.set(True)
         try:
-            session.addTag(tag)  # tags belong to a thread
+            add(tag)  # tags belong to a thread
             results.append(work())
         except BaseException as error:
             errors.append(error)
@@ -296,12 +309,24 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], tick: Progress 
             not ended.is_set() and time.monotonic() < last
         ):  # repeated, because an interrupt between two jobs has no effect
             with suppress(Exception):
-                session.interruptTag(tag)
+                cancel(tag)
             ended.wait(0.2)
         raise
     if errors:
         raise errors[0]
     return results[0]
+
+
+def _hide_failed_cells() -> None:
+    """Filter PySpark's own loggers, which print the cell on which a query failed, for queries of this module."""
+    from pyspark.logger import PySparkLogger
+
+    for kind in ("DataFrame", "SQL"):
+        PySparkLogger.getLogger(f"{kind}QueryContextLogger").addFilter(_is_of_others)
+
+
+def _is_of_others(_: logging.LogRecord) -> bool:
+    return not _counting.get()
 
 
 @contextmanager
@@ -314,12 +339,18 @@ def _translated_errors(session: SparkSession) -> Iterator[None]:
             raise
         except Exception:
             if _is_stopped(session):
-                raise_alone(ResourceError("the Spark session has stopped; make a new one and make the DataFrame again"))
+                raise_alone(
+                    ResourceError(
+                        "the Spark session has stopped; make a new one and make the DataFrame again. If Java ran out "
+                        "of memory, give it more by spark.driver.memory in spark-defaults.conf"
+                    )
+                )
             raise_alone(
                 InputError(
                     "Spark could not count the table; its own log, which may quote the data, gives the reason. "
                     "Executors must be running, and spark.driver.maxResultSize must be large enough for the counts. "
-                    "If Python functions make the table, PYSPARK_PYTHON must name a Python that every executor has"
+                    "If Python functions make the table, PYSPARK_PYTHON must name a Python that every executor has. If "
+                    "the table casts cells, use try_cast"
                 )
             )
 

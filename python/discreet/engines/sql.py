@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import _core
 from discreet.engines.memory import Memory, random_limit
-from discreet.engines.validated import Reading, reading
+from discreet.engines.validated import Reading, interrupted_with_call, reading
 from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
 from discreet.imports import importing
@@ -138,7 +138,7 @@ def _noting(handler: Callable[[int, FrameType | None], Any], call: Reading) -> C
         try:
             handler(number, frame)
         except KeyboardInterrupt:
-            call.interrupted = True
+            call.interrupt()
             raise
 
     return run
@@ -171,6 +171,7 @@ def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bo
     if room is not None:
         options |= {"threads": room.scan_threads}
     connection = duckdb.connect(config=options)
+    interrupted_with_call(connection)
     connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
     # Without ipywidgets the progress bar of a notebook is off, and DuckDB refuses every change of it.
     with suppress(duckdb.InvalidInputException):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.batches import ArrowStream, Rows, without_long_labels
+from discreet.engines.batches import ArrowStream, Rows, is_relation, without_long_labels
 from discreet.engines.csv_rows import CsvFiles, CsvRows
 from discreet.engines.entropy import fresh_key
 from discreet.engines.files import quoted
-from discreet.engines.frames import library, names, plain_column, selected
+from discreet.engines.frames import library, names, plain_column, selected, without_rows
 from discreet.engines.local import REMEDIES, retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.pandas_columns import is_untyped, object_cells
@@ -32,7 +32,7 @@ from discreet.errors import (
     SchemaError,
     raise_alone,
 )
-from discreet.privacy.validation import require_array
+from discreet.privacy.validation import require_array, require_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -109,6 +109,8 @@ def require_distinct_columns(columns: tuple[str, str, str]) -> None:
     """Raise ParameterError unless these are the names of three different columns."""
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user, item and value must be the names of three different columns")
+    for name in columns:
+        require_text("the name of a column", name)
 
 
 def _require_one_query(table: Table, what: str) -> None:
@@ -164,7 +166,10 @@ def _answered(
 
     def attempt(careful: bool) -> Result:
         connection = connect(limit=Memory.of(None).total)
-        connection.register("given", Rows(_rows(data, list(columns), careful)))
+        if isinstance(data, dict):
+            _require_types(connection, data, columns, items)
+        rows = _rows(data, list(columns), careful)
+        _register(connection, rows, columns, is_here=not isinstance(data, str | os.PathLike) and not is_relation(data))
         short = without_long_labels(connection.table("given")).project(", ".join(map(quoted, columns)))
         kinds = [str(kind) for kind in short.types]
         connection.register("w", _wanted(items, label_kind(columns[1], kinds[1])))
@@ -185,6 +190,45 @@ def _answered(
         shown = files.shown(data) if isinstance(data, str | os.PathLike) else "this data"
         remedy = REMEDIES.get(library(data), "")
         raise_alone(InputError(f"cannot read {shown}; check the data and its source{remedy}"))
+
+
+def _register(
+    connection: DuckDBPyConnection, rows: ArrowStream, columns: Sequence[str], *, is_here: bool = True
+) -> None:
+    """Register rows as the table `given`.
+
+    Raises:
+        SchemaError: DuckDB cannot read the type of a column, and the rows are in memory (`is_here`).
+    """
+    import duckdb
+
+    try:
+        connection.register("given", Rows(rows))
+    except (duckdb.NotImplementedException, duckdb.InternalException):
+        # DuckDB reads the schema of a table in memory here, and no row. A relation may read rows.
+        if not is_here:
+            raise
+        named = f"the column {columns[0]!r} has" if len(columns) == 1 else f"one of the columns {[*columns]} has"
+        raise_alone(
+            SchemaError(f"{named} a type that a sum cannot read; cast it to integers, floats of 64 bits or text")
+        )
+
+
+def _require_types(
+    connection: DuckDBPyConnection, table: dict[str, Any], columns: tuple[str, ...], items: list[object]
+) -> None:
+    """Raise the SchemaError of a frame for arrays of a dict whose types cannot be those of the columns.
+
+    Cells do not decide it, because all of them may be missing.
+    """
+    for place, name in enumerate(columns):
+        column = table.get(name)
+        if (empty := without_rows(column, name)) is None:
+            continue
+        _register(connection, _with_floats(empty, [name] if place > 1 else []), [name])
+        found = (label_kind if place < 2 else as_number)(name, str(connection.table("given").types[0]))
+        if place == 1:
+            _wanted(items, found)
 
 
 def _summed(
@@ -293,7 +337,7 @@ def _with_values(data: Any, columns: list[str]) -> Any:
 
 
 def _with_floats(frame: Any, names: list[str]) -> Any:
-    """Return a frame without floats of 16 bits in these columns, because DuckDB cannot read them."""
+    """Return a frame without floats of 16 bits and large decimals in these columns, because DuckDB reads neither."""
     for name in names:
         if library(frame) == "polars" and str(frame.schema[name]) == "Float16":
             frame = frame.with_columns(frame[name].cast(float))
@@ -301,8 +345,10 @@ def _with_floats(frame: Any, names: list[str]) -> Any:
             import pyarrow
 
             for place, field in enumerate(frame.schema):
-                if field.name == name and str(field.type) == "halffloat":
-                    frame = frame.cast(frame.schema.set(place, field.with_type(pyarrow.float32())))
+                kind = field.type
+                is_large = pyarrow.types.is_decimal256(kind) or (pyarrow.types.is_decimal(kind) and kind.scale < 0)
+                if field.name == name and (is_large or pyarrow.types.is_float16(kind)):
+                    frame = frame.cast(frame.schema.set(place, field.with_type(pyarrow.float64())))
     return frame
 
 

@@ -7,6 +7,7 @@ from typing import NoReturn, TypedDict
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, Times, period_of, require_names
 from discreet.errors import ParameterError
+from discreet.privacy.validation import require_text
 from discreet.private import Private
 from discreet.progress import ProgressOption, require_progress
 
@@ -86,8 +87,10 @@ class Table(Private):
         memory: int | str | None = None,
         progress: ProgressOption = None,
     ) -> None:
-        if not (value is None or isinstance(value, str)):
-            raise ParameterError("value must be the name of a column")
+        if value is not None:
+            if not isinstance(value, str):
+                raise ParameterError("value must be the name of a column")
+            require_text("the name of the column of values", value)
         if isinstance(data, Table):
             raise ParameterError("data must be rows, not a Table")
         require_progress(progress)

@@ -13,7 +13,7 @@ from discreet.errors import SchemaError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["is_backed_by_arrow", "of_pandas_zone", "of_polars", "of_pyarrow"]
+__all__ = ["digits_of", "is_backed_by_arrow", "of_pandas_zone", "of_polars", "of_pyarrow"]
 
 _FIRST, _LAST = np.datetime64("0001-01-01T00:00:00", "s"), np.datetime64("9999-12-31T23:59:59", "s")
 
@@ -27,6 +27,8 @@ def of_pyarrow(column: Any, name: str) -> Any:
     import pyarrow
     from pyarrow import types
 
+    if isinstance(column.type, pyarrow.BaseExtensionType) and column.type.extension_name != "arrow.uuid":
+        column = column.cast(column.type.storage_type)
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
@@ -65,6 +67,11 @@ def of_polars(column: Any, name: str) -> Any:
 def of_pandas_zone(series: Any, name: str) -> list[object]:
     """Return the cells of a pandas Series of zoned times. Times beyond the year 9999 are missing."""
     return _moments(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), name)
+
+
+def digits_of(kind: Any) -> int | None:
+    """Return the most digits of a type of decimals of pyarrow or polars, or None for other types."""
+    return getattr(getattr(kind, "value_type", kind), "precision", None)
 
 
 def is_backed_by_arrow(dtype: object) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
@@ -12,8 +13,9 @@ from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     import pyarrow
+    from duckdb import DuckDBPyConnection
 
-__all__ = ["Reading", "reading", "validated"]
+__all__ = ["Reading", "interrupted_with_call", "reading", "validated"]
 
 _begun: WeakSet[object] = WeakSet()
 """The readers whose batches were read here. A reader that is read again gives no rows, as an empty table does."""
@@ -27,7 +29,31 @@ class Reading:
     It keeps no exception, because the traceback would hold rows.
     """
 
-    interrupted = False
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._connections: list[DuckDBPyConnection] = []
+        self._over = threading.Event()
+
+    def interrupt(self) -> None:
+        """Note an interrupt, and interrupt DuckDB until the call ends.
+
+        DuckDB itself stops a query after an interrupt, but may then wait for its tasks without end.
+        """
+        self.interrupted = True
+        if self._connections:
+            with suppress(RuntimeError):  # the system refused the thread
+                threading.Thread(target=self._stop, daemon=True).start()
+
+    def _stop(self) -> None:
+        while not self._over.wait(0.02):
+            for connection in self._connections:
+                with suppress(Exception):
+                    connection.interrupt()
+
+    def end(self) -> None:
+        """Let no thread interrupt DuckDB any more."""
+        self._over.set()
+        self._connections.clear()
 
 
 _reading: ContextVar[Reading | None] = ContextVar("reading", default=None)
@@ -43,6 +69,13 @@ def reading() -> Iterator[Reading]:
         yield call
     finally:
         _reading.reset(token)
+        call.end()
+
+
+def interrupted_with_call(connection: DuckDBPyConnection) -> None:
+    """Let an interrupt of the current call interrupt this connection."""
+    if (call := _reading.get()) is not None:
+        call._connections.append(connection)  # noqa: SLF001 - of this module
 
 
 def validated(data: _Data) -> _Data:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from discreet import _core
@@ -18,6 +18,7 @@ __all__ = [
     "RELATIVE_ERROR",
     "check_threshold_parameters",
     "require_bounds",
+    "require_countable",
     "require_delta",
     "require_items",
     "require_list",
@@ -71,6 +72,24 @@ def require_list(items: object) -> list[Any]:
             "items must be a list of labels, such as release.items, and not an array of more dimensions"
         )
     return list(items)  # type: ignore[call-overload, no-any-return]
+
+
+def require_countable(items: Iterable[object]) -> None:
+    """Raise ParameterError for an item longer than the labels of a table: rows with longer ones are left out."""
+    if any(_size(label) > _core.LONGEST for label in items):
+        raise ParameterError(
+            f"an item has more than {_core.LONGEST:,} bytes, and rows with such an item are never counted; leave it "
+            "out, or shorten it here and in the data"
+        )
+
+
+def _size(label: object) -> int:
+    """Return the bytes of a label. One of several columns has a type, a length and a colon before each cell."""
+    if isinstance(label, tuple):
+        return sum(2 + len(str(size)) + size for size in map(_size, label))
+    if isinstance(label, str):
+        return len(label) if label.isascii() else len(label.encode("utf-8", "surrogatepass"))
+    return len(label) if isinstance(label, bytes) else len(str(label)) if isinstance(label, int) else 0
 
 
 def require_items(items: Any) -> tuple[str | int | bytes, ...]:

@@ -7,6 +7,8 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from discreet.engines.frames import library
+from discreet.engines.pandas_columns import is_missing
 from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
 from discreet.streams.seal import Item, keyed
@@ -63,7 +65,9 @@ def counts_by_item(
     elif user is None or item is None:
         raise ParameterError("give both user and item with a table, or neither with lists of items")
     else:
-        table = Histogram.from_table(events, user=user, item=item, progress=progress, l0=l0)
+        if declared is not None and isinstance(events, dict) and item in events:
+            events = {**events, item: _declared_cells(events[item], declared)}
+        table = Histogram.from_table(events, user=user, item=item, l0=l0, progress=progress)
         labels, counts = table._in_order()
         added = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
         found = labels.type_name
@@ -86,7 +90,8 @@ def column_type(name: str, empty: object, column: str) -> ItemType | None:
 def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | None) -> dict[Item, int]:
     """Return the number of events with each item. An event counts for the `l0` items with the smallest keyed hashes.
 
-    Values that are not of the type `items` are dropped. If `items` is None, all items must have the same type.
+    A missing event or item is dropped. If `items` is given, so are items of another type, and events that are no lists
+    unless no event is one. If `items` is None, all events must be lists, and all items must have the same type.
     """
     is_other = isinstance(events, str | Mapping) or is_bytes(events) or hasattr(events, "columns")
     if is_other or not hasattr(events, "__iter__"):
@@ -102,15 +107,25 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
 
     added: dict[Item, int] = {}
     kinds: set[type] = set()
+    has_list, has_other = False, False
     for event in events:
+        if isinstance(event, str | Mapping) or is_bytes(event) or not hasattr(event, "__iter__"):
+            has_other = has_other or not is_missing(event)
+            if has_other and items is None:
+                break
+            continue
+        has_list = True
         distinct = _distinct(event, items)
         if items is None and not kinds.issuperset(map(type, distinct)):
+            distinct = {item for item in distinct if not is_missing(item)}
             kinds.update(map(type, distinct))
             _require_one_kind(kinds)
         if not kinds <= _PLAIN:
             distinct = set(map(_plain, distinct))
         for item in distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]:
             added[item] = added.get(item, 0) + 1
+    if has_other and (items is None or not has_list):
+        raise ParameterError("each event must be a list of items: text, integers or bytes")
     return added
 
 
@@ -129,18 +144,28 @@ def can_be_released(label: Item) -> bool:
 
 def _distinct(event: Any, items: ItemType | None) -> set[Any]:
     """Return the distinct items of an event."""
-    if isinstance(event, str | Mapping) or is_bytes(event):
-        raise ParameterError("each event must be a list of items")
     try:
         if items is not None:
-            types = ITEM_TYPES[items]
-            known = (item for item in event if isinstance(item, types) and item is not True and item is not False)
+            known = (item for item in event if _is_of_type(item, items))
             return {item if type(item) in _PLAIN else _plain(item) for item in known}
         distinct = set(event)
     except TypeError:
         raise ParameterError("each event must be a list of items: text, integers or bytes") from None
     distinct.discard(None)
     return distinct
+
+
+def _is_of_type(item: object, items: ItemType) -> bool:
+    return isinstance(item, ITEM_TYPES[items]) and item is not True and item is not False
+
+
+def _declared_cells(column: Any, items: ItemType) -> Any:
+    """Return a list or an array of objects with None for cells of another type, unless no cell has the type."""
+    is_untyped = isinstance(column, list | tuple) or getattr(getattr(column, "dtype", None), "kind", "") == "O"
+    if not is_untyped or library(column) == "pandas":  # whose objects are text
+        return column
+    cells = [cell if _is_of_type(cell, items) else None for cell in column]
+    return column if all(cell is None for cell in cells) else cells
 
 
 def _plain(item: Any) -> Item:

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet import _core, engines
 from discreet.engines.engine import Label
-from discreet.engines.frames import plain_column
+from discreet.engines.frames import pair_columns, plain_column
 from discreet.engines.memory import Memory
 from discreet.engines.table import Columns, Table
 from discreet.errors import ItemTypeError, ParameterError
@@ -147,7 +147,7 @@ class Histogram(Private):
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
         require_flag("count_users", count_users)
-        pair, room = (plain_column(users, "users"), plain_column(items, "items")), Memory.of(memory).total
+        pair, room = pair_columns(users, items), Memory.of(memory).total
         found: int | None = None
         if count_users:
             labels, counts, found = _core.count_with_users(pair, "", "", l0=sensitivity.l0, memory=room)

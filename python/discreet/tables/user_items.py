@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, Unpack
 
 from discreet import _core, engines
-from discreet.engines.frames import plain_column
+from discreet.engines.frames import pair_columns
 from discreet.engines.memory import Memory, random_limit
 from discreet.engines.table import Columns, Table
 from discreet.engines.weighing import Lists, LocalLists
@@ -84,7 +84,7 @@ class UserItems(Private):
                 `Histogram.from_pairs`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
-        columns = plain_column(users, "users"), plain_column(items, "items")
+        columns = pair_columns(users, items)
         return cls._of(
             LocalLists(*_core.Lists.from_pairs(*columns, l0=l0, memory=random_limit(Memory.of(memory).total)))
         )

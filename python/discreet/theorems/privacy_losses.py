@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +34,10 @@ _REACH, _LEAST_REACH, _FALL = 6.0, 3.0, 30.0
 """The window extends at most this many standard deviations to both sides of epsilon, and at least the second number. It
 may end where the tilt makes masses smaller by e^-_FALL."""
 _BITS = 20
+_PLACES = 1 << 12
+"""The places of the grid for the Renyi divergences of many losses."""
+_CELLS = 1 << 16
+"""The terms that are added at a time: 512 KB, which stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,6 +97,10 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
     from 1 - c to c are mirror images of each other. The excluded mass of one noise may be 1 - (1 - delta)^(1/k). rho is
     the largest D_alpha/alpha between the restricted laws. D_alpha grows with alpha, so on [a, b] the ratio is at most
     D_b/a.
+
+    More than _PLACES losses L are rounded to a grid, and each mass is split as in `_on_grid`. This keeps the mean of
+    e^-L, and e^((alpha - 1) L) is convex in e^-L, so no D_alpha falls. If the losses span 12 of their deviations, rho
+    grows by about (12/_PLACES)^2/6 of itself: 1.4e-6.
     """
     loss = bounded_loss(reach, power)
     # Masses of x = 2 - reach, ..., reach - 1. The pairs (1 - c, c) are excluded from the outermost inwards.
@@ -105,8 +112,11 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
         return math.inf, 1.0
     lost = float(gone[cut])
     inner = slice(cut, len(loss.losses) - cut)
-    logs, kept = loss.losses[inner], np.log(loss.masses[inner]) - math.log1p(-lost)
+    logs, masses = loss.losses[inner], loss.masses[inner]
     largest = float(logs.max())
+    if len(logs) > _PLACES:
+        logs, masses = _merged(PrivacyLoss(losses=logs, masses=masses))
+    kept = np.log(masses) - math.log1p(-lost)
 
     def ratios(orders: NDArray[np.float64], floors: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return D_order/floor for each order; D_alpha = log E_P[e^((alpha - 1) L)]/(alpha - 1)."""
@@ -117,22 +127,30 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
         return np.asarray(np.minimum(sums / (orders - 1), largest) / floors)
 
     edges = np.concatenate([[1.0], 1 + np.geomspace(1e-2, 1.0, 9), np.geomspace(2.1, 1e9, 400)])
+    intervals = np.stack([edges[:-1], edges[1:]])
+    rows = max(_CELLS // len(logs), 1)
     best = 0.0
     for _ in range(4):
-        bounds = np.concatenate(
-            [ratios(edges[i : i + 16][1:], edges[i : i + 16][:-1]) for i in range(0, len(edges) - 1, 15)]
-        )
+        starts = range(0, intervals.shape[1], rows)
+        bounds = np.concatenate([ratios(*intervals[::-1, start : start + rows]) for start in starts])
         best = max(float(bounds.max()), largest / edges[-1])
-        # Split the intervals that may contain the largest ratio.
-        true = max(float(ratios(edges[j + 1 : j + 2], edges[j + 1 : j + 2])[0]) for j in np.argsort(bounds)[-2:])
-        hopeful = bounds > true * (1 - 1e-9)
-        pieces = [
-            np.geomspace(low, high, 9)[:-1] if cut else np.array([low])
-            for (low, high), cut in zip(pairwise(edges), hopeful, strict=True)
-        ]
-        edges = np.concatenate([*pieces, edges[-1:]])
+        # Split the intervals that may contain the largest ratio. No other one has a bound as large as this ratio.
+        ends = intervals[1, np.argsort(bounds)[-2:]]
+        hopeful = intervals[:, bounds > ratios(ends, ends).max() * (1 - 1e-9)]
+        parts = np.geomspace(hopeful[0], hopeful[1], 9)
+        intervals = np.stack([parts[:-1].T.ravel(), parts[1:].T.ravel()])
     chance = -math.expm1(k * math.log1p(-lost))
     return round_up(k * best, 64), round_up(chance, 64)
+
+
+def _merged(loss: PrivacyLoss) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the losses and masses of a pair of laws on a grid of about _PLACES places; both are upper bounds."""
+    start = float(loss.losses.min())
+    step = (float(loss.losses.max()) - start) / _PLACES
+    places, masses = _on_grid(loss, step)
+    merged = np.bincount(places, masses) * (1 + 2 * _U * float(np.bincount(places).max()))
+    seen = merged > 0
+    return np.asarray(start + step * np.flatnonzero(seen), np.float64), np.asarray(merged[seen], np.float64)
 
 
 def delta_of(

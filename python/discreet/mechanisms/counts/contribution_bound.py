@@ -13,7 +13,7 @@ from discreet.engines.sums import items_per_user
 from discreet.engines.table import Table
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
-from discreet.mechanisms.parameters import PERCENTILE, require_items
+from discreet.mechanisms.parameters import PERCENTILE, require_countable, require_items
 from discreet.mechanisms.published import published
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
@@ -85,6 +85,7 @@ class ContributionBound(TableMechanism):
             most=require_whole("most", self.most, 2, 2**20),
             only=None if self.only is None else require_items(self.only),
         )
+        require_countable(self.only or ())
 
     @classmethod
     def from_rho(

@@ -12,7 +12,7 @@ from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
-from discreet.mechanisms.parameters import require_list, require_rho
+from discreet.mechanisms.parameters import require_countable, require_list, require_rho
 from discreet.mechanisms.published import noted, published
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
@@ -82,6 +82,7 @@ class ClippedSums(TableMechanism):
         items = tuple(require_list(self.items))
         if not items:
             raise ParameterError("items must have at least one label")
+        require_countable(items)
         self._set(
             # Plain Python values, so that the repr is readable.
             items=tuple(_core.Labels.from_sequence(list(items)).take(np.arange(len(items)))),
