@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ __all__ = [
     "require_choice",
     "require_flag",
     "require_number",
+    "require_path",
     "require_text",
     "require_whole",
 ]
@@ -90,6 +92,16 @@ def require_text(name: str, value: object) -> str:
             value.encode()
             return value
     raise ParameterError(f"{name} must be text that UTF-8 can encode, not {brief(value)}")
+
+
+def require_path(path: object) -> str:
+    """Return the text of a path; raise ParameterError for all else, such as bytes or text with a NUL character."""
+    if isinstance(path, str | os.PathLike):
+        with suppress(Exception):  # `__fspath__` may raise anything
+            text = os.fspath(path)
+            if isinstance(text, str) and b"\0" not in os.fsencode(text):
+                return text
+    raise ParameterError(f"a path must be text without NUL or a pathlib.Path, not {brief(path)}; give a file's path")
 
 
 def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
