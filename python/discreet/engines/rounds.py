@@ -58,7 +58,9 @@ class TimedEvents:
 
     def __init__(self, data: str, *, event: str, item: str, time: str) -> None:
         if len({event, item, time}) < 3:
-            raise ParameterError("user, item and time must be the names of three different columns")
+            raise ParameterError(
+                "user, item and time must be the names of three different columns", names="user item time"
+            )
         self._data, self._columns = data, (event, item, time)
         # All three columns: if a column is missing, the error suggests a similar name only if another column exists.
         found = scan([data], list(self._columns))

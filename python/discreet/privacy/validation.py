@@ -15,6 +15,7 @@ from discreet.errors import ParameterError
 __all__ = [
     "brief",
     "is_bytes",
+    "is_comma",
     "is_equal",
     "is_zero",
     "require_array",
@@ -45,10 +46,10 @@ def require_number(
                 number = float(real)
                 if (number > low or not open_low) and (number < high or not open_high):
                     return number
-    remedy = "; use a point as the decimal separator, such as 0.5, and no quotes" if _is_comma(value) else ""
+    remedy = "; use a point as the decimal separator, such as 0.5, and no quotes" if is_comma(value) else ""
     least, most = "above" if open_low else "at least", "below" if open_high else "at most"
     limits = f"{least} {_exact(low)} and {most} {_exact(high)}"
-    raise ParameterError(f"{name} must be a number {limits}, not {brief(value)}{remedy}")
+    raise ParameterError(f"{name} must be a number {limits}, not {brief(value)}{remedy}", names=name)
 
 
 def _exact(limit: float) -> str:
@@ -56,7 +57,7 @@ def _exact(limit: float) -> str:
     return text if float(text := f"{limit:g}") == limit else f"{limit!r}"
 
 
-def _is_comma(value: object) -> bool:
+def is_comma(value: object) -> bool:
     """Return whether this is text with a decimal comma, such as "0,5"."""
     return isinstance(value, str) and re.fullmatch(r"-?\d*,\d+", value) is not None
 
@@ -75,7 +76,7 @@ def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
             number = operator.index(value)
             if low <= number <= high:
                 return number
-    raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {brief(value)}")
+    raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {brief(value)}", names=name)
 
 
 def require_flag(name: str, value: object) -> bool:
@@ -114,7 +115,7 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
     near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
     meant = f"; did you mean {near[0]!r}?" if near else ""
     *more, last = map(repr, known)
-    raise ParameterError(f"{name} must be {', '.join(more)} or {last}, not {brief(value)}{meant}")
+    raise ParameterError(f"{name} must be {', '.join(more)} or {last}, not {brief(value)}{meant}", names=name)
 
 
 def is_equal(value: object, default: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 from pathlib import Path
 
@@ -86,15 +87,16 @@ def make_durable(folder: Path) -> None:
         os.close(handle)
 
 
-def unusable(path: Path, text: str = "") -> StateError:
-    """Return the error for a stream's file that cannot be used; `text` is SQLite's message, which is not repeated.
+def unusable(path: Path, code: int = sqlite3.SQLITE_OK) -> StateError:
+    """Return the error for a stream's file that cannot be used; `code` is SQLite's.
 
-    Messages of the operating system may contain parts of the path, so they are not repeated either.
+    Messages of SQLite and of the operating system may contain parts of the path, so they are not repeated.
     """
-    if "locked" in text:
+    code &= 0xFF  # without what an extended code adds
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StateError(f"{path} is open elsewhere; a stream has one writer at a time")
     if not os.path.isdir(path.parent):  # noqa: PTH112 - it raises nothing for a name that is too long
         return StateError(f"{path} cannot be created: make its folder first")
-    if "not a database" in text or "malformed" in text:
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return StateError(f"{path} is corrupt or no stream; restore a copy of it, or use another name")
     return StateError(f"{path} cannot be used; check that it is a writable file and that the disk is not full")
