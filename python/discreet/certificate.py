@@ -210,7 +210,7 @@ def _most_l0(mechanism: Promising) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    """What a mechanism implies for the fields of a certificate."""
+    """The fields of a certificate that follow from a mechanism."""
 
     mechanism: Promising
     innermost: object

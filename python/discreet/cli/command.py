@@ -10,7 +10,7 @@ from contextlib import suppress
 import click
 
 from discreet.cli import commands, endings, work
-from discreet.cli.interrupts import sigterm_as_interrupt
+from discreet.cli.interrupts import ends_as_interrupts
 from discreet.cli.parsing import ExtraWordsError
 from discreet.cli.texts import in_options, restore_help
 from discreet.errors import BudgetExceeded, DiscreetError, MissingLibraryError, ParameterError
@@ -194,7 +194,7 @@ def cli(context: click.Context) -> None:
     """
     # The command is imported by now, so an interrupt can be an exception.
     release()
-    context.with_resource(sigterm_as_interrupt())
+    context.with_resource(ends_as_interrupts())
 
 
 for name, summary in commands.SUMMARIES.items():

@@ -49,7 +49,7 @@ _REFUSED = {
     ".duckdb": "for a database give --database FILE --table T",
     ".sqlite": "for a database give --database FILE --table T",
 }
-"""What to do with files of other suffixes."""
+"""The remedies for files of other suffixes."""
 _LOGS = {
     "Delta Lake": ("_delta_log", "the DuckDB relation of delta_scan or the Spark DataFrame"),
     "Apache Iceberg": ("metadata/*.metadata.json", "the DuckDB relation of iceberg_scan or the Spark DataFrame"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from discreet.engines import files
 from discreet.engines.entropy import fresh_bits
 from discreet.errors import EntropyError, InputError, ResourceError
+from discreet.startup import ENDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +101,7 @@ def _interrupts_deferred() -> Iterator[list[int]]:
     def note(number: int, frame: object) -> None:
         seen.append(number)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, note) for number in ENDS if signal.getsignal(number) != signal.SIG_IGN}
     try:
         yield seen
     finally:
