@@ -16,7 +16,7 @@ from discreet.engines.batches import Rows, combined, is_relation, without_long_l
 from discreet.engines.csv_rows import CsvFiles, CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
-from discreet.engines.frames import frame, is_read_once, library, require_labels
+from discreet.engines.frames import frame, is_read_once, library, name_column
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
@@ -136,10 +136,10 @@ def read(
     try:
         # A second attempt cannot read a reader again, or a relation whose result is still open.
         return attempt(bool(paths)) if once or relations else retried_carefully(paths, attempt)
-    except SchemaError:
+    except SchemaError as error:
         for table in frames:
             if isinstance(table, dict):
-                require_labels(table, columns)  # `_core` does not name the column
+                name_column(table, columns, error)  # `_core` does not name the column
         raise
     except (MemoryError, ParameterError, ResourceError, ImportError):
         raise
