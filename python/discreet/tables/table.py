@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn, TypedDict
 
+from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, require_names
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_text
@@ -49,7 +50,8 @@ class Table(Private):
         progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
 
     Raises:
-        ParameterError: The name of a column is not a string, two names are the same, or progress is no function.
+        ParameterError: The name of a column is not a string, two names are the same, memory is no size, or progress is
+            no function.
 
     Example:
         >>> import discreet as dp
@@ -82,6 +84,8 @@ class Table(Private):
                 raise ParameterError("value must be the name of a column")
             require_text("the name of the column of values", value)
         require_progress(progress)
+        if memory is not None:
+            Memory.of(memory)
         user, item = require_names(user, item, period)
         given: dict[str, object] = {"data": data, "user": user, "item": item, "period": period, "value": value}
         given |= {"memory": memory, "progress": progress}
