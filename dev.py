@@ -174,7 +174,7 @@ def build(*groups: str) -> None:
         wanted += project["dependency-groups"][group]
     known = stamp("packages").splitlines()
     if missing := [requirement for requirement in wanted if requirement not in known]:
-        run("installing packages", [PYTHON, "-m", "pip", "install", "--quiet", *missing])
+        run("installing packages", [PYTHON, "-m", "pip", "install", "--quiet", "--no-compile", *missing])
         set_stamp("packages", "\n".join(known + missing))
     if stamp("sources") != sources():
         cargo()

@@ -12,7 +12,8 @@ import pytest
 import discreet as dp
 from discreet import mechanisms, privacy, queries, streams, tables, testing
 from discreet.engines.checking import check
-from discreet.errors import DiscreetError, ParameterError, SchemaError
+from discreet.engines.selection import period_of
+from discreet.errors import DiscreetError, InputError, LedgerError, ParameterError, SchemaError, StateError
 from discreet.privacy.conversion import cdp_rho
 from discreet.queries import experimental
 
@@ -62,6 +63,7 @@ CLASSES = [
 WAYS = ("", "from_rho", "from_epsilon", "from_dp", "from_bounded_range", "recommended")
 TABLE = {"u": [*range(40)] * 2, "i": ["a"] * 40 + ["b"] * 40, "v": [1] * 80}
 COLUMNS = {"user": "u", "item": "i"}
+RELEASE = dp.count(TABLE, **COLUMNS, rho=1, delta=1e-6)
 
 
 def makers():
@@ -216,8 +218,8 @@ def test_half_a_surrogate_in_the_name_of_a_column_is_refused_as_a_name(place):
         lambda data: dp.count(data, **timed, **given),
         lambda data: dp.top_k(data, **timed, k=1, **given),
         lambda data: dp.select(data, **timed, l0=1, **given),
-        lambda data: dp.Histogram.from_table(data, **pair, period=tables.period_of(names["time"], "1d", None, None)),
-        lambda data: check(data, **pair, period=tables.period_of(names["time"], "1d", None, None)),
+        lambda data: dp.Histogram.from_table(data, **timed),
+        lambda data: check(data, **pair, period=period_of(names["time"], "1d", None, None)),
     ]
     bounds = [lambda data: mechanisms.ContributionBound(epsilon=1, only=("a",)).release(data, **pair)]
     for data in (table, "no such file.csv"):
@@ -263,6 +265,72 @@ def test_no_verb_takes_a_seed(verb, name):
 def test_every_value_and_handle_takes_or_refuses_odd_values(call):
     for odd in ODD:
         tried(call, odd=odd)
+
+
+class BadPath:
+    """A path that fails when it is asked for its text."""
+
+    def __fspath__(self):
+        raise RuntimeError("secret")
+
+
+STREAM = dp.BinaryMechanism(sigma=5, delta=1e-6, l0=1, horizon=4)
+NO_PATHS = [None, 5, True, math.nan, object(), b"x.csv", [], [5], {}, BadPath, BadPath(), "\0.csv", "\ud800.csv"]
+PATH_DOORS = {
+    "open_database": lambda path: tables.open_database(path, "t"),
+    "CsvFiles": lambda path: tables.CsvFiles(path=path),
+    "read": dp.Release.read,
+    "write": RELEASE.write,
+    "verify": dp.verify,
+    "ledger": dp.Ledger.open,
+    "stream": lambda path: dp.Stream.open(path, STREAM),
+}
+
+
+@pytest.mark.parametrize("door", PATH_DOORS)
+def test_what_is_no_path_is_refused_and_leaves_no_file(door, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for odd in NO_PATHS:
+        with pytest.raises(ParameterError, match="a path must be text without NUL"):
+            PATH_DOORS[door](odd)
+    for long in ("x" * 300 + ".csv", "x" * 5000 + "/y.csv"):
+        if door != "CsvFiles":  # it reads nothing
+            with pytest.raises((InputError, LedgerError, StateError)):
+                PATH_DOORS[door](long)
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("verb", ["count", "top_k", "select", "sum"])
+def test_data_that_is_no_path_is_refused_uncharged(verb):
+    budget = dp.Budget(rho=9, delta=1e-4)
+    more = {"count": {}, "top_k": {"k": 2}, "select": {"l0": 2}, "sum": {"value": "v", "bounds": (0, 5), "l0": 1}}
+    for odd in [odd for odd in NO_PATHS if odd != {}]:
+        with pytest.raises(ParameterError):
+            getattr(dp, verb)(odd, **COLUMNS, **more[verb], rho=1, delta=1e-6, budget=budget)
+    assert budget.spent.rho == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda memory: dp.count(TABLE, **COLUMNS, rho=1, delta=1e-6, memory=memory),
+        lambda memory: dp.top_k(TABLE, **COLUMNS, k=2, rho=1, delta=1e-6, memory=memory),
+        lambda memory: dp.select(TABLE, **COLUMNS, l0=2, rho=1, delta=1e-6, memory=memory),
+        lambda memory: tables.Table(TABLE, **COLUMNS, memory=memory),
+        lambda memory: dp.Histogram.from_table(TABLE, **COLUMNS, memory=memory),
+        lambda memory: dp.Histogram.from_pairs([1], ["a"], memory=memory),
+        lambda memory: tables.UserItems.from_table(TABLE, **COLUMNS, memory=memory),
+        lambda memory: tables.UserItems.from_pairs([1], ["a"], memory=memory),
+        lambda memory: tables.open_database("missing.db", "t", memory=memory),
+        lambda memory: dp.Budget(rho=1, delta=1e-6).release(GIVEN["mechanism"], None, memory=memory),
+        lambda memory: dp.Budget(rho=1, delta=1e-6).afford(dp.GumbelTopK, k=2, rho=memory),
+        lambda memory: dp.Budget(rho=1, delta=1e-6).afford(dp.GumbelTopK, k=2, epsilon=memory),
+    ],
+)  # fmt: skip
+def test_a_bad_memory_and_a_parameter_of_others_are_refused(call):
+    for bad in (0, -1, 1.5, math.nan, math.inf, True, "x", "1e400GB", "-1GB", b"1GB", [], object(), np.array([1])):
+        with pytest.raises(ParameterError):
+            call(bad)
 
 
 @pytest.mark.parametrize("small", [np.float16(0.3), np.float32(0.3)])

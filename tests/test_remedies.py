@@ -1,6 +1,7 @@
 """Notes of releases, hints in messages, and remedies in errors: suggested commands and parameters must work."""
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from command import BUDGET, COUNT, discreet
 
 import discreet as dp
 from discreet.cli.texts import in_options
-from discreet.errors import BudgetExceeded, ParameterError
+from discreet.errors import BudgetExceeded, ParameterError, SchemaError
 
 LOG = {"user": [u for u in range(2000) for _ in range(2)], "item": ["home", "help"] * 2000}
 COLUMNS = {"user": "user", "item": "item"}
@@ -143,29 +144,29 @@ def test_a_misspelt_column_of_times_gets_the_near_miss(tmp_path):
 
 
 def test_parameters_in_errors_become_options():
-    assert in_options("with unit='event' and certificate=True") == "with --unit event and --certificate"
-    assert in_options("costs rho=1. Try rho=0.5 and delta=1e-6.") == "costs rho=1. Try --rho 0.5 and --delta 1e-6."
-    assert in_options("there is no column 'rho=1'") == "there is no column 'rho=1'"
+    given = ParameterError("with unit='event' and certificate=True")
+    assert in_options(given) == "with --unit event and --certificate"
+    short = BudgetExceeded(dp.Guarantee(1, 1e-6), dp.Guarantee(0.5, 1e-6))
+    assert "this release costs rho=1;" in in_options(short)
+    assert in_options(short).endswith("Nothing was charged. Try --rho 0.5.")
+    assert in_options(SchemaError("Try the column 'rho=1'")) == "Try the column 'rho=1'"
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "names", "expected"),
     [
-        ("every, since and until need time, the name", "--every, --since and --until need --time, the name"),
-        ("time needs every, since or until", "--time needs --every, --since or --until"),
-        ("others needs items, the items that are public", "--others needs --items, the items that are public"),
-        ("others needs l0, the most items of a user", "--others needs --l0, the most items of a user"),
-        ("since must be a time such as 2026-01-31", "--since must be a time such as 2026-01-31"),
-        ("user, item and time must be the names", "--user, --item and --time must be the names"),
-        ('percentile and l0_share are for l0="auto": leave', "--percentile and --l0-share are for --l0 auto: leave"),
-        ("kept_share needs l0: without a bound", "--kept-share needs --l0: without a bound"),
-        ("l0 excludes relative_error and k_bar: leave out", "--l0 excludes --relative-error and --k-bar: leave out"),
-        ("cannot read time needs every.csv", "cannot read time needs every.csv"),
-        ("there is no column 'l0' or 'time'", "there is no column 'l0' or 'time'"),
+        ("every and until need time, the time", "every until time", "--every and --until need --time, the time"),
+        ("others needs items, the items that are public", "others items", "--others needs --items, the items that are"),
+        ('percentile is for l0="auto": leave', "percentile", "--percentile is for --l0 auto: leave"),
+        ("kept_share needs l0: without l0, all", "l0", "--kept-share needs --l0: without --l0, all"),
+        ("l0 excludes relative_error and k_bar: leave", "l0", "--l0 excludes --relative-error and --k-bar: leave"),
+        ("every, since and until need time", "", "every, since and until need time"),
+        ("there is no column 'l0' or 'time'", "", "there is no column 'l0' or 'time'"),
     ],
 )
-def test_errors_name_options_and_leave_other_words(text, expected):
-    assert in_options(text) == expected
+def test_an_error_names_options_by_its_field_alone(text, names, expected):
+    assert in_options(ParameterError(text, names=names)).startswith(expected)
+    assert pickle.loads(pickle.dumps(ParameterError(text, names=names))).names == tuple(names.split())
 
 
 def test_errors_of_the_command_name_its_options(log):

@@ -16,6 +16,7 @@ from discreet.errors import InputError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.privacy.validation import require_path
 from discreet.release import export
 from discreet.release.facts import Kind, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
@@ -90,9 +91,10 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         ...     round(dp.verify(f"{folder}/rows.csv").guarantee.rho, 6)
         1.0
     """
-    if not Path(path).exists():
+    path = require_path(path)
+    if not os.path.exists(path):  # noqa: PTH110 - it raises nothing for a name that is too long
         raise InputError(f"cannot read {path}: no such file")
-    if os.fspath(path).lower().endswith((".html", ".htm")):
+    if path.lower().endswith((".html", ".htm")):
         raise InputError(
             f"cannot verify {path}: a report has no certificate. Verify the rows in a file of .csv, .json, .jsonl or "
             ".parquet that was written with a certificate"
@@ -208,7 +210,7 @@ def _most_l0(mechanism: Promising) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    """What a mechanism implies for the fields of a certificate."""
+    """The fields of a certificate that follow from a mechanism."""
 
     mechanism: Promising
     innermost: object

@@ -39,7 +39,7 @@ OUT_OF_DELTA = "No delta is left: give each release a share of the total delta, 
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """What a budget was charged for a release or stream that ended with an exception.
+    """The charge to a budget for a release or stream that ended with an exception.
 
     Every exception after a charge has it as the attribute `charged`, also KeyboardInterrupt and MemoryError.
 
@@ -79,11 +79,28 @@ class DiscreetError(Exception):
     """The base class of the errors that discreet raises deliberately."""
 
     charged: Charged | None = None
-    """What a budget was charged before the error; None if nothing was charged."""
+    """The charge to a budget before the error; None if nothing was charged."""
+    names: tuple[str, ...] = ()
+    """The parameters that the text names. The command line shows them as options."""
+    remedy: str = ""
+    """The end of the text, if it gives parameters of a call that works. The command line shows them as options."""
 
 
 class ParameterError(DiscreetError, ValueError):
-    """A parameter is outside the range for which the theorem holds."""
+    """A parameter is outside the range for which the theorem holds.
+
+    Args:
+        text: The message.
+        names: The parameters that the text names, with spaces between them.
+    """
+
+    def __init__(self, text: object = "", *, names: str = "") -> None:
+        super().__init__(text)
+        self.names = tuple(names.split())
+
+
+class MissingLibraryError(ImportError):
+    """An optional library is not installed. The text says how to install it."""
 
 
 class SchemaError(DiscreetError):
@@ -130,7 +147,8 @@ class BudgetExceeded(DiscreetError):
     """
 
     def __init__(self, requested: Amount | str, remaining: Amount | str, advice: str | None = None) -> None:
-        super().__init__(f"Privacy budget exceeded: {_shortfall(requested, remaining, advice)}")
+        shortfall, self.remedy = _shortfall(requested, remaining, advice)
+        super().__init__(f"Privacy budget exceeded: {shortfall} {self.remedy}".rstrip())
         self.requested = requested
         self.remaining = remaining
         self._advice = advice
@@ -139,19 +157,18 @@ class BudgetExceeded(DiscreetError):
         return type(self), (self.requested, self.remaining, self._advice)
 
 
-def _shortfall(requested: Amount | str, remaining: Amount | str, advice: str | None) -> str:
-    """Return the requested cost, the rest of the budget, and a charge that fits."""
+def _shortfall(requested: Amount | str, remaining: Amount | str, advice: str | None) -> tuple[str, str]:
+    """Return the requested cost with the rest of the budget, and a charge that fits."""
     if isinstance(requested, str) or isinstance(remaining, str):
         left = remaining if isinstance(remaining, str) else f"rho={remaining.rho!r} and delta={remaining.delta!r}"
-        text = f"this needs {requested}; {left} are left. Nothing was charged."
-        return text if advice is None else f"{text} {advice}"
+        return f"this needs {requested}; {left} are left. Nothing was charged.", advice or ""
     short = [name for name in ("rho", "delta") if getattr(requested, name) > getattr(remaining, name)]
     digits = [_apart(getattr(requested, name), getattr(remaining, name)) for name in short]
     costs = " and ".join(f"{name}={cost}" for name, (cost, _) in zip(short, digits, strict=True))
     rest = " and ".join(f"{name}={left}" for name, (_, left) in zip(short, digits, strict=True))
     verb = "is" if len(short) == 1 else "are"
     remedy = _remedy(requested, remaining, short, advice)
-    return f"this release costs {costs}; {rest} {verb} left. Nothing was charged. {remedy}"
+    return f"this release costs {costs}; {rest} {verb} left. Nothing was charged.", remedy
 
 
 def _remedy(requested: Amount, remaining: Amount, short: list[str], advice: str | None) -> str:
@@ -221,4 +238,4 @@ def needs(library: str) -> Iterator[None]:
         with importing():
             yield
     except ImportError as error:
-        raise ImportError(f"this needs {library}: pip install {library}") from error
+        raise MissingLibraryError(f"this needs {library}: pip install {library}") from error

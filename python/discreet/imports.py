@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from discreet.startup import ENDS
+
 __all__ = ["held", "importing"]
 
 _LONGEST = 30.0
@@ -45,7 +47,7 @@ def held(*, twice: bool = False) -> Iterator[None]:
             raise KeyboardInterrupt
         waiting.append((number, frame))
 
-    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    found = {number: signal.getsignal(number) for number in ENDS}
     before = {int(number): handler for number, handler in found.items() if callable(handler)}  # others are ignored
     try:
         for number in before:

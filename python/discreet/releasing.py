@@ -97,11 +97,13 @@ class Bounding:
                 raise ParameterError('l0 must be a whole number of at least 1, "auto" or None')
             return cls(l0=None, percentile=percentile, l0_share=l0_share)
         if not (is_equal(percentile, PERCENTILE) and is_equal(l0_share, L0_SHARE)):
-            raise ParameterError('percentile and l0_share are for l0="auto": leave them out')
+            raise ParameterError('percentile and l0_share are for l0="auto": leave them out', names="percentile")
         if not measures:
             return None
         if l0 is None:
-            raise ParameterError("kept_share needs l0: without a bound, all pairs of users and items are kept")
+            raise ParameterError(
+                "kept_share needs l0: without a bound, all pairs of users and items are kept", names="l0"
+            )
         return cls(l0=l0, percentile=percentile, l0_share=l0_share)
 
     def require_rows(self, items: object, *, others: bool, mechanism: object, unbounded: tuple[float, int]) -> None:
@@ -110,7 +112,7 @@ class Bounding:
         if mechanism is not None:
             raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
         if not (is_equal(unbounded[0], RELATIVE_ERROR) and is_equal(unbounded[1], K_BAR)):
-            raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
+            raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these", names="l0")
         if items is not None and self.l0 is None:
             raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number')
         if items is not None and not others:
@@ -180,7 +182,7 @@ def require_known(
     """Return the public items of a count, or None; raise ParameterError if other parameters contradict them."""
     if items is None:
         if require_flag("others", others):
-            raise ParameterError("others needs items, the items that are public")
+            raise ParameterError("others needs items, the items that are public", names="others items")
         return None
     items = require_list(items)
     if mechanism is not None:
@@ -192,7 +194,9 @@ def require_known(
         raise ParameterError('an item of several columns must be a tuple, such as ("home", "DE"), not a list')
     require_countable(found)
     if require_flag("others", others) and l0 is None:
-        raise ParameterError("others needs l0, the most items of a user that count: other items need a threshold")
+        raise ParameterError(
+            "others needs l0, the most items of a user that count: other items need a threshold", names="others l0"
+        )
     return found
 
 

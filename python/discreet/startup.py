@@ -9,12 +9,16 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-__all__ = ["INTERRUPTED", "INTERRUPTED_CODE", "hasten", "hold", "is_command", "release"]
+__all__ = ["ENDS", "INTERRUPTED", "INTERRUPTED_CODE", "hasten", "hold", "is_command", "release"]
 
 INTERRUPTED = "discreet: interrupted; nothing was published"
 INTERRUPTED_CODE = 130
 
 _DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+if hasattr(signal, "SIGHUP"):  # Windows has none
+    _DEFAULTS[signal.SIGHUP] = signal.SIG_DFL
+ENDS = tuple(_DEFAULTS)
+"""The signals that end a command: SIGINT, SIGTERM and SIGHUP."""
 _held: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 _THREADS = "OPENBLAS_NUM_THREADS"
 _hastened: list[str] = []

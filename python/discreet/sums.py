@@ -102,7 +102,9 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         made: mechanisms.DiscoverAndSum | mechanisms.ClippedSums
         if listed is None:
             if l0 is None:
-                raise ParameterError("l0 is missing: give the most items of a user that count, or give items")
+                raise ParameterError(
+                    "l0 is missing: give the most items of a user that count, or give items", names="l0"
+                )
             made = made_for(mechanisms.DiscoverAndSum, rho, epsilon, delta=required(delta), l0=l0, **limits)
         else:
             total = 1e-6 if delta is None and epsilon is None else required(delta)

@@ -18,6 +18,7 @@ from discreet.cli import interrupts
 from discreet.cli import stream as streams
 from discreet.errors import InputError, LedgerError
 from discreet.release import replacing
+from discreet.startup import ENDS
 from discreet.streams.key import KeyFile
 
 PRICE = ["--rho", "0.5", "--delta", "1e-6"]
@@ -92,7 +93,7 @@ def test_a_full_disk_is_refused_before_a_charge(dataset, monkeypatch):
 
 ENDINGS = [(KeyboardInterrupt(), 130), (MemoryError(), 1), (InputError("it broke"), 1)]
 if os.name != "nt":
-    ENDINGS += [(signal.SIGINT, 130), (signal.SIGTERM, 130)]
+    ENDINGS += [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGHUP, 130)]
 
 
 @pytest.mark.usefixtures("interrupts")
@@ -106,6 +107,17 @@ def test_an_end_between_charge_and_rows_is_told(dataset, monkeypatch, command, e
     assert err.endswith("No rows were published, and a new release is charged again.\n")
     assert "nothing was published" not in err
     assert dataset.spent.rho == pytest.approx(0.5)
+
+
+@posix
+def test_a_hangup_that_nohup_ignores_stays_ignored(monkeypatch):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(filters, "debug", once(signal.SIGHUP))
+        code, out, _ = discreet(*COUNTED, "-q")
+        assert (code, "home" in out, signal.getsignal(signal.SIGHUP)) == (0, True, signal.SIG_IGN)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_the_watcher_of_interrupts_tells_the_charge(monkeypatch, capfd):
@@ -133,7 +145,7 @@ def test_rows_that_are_paid_for_are_published(monkeypatch, output, error, code):
 
 @posix
 @pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", ENDS)
 def test_an_interrupt_waits_for_rows_and_certificate(monkeypatch, how):
     rename = replacing._rename
     monkeypatch.setattr(replacing, "_rename", lambda *given: (once(how)(), rename(*given)))
@@ -183,7 +195,7 @@ def test_a_stream_is_charged_once_and_made(dataset, monkeypatch):
 
 @posix
 @pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", ENDS)
 def test_an_interrupt_waits_for_a_stream_that_is_paid_for(monkeypatch, how):
     create = KeyFile.create
     monkeypatch.setattr(KeyFile, "create", lambda *given: (once(how)(), create(*given))[1])

@@ -70,6 +70,7 @@ ENDS = ["discreet._core", "discreet.cli", "discreet.cli.without_data"]
     [
         *(("module", module, "SIGINT") for module in MODULES),
         *(("module", module, "SIGTERM") for module in ENDS),
+        ("module", ENDS[0], "SIGHUP"),
         *(("script", module, by) for module in ENDS for by in ("SIGINT", "SIGTERM")),
     ],
 )

@@ -33,16 +33,11 @@ def test_rows_are_dropped_for_reasons(tmp_path):
     assert repr(found) == "Check(SENSITIVE)"
 
 
-@pytest.mark.parametrize("form", ["parquet", "arrow", "duckdb"])
-def test_other_files_are_checked(tmp_path, form):
-    pyarrow = pytest.importorskip("pyarrow")
-    long = "x" * (_core.LONGEST + 1)
-    users, pages = [1, 1, 2, None, 3, 3], ["a", "b", "a", "a", None, long]
-    table = pyarrow.table({"user": users, "page": pages, "day": ["d"] * 6})
-    path = tmp_path / f"log.{form}"
-    if form == "parquet":
+def written(table, path):
+    """Write a table in the format of the path's suffix; return the options that read it."""
+    if path.suffix == ".parquet":
         pytest.importorskip("pyarrow.parquet").write_table(table, path)
-    elif form == "arrow":
+    elif path.suffix == ".arrow":
         pytest.importorskip("pyarrow.feather").write_feather(table, path)
     else:
         import duckdb
@@ -50,7 +45,18 @@ def test_other_files_are_checked(tmp_path, form):
         with duckdb.connect(str(path)) as database:
             database.register("given", table)
             database.execute("CREATE TABLE log AS SELECT * FROM given")
-    options = ["--database", path, "--table", "log"] if form == "duckdb" else [path]
+        return ["--database", path, "--table", "log"]
+    return [path]
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "duckdb"])
+def test_other_files_are_checked(tmp_path, form):
+    pyarrow = pytest.importorskip("pyarrow")
+    long = "x" * (_core.LONGEST + 1)
+    users, pages = [1, 1, 2, None, 3, 3], ["a", "b", "a", "a", None, long]
+    table = pyarrow.table({"user": users, "page": pages, "day": ["d"] * 6})
+    path = tmp_path / f"log.{form}"
+    options = written(table, path)
     code, out, _ = discreet("check", *options, "--user", "user", "--item", "page", "--item", "day")
     assert code == 0
     lines = out.splitlines()
@@ -145,17 +151,9 @@ def test_a_column_to_sum_is_checked(tmp_path, form):
         objects.append({"user": 50, "shop": "b", "cents": 2.5})
         objects.append({"user": 51, "shop": "b", "cents": [2.5]})
         path.write_text("\n".join(map(json.dumps, objects)))
-    elif form == "parquet":
-        pytest.importorskip("pyarrow.parquet").write_table(table, path)
-    elif form == "arrow":
-        pytest.importorskip("pyarrow.feather").write_feather(table, path)
     else:
-        import duckdb
-
-        with duckdb.connect(str(path)) as database:
-            database.register("given", table)
-            database.execute("CREATE TABLE sales AS SELECT * FROM given")
-    options = ["--database", path, "--table", "sales"] if form == "duckdb" else [path]
+        written(table, path)
+    options = ["--database", path, "--table", "log"] if form == "duckdb" else [path]
     code, out, _ = discreet("check", *options, "--user", "user", "--item", "shop", "--column", "cents")
     assert code == 0
     facts = [line.removeprefix("NOT PRIVATE  ") for line in out.splitlines()]

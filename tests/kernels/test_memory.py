@@ -321,3 +321,9 @@ def test_the_default_is_at_least_the_minimum_and_reads_groups(tmp_path):
     (tmp_path / "memory" / "x" / "memory.limit_in_bytes").write_text("300\n")
     assert _group_limits(tmp_path / "cgroup", tmp_path) == [300]
     assert _group_limits(tmp_path / "none", tmp_path) == []
+
+
+def test_a_limit_of_the_address_space_limits_the_memory(monkeypatch):
+    resource = pytest.importorskip("resource", reason="Windows has no such limit")
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (2**30 + (kind != resource.RLIMIT_AS), -1))
+    assert Memory.of(None).total == 2**29

@@ -84,7 +84,7 @@ def test_items_of_an_undeclared_type_are_dropped():
 ODD = [None, 5, math.nan, "ab", b"ab", {"a": 1}, 1.5, object(), True]
 
 
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
 def test_an_odd_event_of_a_declared_stream_loses_itself_alone(odd):
     plain = [["a"]] * 300
     stream = made(BinaryMechanism, rho=50.0).start(items="text")

@@ -17,7 +17,8 @@ from discreet.budgets.ledger_format import HEAD_SIZE, SEAL_SIZE, Head
 from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event
 from discreet.engines.entropy import fresh_key
-from discreet.errors import LedgerError, ParameterError
+from discreet.errors import LedgerError
+from discreet.privacy.validation import require_path
 
 __all__ = ["Chain"]
 
@@ -35,9 +36,7 @@ class Chain:
     __slots__ = ("_identity", "_timeout", "path")
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
-        self.path = Path(path).absolute()
-        if "\0" in str(self.path):
-            raise ParameterError("the path of a ledger cannot have a NUL character; give another path")
+        self.path = Path(require_path(path)).absolute()
         self._timeout = timeout
         self._identity: str | None = None
 

@@ -175,9 +175,14 @@ class PrivacyFilter(Balance):
             raise ParameterError(
                 "release takes a mechanism and then the data; use charge() for anything that is not a mechanism"
             )
+        named = {**columns, "value": value} if value is not None else columns
+        given = sorted(named.keys() & {*Columns.__annotations__, "value"})
+        if given and not isinstance(mechanism, TableMechanism):
+            raise ParameterError(
+                f"a {type(mechanism).__name__} reads no table, so it takes no {' and no '.join(given)}: leave that out"
+            )
         if "rng" in columns:
             raise ParameterError("a budget takes no seeded randomness: leave out rng, or release without a budget")
-        named = {**columns, "value": value} if value is not None else columns
         return self.publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **named), charge)
 
     def publish(
@@ -299,6 +304,8 @@ class PrivacyFilter(Balance):
         if not callable(getattr(kind, "from_rho", None)):
             raise ParameterError("afford takes a class of mechanisms with from_rho, such as GumbelTopK")
         share = require_number("share", share, 0, 1)
+        if {"rho", "epsilon"} & parameters.keys():
+            raise ParameterError("afford takes rho from the remaining budget: leave out rho and epsilon, or give share")
         left = self.remaining
         most = left.rho if share == 1 else round_down(share * left.rho)
         if "delta" in inspect.signature(kind.from_rho).parameters:

@@ -75,7 +75,7 @@ class Ledger:
         Raises:
             LedgerError: The file is not a ledger, or is corrupt, locked or of a newer version; or it is missing and
                 cannot be created. A read-only file can be read, but not charged.
-            ParameterError: `timeout` is out of range, or the path has a NUL character.
+            ParameterError: `timeout` is out of range, or `path` is no path.
             EntropyError: The operating system gives no randomness for a new ledger.
         """
         self = object.__new__(cls)

@@ -111,7 +111,7 @@ def create(path: Path, content: bytes) -> None:
     If the system supports it, the file has no name until it is complete, so kill -9 leaves no temporary file.
     """
     folder = path.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):  # noqa: PTH112 - as in `verify`
         raise LedgerError(
             f"cannot create the ledger {path}: its folder is missing, or this user may not search it or write to it"
         )

@@ -1,4 +1,4 @@
-"""What was charged for a release, as far as it is known at any moment, even after an interrupt."""
+"""The charge for a release, as far as it is known at any moment, even after an interrupt."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Receipt:
     def __init__(self, dataset: str, cost: Charge) -> None:
         self.dataset, self.cost = dataset, cost
         self.release: object = None
-        """What was drawn and paid, once it is complete."""
+        """The release that was drawn and paid, once it is complete."""
         self._state = ""
         self._watch = _watch.get()
 

@@ -13,6 +13,7 @@ from discreet.budgets.record import Spending
 from discreet.cli import outputs, report
 from discreet.cli.datasets import dataset_of
 from discreet.cli.names_of_files import FILE
+from discreet.cli.parsing import FLOAT, Command, Group
 from discreet.privacy.guarantee import unusual
 from discreet.release import export
 
@@ -23,7 +24,7 @@ _ledger = click.argument("ledger", metavar="LEDGER", type=FILE)
 _chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset.")
 
 
-@click.group(short_help="Create and inspect privacy-budget ledgers.")
+@click.group(cls=Group, short_help="Create and inspect privacy-budget ledgers.")
 def budget() -> None:
     """Limit the total privacy cost of all releases from a dataset.
 
@@ -42,11 +43,11 @@ def budget() -> None:
 @budget.command()
 @_ledger
 @click.option("--dataset", required=True, metavar="NAME", help="Name of the dataset.")
-@click.option("--rho", type=float, help="Total privacy cost rho, in delta-approximate zCDP.")
-@click.option("--epsilon", type=float, help="Instead of --rho: total (epsilon, delta)-DP.")
+@click.option("--rho", type=FLOAT, help="Total privacy cost rho, in delta-approximate zCDP.")
+@click.option("--epsilon", type=FLOAT, help="Instead of --rho: total (epsilon, delta)-DP.")
 @click.option(
     "--delta",
-    type=float,
+    type=FLOAT,
     required=True,
     help="Probability that the guarantee fails. Choose it far below 1 / number of users.",
 )
@@ -153,7 +154,7 @@ def _rows(ledger: str, dataset: str | None) -> list[Spending]:
     return Ledger.open(ledger, create=False).history if dataset is None else dataset_of(ledger, dataset).history
 
 
-@click.command(short_help="Check released rows against their certificate.")
+@click.command(cls=Command, short_help="Check released rows against their certificate.")
 @click.argument("file", type=FILE)
 @click.option(
     "--ledger", metavar="FILE", type=FILE, help="Also require that this ledger recorded the release of these rows."

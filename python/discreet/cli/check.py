@@ -8,6 +8,7 @@ import click
 
 from discreet.cli import options, sources
 from discreet.cli.names_of_files import FILE
+from discreet.cli.parsing import Command
 from discreet.cli.sources import FileOptions
 from discreet.engines.checking import check as checked
 from discreet.engines.selection import Period, period_of
@@ -18,7 +19,7 @@ __all__ = ["check"]
 _MARK = "NOT PRIVATE"
 
 
-@click.command(short_help="Show the data's owner what a count reads; not private.")
+@click.command(cls=Command, short_help="Show the data's owner what a count reads; not private.")
 @click.argument("file", required=False, type=FILE)
 @click.option("--user", multiple=True, metavar="COLUMN", help="Column of users. Give it again for several columns.")
 @click.option("--item", multiple=True, metavar="COLUMN", help="Column of items. Give it again for several columns.")

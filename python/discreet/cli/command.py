@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from contextlib import suppress
 
 import click
 
 from discreet.cli import commands, endings, work
-from discreet.cli.interrupts import sigterm_as_interrupt
+from discreet.cli.interrupts import ends_as_interrupts
+from discreet.cli.parsing import ExtraWordsError
 from discreet.cli.texts import in_options, restore_help
-from discreet.errors import BudgetExceeded, DiscreetError, ParameterError
+from discreet.errors import BudgetExceeded, DiscreetError, MissingLibraryError, ParameterError
 from discreet.startup import INTERRUPTED_CODE, release
 
 __all__ = ["main"]
 
-_DECIMAL_COMMA = re.compile(r"'-?\d*,\d+' is not a valid float")
 _MISSING = {
     "delta": "Choose it far below 1 / number of users, such as --delta 1e-6.",
     "k": "It is the most items to release, such as -k 10.",
@@ -56,11 +55,9 @@ def _run(arguments: list[str]) -> int:
             _with_remedy(error).show()
         return error.exit_code
     except DiscreetError as error:
-        _say(f"discreet: {in_options(str(error))}")
+        _say(f"discreet: {in_options(error)}")
         return next((code for kind, code in _EXIT.items() if isinstance(error, kind)), 1)
-    except ImportError as error:
-        if "pip install" not in str(error):  # an import that fails for another reason is a defect
-            raise
+    except MissingLibraryError as error:
         _say(f"discreet: {error}")
         return 1
     except (KeyboardInterrupt, click.Abort):
@@ -125,47 +122,44 @@ def _write_utf8() -> None:
 
 def _with_remedy(error: click.ClickException) -> click.ClickException:
     """Return an error of click, with a remedy added to texts that lack one."""
-    message = error.message
+    # Without the options or commands that click suggests.
+    message = error.message if isinstance(error, click.NoSuchOption | click.NoSuchCommand) else error.format_message()
     if isinstance(error, click.NoSuchOption) and error.option_name in ("--seed", "--random-state"):
         remedy = "There is no seed: a release that can be repeated gives no privacy."
-    elif _reads_no_data(error):
+    elif isinstance(error, click.NoSuchCommand | ExtraWordsError) and _reads_no_data(error):
         remedy = _without_data(error)
-    elif isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
+    elif isinstance(error, ExtraWordsError):
         remedy = "Give several files as one quoted glob, such as 'logs/*.csv'."
     elif isinstance(error, click.MissingParameter) and error.param is not None and error.param.name in _MISSING:
-        message, remedy = error.format_message(), _MISSING[error.param.name]
-    elif isinstance(error, click.BadParameter) and error.message.startswith("'auto' is not a valid integer"):
-        message = error.format_message()
-        remedy = "Only `discreet count --l0 auto` finds the number in the data. Give a number here, such as --l0 10."
-    elif isinstance(error, click.BadParameter) and error.message.startswith("'html' is not one of"):
-        message, remedy = error.format_message(), "A report is a file: give -o report.html, and leave out -f."
-    elif isinstance(error, click.BadParameter) and _DECIMAL_COMMA.match(error.message):
-        message, remedy = error.format_message(), "Use a point as the decimal separator, such as 0.5."
+        remedy = _MISSING[error.param.name]
     else:
         return error
     return click.UsageError(f"{message.rstrip('.')}. {remedy}", ctx=getattr(error, "ctx", None))
 
 
-def _without_data(error: click.ClickException) -> str:
+def _without_data(error: click.NoSuchCommand | ExtraWordsError) -> str:
     """Return the remedy for an extra word after `plan` or `audit`: another command, or a file."""
-    context = getattr(error, "ctx", None)
-    words = [] if context is None else context.command_path.split()
+    words = _command_of(error)
     known = "count, top-k and select"
-    if any(f"'{name}'" in error.message for name in commands.SUMMARIES) and error.message.startswith("No such"):
-        streams = ", and `discreet stream plan` plans a stream" if words[1:2] == ["plan"] else ""
-        return f"`{' '.join(words)}` knows {known}{streams}."
+    if isinstance(error, click.NoSuchCommand) and error.command_name in commands.SUMMARIES:
+        streams = ", and `discreet stream plan` plans a stream" if words[:1] == ["plan"] else ""
+        return f"`discreet {' '.join(words)}` knows {known}{streams}."
     more = "" if "stream" in words else f", and give one of {known} with its parameters"
     return f"This reads no data. Leave out the file{more}."
 
 
-def _reads_no_data(error: click.ClickException) -> bool:
-    """Return whether the error is about a file or another extra word after `plan` or `audit`."""
-    if not isinstance(error, click.UsageError) or error.ctx is None:
-        return False
-    begins = ("No such command", "Got unexpected extra argument")
-    words = error.ctx.command_path.split()[1:]
-    planning = words[:1] in (["plan"], ["audit"]) or words == ["stream", "plan"]
-    return planning and error.message.startswith(begins)
+def _command_of(error: click.UsageError) -> list[str]:
+    """Return the names of the command that raised an error, and of its groups."""
+    names, context = list[str](), error.ctx
+    while context is not None and context.parent is not None:
+        names, context = [str(context.info_name), *names], context.parent
+    return names
+
+
+def _reads_no_data(error: click.UsageError) -> bool:
+    """Return whether an error is about `plan`, `audit` or `stream plan`."""
+    words = _command_of(error)
+    return words[:1] in (["plan"], ["audit"]) or words == ["stream", "plan"]
 
 
 class _Commands(click.Group):
@@ -205,7 +199,7 @@ def cli(context: click.Context) -> None:
     """
     # The command is imported by now, so an interrupt can be an exception.
     release()
-    context.with_resource(sigterm_as_interrupt())
+    context.with_resource(ends_as_interrupts())
 
 
 for name, summary in commands.SUMMARIES.items():

@@ -17,15 +17,16 @@ from discreet import api
 from discreet import demo as demonstration
 from discreet.cli import demo_table, outputs, report
 from discreet.cli.names_of_files import FILE
+from discreet.cli.parsing import FLOAT, Command
 from discreet.errors import ParameterError
 from discreet.release import export
 
 __all__ = ["demo"]
 
 
-@click.command(short_help="Count a synthetic log; no data needed.")
-@click.option("--rho", type=float, default=1.0, show_default=True, help="Privacy cost rho, in zCDP.")
-@click.option("--delta", type=float, default=1e-6, show_default=True, help="Probability that the guarantee fails.")
+@click.command(cls=Command, short_help="Count a synthetic log; no data needed.")
+@click.option("--rho", type=FLOAT, default=1.0, show_default=True, help="Privacy cost rho, in zCDP.")
+@click.option("--delta", type=FLOAT, default=1e-6, show_default=True, help="Probability that the guarantee fails.")
 @click.option("--shape", type=click.Choice(list(demonstration.SHAPES)), help="Make a table in the shape of a real one.")
 @click.option(
     "--write", metavar="FILE", type=FILE, help="Also write the synthetic rows to FILE, a .csv or .parquet file."

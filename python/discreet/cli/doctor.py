@@ -9,6 +9,7 @@ from collections.abc import Callable
 import click
 
 from discreet import _core, api
+from discreet.cli.parsing import Command
 from discreet.engines import local, sql
 from discreet.engines.table import Table
 from discreet.wording import counted
@@ -16,7 +17,7 @@ from discreet.wording import counted
 __all__ = ["doctor"]
 
 
-@click.command()
+@click.command(cls=Command)
 def doctor() -> None:
     """Check that this installation works."""
     failed = 0

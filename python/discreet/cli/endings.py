@@ -1,4 +1,4 @@
-"""What a command says about its charge and its rows, however it ends: after an error, an interrupt or a signal."""
+"""The sentence about the charge and the rows of a command that ends with an error, an interrupt or a signal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Ending:
     def __init__(self) -> None:
         self.watch: Watch | None = None
         self.where = ""
-        """Where the result is, as a sentence."""
+        """The sentence that says where the result is."""
         self.begun = False
         """Whether a part of the rows may have been written."""
         self.without = NO_ROWS
@@ -64,7 +64,7 @@ class Ending:
 
     @property
     def sentence(self) -> str:
-        """What is to be said after an error; empty if nothing was charged or written."""
+        """The sentence after an error; empty if nothing was charged or written."""
         charged = self.charged
         if self.told or (charged is None and not self.where):
             return ""

@@ -1,4 +1,4 @@
-"""The handling of Ctrl-C and SIGTERM while a command runs."""
+"""The handling of Ctrl-C, SIGTERM and SIGHUP while a command runs."""
 
 from __future__ import annotations
 
@@ -12,23 +12,29 @@ from contextlib import contextmanager, suppress
 import click
 
 from discreet.cli import endings
-from discreet.startup import INTERRUPTED_CODE
+from discreet.startup import ENDS, INTERRUPTED_CODE
 
-__all__ = ["sigterm_as_interrupt", "within_a_second"]
+__all__ = ["ends_as_interrupts", "within_a_second"]
 
 
 @contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
-    """Raise KeyboardInterrupt on SIGTERM, so that cleanup runs as after Ctrl-C."""
+def ends_as_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGTERM and SIGHUP, so that cleanup runs as after Ctrl-C.
+
+    An ignored SIGHUP stays ignored, as `nohup` needs it.
+    """
+    before = {number: signal.getsignal(number) for number in ENDS if number != signal.SIGINT}
+    before = {number: found for number, found in before.items() if number == signal.SIGTERM or found != signal.SIG_IGN}
     try:
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for number in before:
+            signal.signal(number, signal.default_int_handler)
     except ValueError:  # not the main thread
-        yield
-        return
+        before.clear()
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -50,7 +56,7 @@ def within_a_second() -> Iterator[None]:
     def watch() -> None:
         with read_end, suppress(OSError):
             while number := read_end.recv(1):
-                if number[0] in (signal.SIGINT, signal.SIGTERM) and not ended.wait(1):
+                if number[0] in ENDS and not ended.wait(1):
                     _end()
 
     with write_end:

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 import click
 
 from discreet.cli.names_of_files import FILE
+from discreet.cli.parsing import FLOAT, L0, Form
 from discreet.mechanisms.union.methods import METHODS
 from discreet.release.formats import FORMATS
 
@@ -158,7 +159,7 @@ summed = joined(
     ),
     click.option(
         "--resolution",
-        type=float,
+        type=FLOAT,
         default=1.0,
         show_default=True,
         metavar="UNIT",
@@ -166,7 +167,7 @@ summed = joined(
     ),
     click.option(
         "--l0",
-        type=int,
+        type=L0,
         metavar="N",
         help="Sum at most N items of each user. The noise of a sum is that of N items. Needed without --items.",
     ),
@@ -194,16 +195,16 @@ known = joined(
     ),
 )
 _cost = joined(
-    click.option("--rho", type=float, help="Privacy cost rho, in delta-approximate zCDP."),
-    click.option("--epsilon", type=float, help="Instead of --rho: total (epsilon, delta)-DP."),
+    click.option("--rho", type=FLOAT, help="Privacy cost rho, in delta-approximate zCDP."),
+    click.option("--epsilon", type=FLOAT, help="Instead of --rho: total (epsilon, delta)-DP."),
 )
 _delta = "Probability that the guarantee fails. Choose it far below 1 / number of users."
-promise = joined(_cost, click.option("--delta", type=float, required=True, help=_delta))
+promise = joined(_cost, click.option("--delta", type=FLOAT, required=True, help=_delta))
 promise_of_sums = joined(
     _cost,
     click.option(
         "--delta",
-        type=float,
+        type=FLOAT,
         help=f"{_delta} Needed, but not for --rho with --items: it then only states the guarantee as (epsilon, "
         "delta)-DP.",
     ),
@@ -211,7 +212,7 @@ promise_of_sums = joined(
 _accuracy = joined(
     click.option(
         "--relative-error",
-        type=float,
+        type=FLOAT,
         default=0.1,
         show_default=True,
         help="Target error of a count, as a fraction of the count, from 0.005 to below 1. The noise (sigma) is "
@@ -229,7 +230,7 @@ _accuracy = joined(
     ),
 )
 _l0 = "Count at most N items of each user, with a threshold mechanism."
-counting = joined(click.option("--l0", type=int, metavar="N", help=_l0), _accuracy)
+counting = joined(click.option("--l0", type=L0, metavar="N", help=_l0), _accuracy)
 counted = joined(
     click.option(
         "--l0",
@@ -253,7 +254,7 @@ counted = joined(
     ),
     click.option(
         "--l0-share",
-        type=float,
+        type=FLOAT,
         default=0.05,
         show_default=True,
         metavar="SHARE",
@@ -279,10 +280,10 @@ top = joined(
         help="gumbel ranks the most common items. discover+peel first finds items with a set union, then ranks them.",
     ),
     click.option(
-        "--l0", type=int, metavar="N", help="With discover+peel, find items from at most N items of each user."
+        "--l0", type=L0, metavar="N", help="With discover+peel, find items from at most N items of each user."
     ),
 )
-bounded = click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each user.")
+bounded = click.option("--l0", type=L0, required=True, metavar="N", help="Count at most N items of each user.")
 selected = joined(
     bounded,
     click.option(
@@ -306,7 +307,7 @@ written = joined(
         "-f",
         "--format",
         "form",
-        type=click.Choice(["table", *FORMATS]),
+        type=Form(["table", *FORMATS]),
         help="Format of the rows.  [default: table on a terminal, csv elsewhere]",
     ),
 )

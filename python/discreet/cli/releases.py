@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from discreet.cli import options, work
+from discreet.cli.parsing import Command
 
 if TYPE_CHECKING:
     from discreet.cli.publishing import Options
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["count", "select", "sum", "top_k"]
 
 
-@click.command()
+@click.command(cls=Command)
 @options.table
 @options.promise
 @options.counted
@@ -49,7 +50,7 @@ def count(**options: Unpack[Options]) -> None:
     work.publish("count", **options)
 
 
-@click.command("top-k", short_help="Rank the K items that most users have.")
+@click.command("top-k", cls=Command, short_help="Rank the K items that most users have.")
 @options.table
 @options.promise
 @options.top
@@ -66,7 +67,7 @@ def top_k(**options: Unpack[Options]) -> None:
     work.publish("top_k", **options)
 
 
-@click.command(short_help="List the items that are safe to publish.")
+@click.command(cls=Command, short_help="List the items that are safe to publish.")
 @options.table
 @options.promise
 @options.selected
@@ -91,7 +92,7 @@ def select(**options: Unpack[Options]) -> None:
     work.publish("select", **options)
 
 
-@click.command(short_help="Sum a column for each item in FILE.")
+@click.command(cls=Command, short_help="Sum a column for each item in FILE.")
 @options.summed
 @options.promise_of_sums
 @options.published_sums

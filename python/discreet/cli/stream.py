@@ -16,6 +16,7 @@ from discreet.budgets.advice import require
 from discreet.cli import endings, options, outputs, report
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.names_of_files import FILE
+from discreet.cli.parsing import FLOAT, L0, Group
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
@@ -50,7 +51,7 @@ class Promise(TypedDict):
     unit: Literal["event", "user"]
 
 
-@click.group(short_help="Release running counts after every round.")
+@click.group(cls=Group, short_help="Release running counts after every round.")
 def stream() -> None:
     """Release running counts of items after every round. A file keeps the state between calls.
 
@@ -63,10 +64,10 @@ def stream() -> None:
 
 
 _chosen = options.joined(
-    click.option("--rho", type=float, help="Privacy cost rho of all rounds together, in delta-approximate zCDP."),
-    click.option("--epsilon", type=float, help="Instead of --rho: (epsilon, delta)-DP of all rounds together."),
-    click.option("--delta", type=float, required=True, help="Probability that the guarantee fails."),
-    click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each event."),
+    click.option("--rho", type=FLOAT, help="Privacy cost rho of all rounds together, in delta-approximate zCDP."),
+    click.option("--epsilon", type=FLOAT, help="Instead of --rho: (epsilon, delta)-DP of all rounds together."),
+    click.option("--delta", type=FLOAT, required=True, help="Probability that the guarantee fails."),
+    click.option("--l0", type=L0, required=True, metavar="N", help="Count at most N items of each event."),
     click.option(
         "--horizon", type=int, metavar="ROUNDS", help="Number of rounds. Without it, the stream takes any number."
     ),

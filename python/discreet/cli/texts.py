@@ -7,6 +7,8 @@ from contextlib import suppress
 
 import click
 
+from discreet.errors import DiscreetError
+
 __all__ = ["in_options", "restore_help"]
 
 _WORDS = re.compile(r"\b(?:(certificate|others)=True|(unit|method|items|l0)=(['\"])([\w+]+)\3)")
@@ -19,34 +21,38 @@ _IN_PYTHON = {
     "leave these parameters out, repeat them, or choose another name": "repeat them, or choose another --dataset",
 }
 """Steps that only a caller of the library can take, and what replaces them in the command."""
-_BEGINNINGS = re.compile(
-    r"^(?:(?:every, since and until|time|others) needs?"
-    r"|(?:since|until) must|user, item and time must|percentile|kept_share needs"
-    r"|l0 (?:excludes|needs|must|is missing))\b"
-)
-"""Errors about parameters, by their beginnings. Some parameters are words of English, so their names are replaced in
-these errors alone."""
-_PARAMETERS = re.compile(r"(?<![\w-])(every|since|until|time|others|user|item|percentile|l0|items)(?![\w=])")
-_EXPLAINED = re.compile(r": |; |, the | such as | must be ")
-"""What ends the part of an error that names parameters."""
-_COSTS = re.compile(r"(?<![\w(-])(rho|epsilon)\b")
-_L0 = re.compile(r"(?<![\w-])(l0)(?![\w=])")
+_OPTIONS = {
+    "delta",
+    "epsilon",
+    "every",
+    "items",
+    "item",
+    "l0",
+    "others",
+    "percentile",
+    "rho",
+    "since",
+    "time",
+    "until",
+    "user",
+}
+"""The parameters that options have, besides those of `_NAMES`."""
+_ENGLISH = {"every", "item", "items", "others", "since", "time", "until", "user"}
+"""The parameters that are words of English too. Only the first such word of an error is one."""
 
 
-def in_options(text: str) -> str:
-    """Return an error text with Python parameters replaced by options, such as unit='event' by `--unit event`."""
+def in_options(error: DiscreetError) -> str:
+    """Return the text of an error with the parameters that it names as options, such as --l0 for l0."""
+    rest, remedy = str(error).removesuffix(error.remedy), error.remedy
     for step, other in _IN_PYTHON.items():
-        text = text.replace(step, other)
-    if text.startswith("give exactly one of rho and epsilon:"):
-        return _COSTS.sub(r"--\1", text)
-    if _BEGINNINGS.match(text):
-        end = found.start() if (found := _EXPLAINED.search(text)) else len(text)
-        text = _PARAMETERS.sub(r"--\1", text[:end]) + _L0.sub(r"--\1", text[end:])
-    text = _BARE.sub(r"--\1", text)
-    text = _NAMES.sub(lambda found: "--" + found[1].replace("_", "-"), text)
-    text = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", text)
-    said, tried, advice = text.partition(" Try ")
-    return said + tried + _NUMBERS.sub(r"--\1 ", advice).replace("without epsilon", "without --epsilon")
+        rest = rest.replace(step, other)
+    for name in error.names:
+        if name in _OPTIONS:
+            rest = re.sub(rf"(?<![\w(-]){name}(?![\w=])", f"--{name}", rest, count=name in _ENGLISH)
+    rest = _BARE.sub(r"--\1", rest)
+    rest = _NAMES.sub(lambda found: "--" + found[1].replace("_", "-"), rest)
+    rest = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", rest)
+    return rest + _NUMBERS.sub(r"--\1 ", remedy).replace("without epsilon", "without --epsilon")
 
 
 def restore_help(command: click.Command) -> None:

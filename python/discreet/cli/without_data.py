@@ -12,6 +12,7 @@ from discreet.audit.exact import auditable
 from discreet.cli import listed, outputs
 from discreet.cli.names_of_files import FILE
 from discreet.cli.options import bounded, counting, joined, known, promise, selected, top
+from discreet.cli.parsing import Group
 from discreet.planning import explorer
 from discreet.planning import plan as planning
 from discreet.planning.choose import Parameters, Verb, choose, stated
@@ -25,7 +26,7 @@ Options: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
 """A decorator that adds options to a command."""
 
 
-@click.group(short_help="Predict the result of a command without data.")
+@click.group(cls=Group, short_help="Predict the result of a command without data.")
 def plan() -> None:
     """Predict the result of a command without private data: mechanism, noise, guarantee and the items that it names.
 
@@ -40,7 +41,7 @@ def plan() -> None:
     """
 
 
-@click.group(short_help="Verify a guarantee by computing exact distributions.")
+@click.group(cls=Group, short_help="Verify a guarantee by computing exact distributions.")
 def audit() -> None:
     """Verify a guarantee by computing the exact output distribution on small neighbouring datasets.
 

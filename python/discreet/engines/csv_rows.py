@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from discreet import _core
 from discreet.engines import files
 from discreet.errors import InputError, ParameterError, SchemaError
+from discreet.privacy.validation import require_path
 
 __all__ = ["CsvFiles", "CsvInput", "CsvRows", "Dialect"]
 
@@ -109,6 +110,10 @@ class CsvFiles:
     dialect: Dialect = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        several = isinstance(self.path, Sequence) and not isinstance(self.path, str)
+        paths: Sequence[object] = self.paths if several else [self.path]
+        for path in paths or [self.path]:
+            require_path(path)
         dialect = Dialect(delimiter=self.delimiter, encoding=self.encoding, header=self.header)
         object.__setattr__(self, "dialect", dialect)
 

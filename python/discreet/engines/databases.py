@@ -10,6 +10,7 @@ from discreet.engines import files
 from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, interruptible, require_whole_csv
 from discreet.errors import DiscreetError, InputError, SchemaError, needs, raise_alone
+from discreet.privacy.validation import require_path, require_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
@@ -43,6 +44,7 @@ def open_database(
         A DuckDB relation or an Ibis table.
 
     Raises:
+        ParameterError: `path` is no path, `table` is no text, or `memory` is no size.
         InputError: The file cannot be read or is no database.
         SchemaError: There is no such table.
 
@@ -56,23 +58,24 @@ def open_database(
         ...     dp.count(visits, user="user", item="page", rho=1, delta=1e-6).items
         ['home']
     """
-    file = Path(path)
+    file = Path(require_path(path))
+    room = Memory.of(memory)
+    require_text("table", table)
     try:
         files.require_regular(file)
         with file.open("rb") as opened:
             head = opened.read(len(_SQLITE))
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise files.unreadable(path, error) from None
     try:
-        return _of_sqlite(file, table) if head == _SQLITE else _of_duckdb(file, table, memory)
+        return _of_sqlite(file, table) if head == _SQLITE else _of_duckdb(file, table, room)
     except (DiscreetError, MemoryError, ImportError):
         raise
     except Exception:  # the text may quote cells
         raise_alone(InputError(f"cannot read {path}: it must be a DuckDB or SQLite database that no program writes to"))
 
 
-def _of_duckdb(path: Path, table: str, memory: int | str | None) -> DuckDBPyRelation:
-    room = Memory.of(memory)
+def _of_duckdb(path: Path, table: str, room: Memory) -> DuckDBPyRelation:
     connection = connect(room, limit=room.scan)
     literal = str(path).replace("'", "''")
     connection.execute(f"ATTACH '{literal}' AS given (READ_ONLY)")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.errors import InputError, SchemaError
+from discreet.privacy.validation import require_path
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -49,7 +50,7 @@ _REFUSED = {
     ".duckdb": "for a database give --database FILE --table T",
     ".sqlite": "for a database give --database FILE --table T",
 }
-"""What to do with files of other suffixes."""
+"""The remedies for files of other suffixes."""
 LOGS = {
     "Delta Lake": ("_delta_log", "the DuckDB relation of delta_scan or the Spark DataFrame"),
     "Apache Iceberg": ("metadata/*.metadata.json", "the DuckDB relation of iceberg_scan or the Spark DataFrame"),
@@ -174,7 +175,7 @@ def _matches(given: str) -> list[str]:
             "relation of a DuckDB connection that has loaded its extension httpfs: connection.read_parquet(...). "
             "discreet loads and installs no extension"
         )
-    literal = os.path.exists(given) or "\0" in given  # noqa: PTH110 - a path is text here, and may hold a glob
+    literal = os.path.exists(given)  # noqa: PTH110 - a path is text here, and may hold a glob
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
         raise InputError(f"cannot read {given}: no such file")
@@ -240,7 +241,7 @@ def shown(path: str | os.PathLike[str]) -> str:
     """Return a path or glob as text."""
     if isinstance(path, MemoryFile):
         return path.shown
-    return os.fsdecode(os.fspath(path))
+    return require_path(path)
 
 
 def form_of(name: str) -> tuple[str, str]:
@@ -265,7 +266,6 @@ def require_regular(name: str | os.PathLike[str]) -> os.stat_result:
 
     Raises:
         OSError: There is no such file.
-        ValueError: The name is no path.
     """
     status = Path(name).stat()
     if not stat.S_ISREG(status.st_mode):
@@ -303,10 +303,10 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def unreadable(name: str | os.PathLike[str], error: OSError | ValueError) -> InputError:
+def unreadable(name: str | os.PathLike[str], error: OSError) -> InputError:
     """Return the error for a file that cannot be opened, with the system's reason."""
-    reason = error.strerror if isinstance(error, OSError) else "it is no valid path"
-    return InputError(f"cannot read {os.fspath(name)}: {reason or 'the system reported an error'}; check its path")
+    reason = error.strerror or "the system reported an error"
+    return InputError(f"cannot read {os.fspath(name)}: {reason}; check its path")
 
 
 def _require_readable(name: str) -> None:
@@ -314,7 +314,7 @@ def _require_readable(name: str) -> None:
         status = require_regular(name)
         with Path(name).open("rb"):
             pass
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise unreadable(name, error) from None
     if status.st_size == 0:
         raise InputError(f"cannot read {name}: it is empty")

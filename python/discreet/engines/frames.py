@@ -31,10 +31,10 @@ __all__ = [
     "frame",
     "is_read_once",
     "library",
+    "name_column",
     "names",
     "pair_columns",
     "plain_column",
-    "require_labels",
     "require_types",
     "selected",
     "without_rows",
@@ -215,13 +215,17 @@ def without_rows(column: Any, name: str, others: Sequence[str] = ()) -> ArrowStr
     return pyarrow.table(cells, [name, *others])  # type: ignore[no-any-return]
 
 
-def require_labels(table: dict[str, Any], columns: list[str]) -> None:
-    """Raise SchemaError with the name of a column that cannot hold users or items, if there is one."""
+def name_column(table: dict[str, Any], columns: list[str], error: SchemaError) -> None:
+    """Raise SchemaError with the name of the column that raises the same error by itself, if there is one."""
     for name in columns:
         try:
             if name in table:
-                _core.Labels.from_sequence(table[name])
-        except SchemaError:
+                # Other names, so that an error that has the name of a column is another one.
+                alone = frame({"\0": table[name], "\1": table[name]}, ["\0", "\1"])
+                _core.count_distinct([alone], "\0", "\1")
+        except SchemaError as own:
+            if own.args != error.args:
+                continue
             raise SchemaError(
                 f"column {name!r} must hold integers of 64 bits, text, bytes, dates, times or booleans, all of one "
                 "type; cast it, and round floats first"

@@ -293,7 +293,7 @@ def _bounded(pairs: Table, l0: int, backend: BaseBackend) -> Table:
 
     def framed(column: Value) -> StringValue:
         if column.type().is_binary():
-            raise ParameterError(f"l0 needs columns of text or integers in {backend.name}; {_HERE}")
+            raise ParameterError(f"l0 needs columns of text or integers in {backend.name}; {_HERE}", names="l0")
         cell = column.cast("string")
         return ibis.literal(f"{_kind(column, '')}:") + cell.length().cast("string") + ":" + cell
 
@@ -301,6 +301,8 @@ def _bounded(pairs: Table, l0: int, backend: BaseBackend) -> Table:
     hashes = {operations.HexDigest: message.hexdigest, operations.HashBytes: message.hashbytes}
     place = next((make("sha256") for operation, make in hashes.items() if backend.has_operation(operation)), None)
     if place is None or not backend.has_operation(operations.RowNumber):
-        raise ParameterError(f"l0 needs SHA-256 and row_number, which {backend.name} does not have; {_HERE}")
+        raise ParameterError(
+            f"l0 needs SHA-256 and row_number, which {backend.name} does not have; {_HERE}", names="l0"
+        )
     window = ibis.window(group_by=pairs.user, order_by=place)
     return pairs.mutate(rank=ibis.row_number().over(window)).filter(ibis._.rank < l0)

@@ -16,7 +16,7 @@ from discreet.engines.batches import Rows, combined, is_relation, without_long_l
 from discreet.engines.csv_rows import CsvFiles, CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
-from discreet.engines.frames import frame, is_read_once, library, require_labels, require_types
+from discreet.engines.frames import frame, is_read_once, library, name_column, require_types
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
@@ -39,8 +39,6 @@ REMEDIES = {
     "give the Arrow table or the Parquet file itself instead of a relation",
 }
 """Further remedies in errors about unreadable frames, by library."""
-_NAMELESS = "a column must hold"
-"""The beginning of errors of `_core` that do not name the column."""
 _FILE_NUMBER = "file_index"
 """DuckDB's name of the number of a row's file, from 0."""
 _PARSED = {"GEOMETRY", "JSON"}
@@ -114,25 +112,28 @@ def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
         found.require_no_folder(columns)
         frames += arrow_files(found)
         paths = []
+    opened: list[bool] = []
     has_csv = bool(paths or csv) or any(isinstance(table, CsvInput) for table in frames)
 
     def attempt(careful: bool) -> _Result:
+        opened.clear()
         found = scan(paths, columns, room, careful=careful) if paths else None
         scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else Rows(found)]
         scanned += [CsvRows.of_files(table, columns) for table in csv]
-        opened = [table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames]
+        given = [table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames]
         is_parquet = any(not isinstance(table, CsvRows | JsonRows) for table in scanned)
         left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
         kept = sum(path.size for path in paths if isinstance(path, files.MemoryFile))
-        return work([*scanned, *opened], left - kept)
+        opened.append(True)
+        return work([*scanned, *given], left - kept)
 
     try:
         # A second attempt cannot read a reader again, or a relation whose result is still open.
         return attempt(bool(paths)) if once or relations else retried_carefully(paths, attempt)
     except SchemaError as error:
         for given in frames:
-            if isinstance(given, dict) and str(error).startswith(_NAMELESS):
-                require_labels(given, columns)
+            if isinstance(given, dict):
+                name_column(given, columns, error)  # `_core` does not name the column
         raise
     except (MemoryError, ParameterError, ResourceError, ImportError):
         raise
@@ -140,8 +141,8 @@ def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
         if type(error).__name__ == "OutOfMemoryException":
             raise_alone(ResourceError("the scan of the data needs more memory; give a larger `memory`"))
         # Exceptions of other libraries are never passed on: their texts may quote cells.
-        ours = isinstance(error, DiscreetError)
-        if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
+        # `_core` does not name a file; errors before its work name theirs.
+        if not isinstance(error, DiscreetError) or (isinstance(error, InputError) and opened):
             shown = [
                 *map(files.shown, [*paths, *(path for table in csv for path in table.paths)]),
                 *map(_named, frames),

@@ -35,7 +35,7 @@ class Memory:
     def of(cls, given: int | str | None) -> Memory:
         """Return the memory for `given`: bytes, text such as "2GB", or None for half of the machine's memory.
 
-        The limit of the process's control group counts as the machine's memory if it is smaller.
+        A smaller limit of the process's control group or of its address space counts as the machine's memory.
 
         Raises:
             ParameterError: The value is of another type, or below 256 MiB.
@@ -95,12 +95,22 @@ def _parse(given: object) -> int:
 
 
 def _machine_memory() -> int:
-    """Return the bytes of memory of the machine, or of the process's control group if that is less."""
+    """Return the bytes of memory of the machine, or the limit of the process or its control group if that is less."""
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         machine = _UNKNOWN
-    return min([machine, *_group_limits(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))])
+    return min([machine, *_group_limits(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")), *_address_space()])
+
+
+def _address_space() -> list[int]:
+    """Return the limit of the process's address space (`ulimit -v`), if there is one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return []
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return [] if limit == resource.RLIM_INFINITY else [limit]
 
 
 def _group_limits(membership: Path, root: Path) -> list[int]:

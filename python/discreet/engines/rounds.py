@@ -59,7 +59,9 @@ class TimedEvents:
 
     def __init__(self, data: str, *, event: str, item: str, time: str) -> None:
         if len({event, item, time}) < 3:
-            raise ParameterError("user, item and time must be the names of three different columns")
+            raise ParameterError(
+                "user, item and time must be the names of three different columns", names="user item time"
+            )
         for name in (event, item, time):
             require_text("the name of a column", name)
         self._data, self._columns = data, (event, item, time)

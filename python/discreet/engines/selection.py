@@ -67,18 +67,20 @@ def period_of(time: str | None, every: str | None, since: Times, until: Times) -
     """
     if time is None:
         if not (every is since is until is None):
-            raise ParameterError("every, since and until need time, the name of the column of times")
+            raise ParameterError(
+                "every, since and until need time, the name of the column of times", names="every since until time"
+            )
         return None
     if not isinstance(time, str):
         raise ParameterError("time must be the name of a column")
     require_text("the name of the column of times", time)
     if every is since is until is None:
-        raise ParameterError("time needs every, since or until")
+        raise ParameterError("time needs every, since or until", names="time every since until")
     if every is not None:
         require_choice("every", every, EVERY)
     found = Period(time, every, _moment("since", since), _moment("until", until))
     if found.since is not None and found.until is not None and found.since >= found.until:
-        raise ParameterError("until must be later than since")
+        raise ParameterError("until must be later than since", names="until since")
     return found
 
 
@@ -91,7 +93,7 @@ def _moment(name: str, given: Times) -> int | None:
         except (TypeError, ValueError):
             moment = None
         if moment is None:
-            raise ParameterError(f"{name} must be a time such as 2026-01-31 or 2026-01-31T12:00")
+            raise ParameterError(f"{name} must be a time such as 2026-01-31 or 2026-01-31T12:00", names=name)
         return moment
     if not isinstance(given, datetime):
         given = datetime(given.year, given.month, given.day, tzinfo=UTC)
@@ -112,7 +114,7 @@ def require_names(user: Names, item: Names, period: Period | None = None) -> tup
     if len({*given}) < len(given):
         if len(given) == 2:
             raise ParameterError("user and item must be two different columns")
-        raise ParameterError("user, item and time must be the names of different columns")
+        raise ParameterError("user, item and time must be the names of different columns", names="user item time")
     released = [*([] if period is None or period.every is None else [period.column]), *items]
     if len(released) > 1 and not all(name and "\0" not in name for name in released):
         raise ParameterError("a column of an item needs a name without NUL; rename it")

@@ -16,6 +16,7 @@ from discreet.engines import files
 from discreet.engines.entropy import fresh_bits
 from discreet.engines.sql import interruptible
 from discreet.errors import InputError, ResourceError, raise_alone
+from discreet.startup import ENDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -109,7 +110,7 @@ def _interrupts_deferred() -> Iterator[list[int]]:
     def note(number: int, frame: object) -> None:
         seen.append(number)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, note) for number in ENDS if signal.getsignal(number) != signal.SIG_IGN}
     try:
         yield seen
     finally:

@@ -17,6 +17,7 @@ from discreet.engines.validated import Reading, interrupted_with_call, reading
 from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
 from discreet.imports import importing
+from discreet.startup import ENDS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -67,8 +68,8 @@ _FILES = """
     FROM json_tree(json_serialize_sql($1)) WHERE json_exists(value, '$.table_name')
     OR (value ->> 'type' = 'TABLE_FUNCTION' AND NOT list_contains($2, lower(value -> 'function' ->> 'function_name')))
 """
-"""What the tables and table functions of a query read, as expressions. DuckDB reads unquoted logs.csv as the table
-`csv` of the schema `logs`, and then reads the file."""
+"""The files that tables and table functions of a query read, as expressions. DuckDB reads unquoted logs.csv as the
+table `csv` of the schema `logs`, and then reads the file."""
 _READS_NO_FILE = _words("generate_series json_each json_tree range repeat repeat_row unnest")
 """The table functions of `_TABLE_FUNCTIONS` that read no files."""
 _OTHER_TABLES = """
@@ -85,7 +86,7 @@ _OTHER_TABLES = """
 """
 """The tables, views and macros of a query that may read CSV without a call of read_csv in its text."""
 _SCAN = '"Function": "READ_CSV'
-"""What a bound plan as JSON has once for each scan of CSV. Quotes inside a text of the plan are escaped."""
+"""The text that a bound plan as JSON has once for each scan of CSV. Quotes inside a text of the plan are escaped."""
 _UNLIMITED = 2**62
 _FALSE = {"kind": "BOOLEAN", "text": "false"}
 _NO_QUOTE = {"kind": "STRING", "text": ""}
@@ -117,7 +118,7 @@ def interruptible() -> Iterator[None]:
         before = {}
         try:
             if threading.current_thread() is threading.main_thread():
-                for number in (signal.SIGINT, signal.SIGTERM):
+                for number in ENDS:
                     if callable(handler := signal.getsignal(number)):
                         before[number] = handler
                         signal.signal(number, _noting(handler, call))

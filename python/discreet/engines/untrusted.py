@@ -25,7 +25,6 @@ def require_size(path: str | os.PathLike[str], most: int | None = MOST_BYTES) ->
 
     Raises:
         OSError: There is no such file.
-        ValueError: The name is no path.
     """
     size = require_regular(path).st_size
     if most is not None and size > most:

@@ -73,7 +73,7 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     """The type that `release` takes."""
 
     releases: ClassVar[Counted] = "users"
-    """What a number of a release counts; see `Release.kind`."""
+    """The unit of the numbers of a release; see `Release.kind`."""
 
     lists_items: Listed = "none"
     """Which items are public before the release, and are in it even if nobody has them; see `Release.listed`."""

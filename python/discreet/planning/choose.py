@@ -138,7 +138,7 @@ def _for_count(
         raise ParameterError('a plan of count needs l0 as a number: l0="auto" finds the number in the data')
     if l0 is not None:
         if not (is_equal(relative_error, RELATIVE_ERROR) and is_equal(k_bar, K_BAR)):
-            raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
+            raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these", names="l0")
         return fewest_users(with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     try:

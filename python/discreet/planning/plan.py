@@ -38,8 +38,6 @@ Planned = HistogramMechanism | StreamMechanism | UnionMechanism | DiscoverAndPee
 """The mechanisms whose items have a release chance by their number of users."""
 _WITH_FORECAST = (ConfirmedCounts, PrivateCountRelease)
 """Mechanisms that forecast the number of released items, and have another noise for each count."""
-_WORST = ("SetUnion(", "IteratedSetUnion(", "DiscoverAndPeel(")
-"""Mechanisms whose chances are for the worst case: no other user has the other items of an item's users."""
 _LARGEST = (1_000, 10_000, 100_000, 1_000_000)
 """The largest counts for which a plan forecasts the number of released items."""
 _DOUBLINGS = 8
@@ -86,6 +84,7 @@ class Plan:
         needed: The least rho or epsilon that names an item of the given number of users; None if no number was given.
         single_item: Whether `users_for_50_percent`, `users_for_95_percent` and the chances are for an item without
             competitors, because the mechanism selects one item after another. They are not printed then.
+        worst_case: Whether the chances are for the worst case: the users of an item share none of their other items.
 
     Example:
         >>> import discreet as dp
@@ -107,6 +106,7 @@ class Plan:
     memory: int | None = None
     needed: Needed | None = None
     single_item: bool = False
+    worst_case: bool = False
     _question: _Question | None = field(default=None, compare=False)
 
     @cached_property
@@ -132,7 +132,7 @@ class Plan:
         unit = self.guarantee.unit
         if not self.single_item:
             half, nearly = counted(self.users_for_50_percent, unit), f"{self.users_for_95_percent:,}"
-            worst = "in the worst case, " if self.mechanism.startswith(_WORST) else ""
+            worst = "in the worst case, " if self.worst_case else ""
             lines.append(f"{worst}an item needs {half} for a 50 % chance of a release, {nearly} for 95 %")
             lines += [
                 f"{number:>12,} {_noun(number, unit):<{len(unit) + 1}}  {chance:10.4g}"
@@ -354,6 +354,7 @@ def _planned(
         reasons=reasons,
         needed=found,
         single_item=one_by_one(mechanism),
+        worst_case=isinstance(mechanism, UnionMechanism | DiscoverAndPeel),
         _question=question,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,12 +15,14 @@ from discreet.errors import ParameterError
 __all__ = [
     "brief",
     "is_bytes",
+    "is_comma",
     "is_equal",
     "is_zero",
     "require_array",
     "require_choice",
     "require_flag",
     "require_number",
+    "require_path",
     "require_text",
     "require_whole",
 ]
@@ -43,10 +46,10 @@ def require_number(
                 number = float(real)
                 if (number > low or not open_low) and (number < high or not open_high):
                     return number
-    remedy = "; use a point as the decimal separator, such as 0.5, and no quotes" if _is_comma(value) else ""
+    remedy = "; use a point as the decimal separator, such as 0.5, and no quotes" if is_comma(value) else ""
     least, most = "above" if open_low else "at least", "below" if open_high else "at most"
     limits = f"{least} {_exact(low)} and {most} {_exact(high)}"
-    raise ParameterError(f"{name} must be a number {limits}, not {brief(value)}{remedy}")
+    raise ParameterError(f"{name} must be a number {limits}, not {brief(value)}{remedy}", names=name)
 
 
 def _exact(limit: float) -> str:
@@ -54,7 +57,7 @@ def _exact(limit: float) -> str:
     return text if float(text := f"{limit:g}") == limit else f"{limit!r}"
 
 
-def _is_comma(value: object) -> bool:
+def is_comma(value: object) -> bool:
     """Return whether this is text with a decimal comma, such as "0,5"."""
     return isinstance(value, str) and re.fullmatch(r"-?\d*,\d+", value) is not None
 
@@ -73,7 +76,7 @@ def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
             number = operator.index(value)
             if low <= number <= high:
                 return number
-    raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {brief(value)}")
+    raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {brief(value)}", names=name)
 
 
 def require_flag(name: str, value: object) -> bool:
@@ -92,6 +95,16 @@ def require_text(name: str, value: object) -> str:
     raise ParameterError(f"{name} must be text that UTF-8 can encode, not {brief(value)}")
 
 
+def require_path(path: object) -> str:
+    """Return the text of a path; raise ParameterError for all else, such as bytes or text with a NUL character."""
+    if isinstance(path, str | os.PathLike):
+        with suppress(Exception):  # `__fspath__` may raise anything
+            text = os.fspath(path)
+            if isinstance(text, str) and b"\0" not in os.fsencode(text):
+                return text
+    raise ParameterError(f"a path must be text without NUL or a pathlib.Path, not {brief(path)}; give a file's path")
+
+
 def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
     """Return text that is one of the choices; raise ParameterError for all else, with the choice most like it."""
     known = list(choices)
@@ -102,7 +115,7 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
     near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
     meant = f"; did you mean {near[0]!r}?" if near else ""
     *more, last = map(repr, known)
-    raise ParameterError(f"{name} must be {', '.join(more)} or {last}, not {brief(value)}{meant}")
+    raise ParameterError(f"{name} must be {', '.join(more)} or {last}, not {brief(value)}{meant}", names=name)
 
 
 def is_equal(value: object, default: object) -> bool:

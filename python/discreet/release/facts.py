@@ -1,4 +1,4 @@
-"""What the numbers and the items of a release are: the facts that reports, comparisons and certificates follow."""
+"""The kinds of numbers and items of a release: facts that reports, comparisons and certificates follow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.wording import counted
 __all__ = ["KINDS", "LISTED", "Implied", "Kind", "Listed", "Summed", "implied", "measure_of", "summed_of"]
 
 Kind: TypeAlias = Literal["users", "events", "pairs", "sums"]
-"""What a number of a release counts, or "sums"."""
+"""The unit of the numbers of a release, or "sums"."""
 KINDS: tuple[Kind, ...] = ("users", "events", "pairs", "sums")
 Listed: TypeAlias = Literal["none", "some", "all"]
 """Which items of a release were listed in advance and are published even if nobody has them."""
@@ -60,14 +60,14 @@ class Summed(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What is summed."""
+        """A name for the sums: their column and its unit."""
         if self.column is None or self.resolution is None:
             return "sums of values"
         return f"sums of {self.column} in units of {self.resolution:g}"
 
     @property
     def bounds(self) -> str:
-        """What the sum of a user is clipped to."""
+        """The bounds of the sum of a user, as text."""
         return f"clipped to [{self.low}, {self.high}] units for each user; {_NOISE_ALONE}"
 
 
@@ -96,7 +96,7 @@ def measure_of(kind: Kind, *, clipped: bool, l0: int | None, most: int | None, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implied:
-    """What the name and the parameters of a mechanism imply for the rows of its releases.
+    """The facts about the rows of a release that follow from its mechanism.
 
     Args:
         kind: What a number counts.

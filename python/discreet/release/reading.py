@@ -16,6 +16,7 @@ from discreet.engines import parquet, untrusted
 from discreet.engines.selection import EVERY
 from discreet.errors import InputError, ParameterError, ResourceError
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_path
 from discreet.release import export
 from discreet.release.blocks import distinct_keys
 from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
@@ -61,11 +62,11 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         InputError: The file or its certificate is missing, damaged or changed, or exceeds the limits of `untrusted`.
         ResourceError: The system gives too little memory.
     """
-    source = Path(path)
+    source = Path(require_path(path))
     form = source.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
-    if not source.is_file():
+    if not os.path.isfile(source):  # noqa: PTH113 - it raises nothing for a name that is too long
         raise InputError(f"cannot read {source}: no such file")
     try:
         cells, own = _content(source, form)

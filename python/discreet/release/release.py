@@ -10,7 +10,7 @@ import numpy as np
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.validation import require_flag, require_number
+from discreet.privacy.validation import require_flag, require_number, require_path
 from discreet.release import export, intervals, markup, plot, reading, report
 from discreet.release.comparison import Comparison, compared
 from discreet.release.export import ItemType
@@ -326,6 +326,7 @@ class Release(Rows):
         """
         if require_flag("certificate", certificate):
             self._require_certifiable()
+        path = require_path(path)
         export.require_room_for_certificate(path)
         if not require_flag("overwrite", overwrite):
             export.require_absent(path)

@@ -35,7 +35,7 @@ _KEPT = {
     b"SQLite format 3\0": "a stream or a database",
     b"DUCK": "a database",
 }
-"""What no output replaces, by bytes of its head."""
+"""The files that no output replaces, by bytes of their heads."""
 
 
 def certificate_path(path: str | os.PathLike[str]) -> Path:

@@ -58,7 +58,9 @@ class Clock:
         """Return the number of rounds until a time; raise ParameterError unless a round ends at that time."""
         passed = _moment(until) - self.begin
         if passed <= timedelta(0):
-            raise ParameterError(f"until must be later than {self.since}, when round one begins, not {until}")
+            raise ParameterError(
+                f"until must be later than {self.since}, when round one begins, not {until}", names="until"
+            )
         number = passed // self.span
         if passed % self.span:
             first = number + (number == 0)

@@ -377,6 +377,6 @@ def _errors(path: Path, *damage: type[Exception]) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise unusable(path, str(error) if isinstance(error, sqlite3.Error) else "") from None
+        raise unusable(path, getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)) from None
     except damage:
         raise StateError(f"{path} is corrupt; restore a copy of it, with its journal") from None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 from pathlib import Path
 
 from discreet.errors import StateError
+from discreet.privacy.validation import require_path
 
 __all__ = ["beside", "erase", "make_durable", "open_plain", "real", "unusable", "write_all"]
 
@@ -17,11 +19,17 @@ _FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 def real(path: str | os.PathLike[str]) -> Path:
     """Return the absolute path of a stream's file with links resolved, so that one file has one key and one journal.
 
-    Raises StateError if the path is a link to a missing file.
+    Raises:
+        StateError: The path is a link to a missing file, or too long.
+        ParameterError: It is no path.
     """
-    if Path(path).is_symlink() and not Path(path).exists():
-        raise StateError(f"{path} is a link to a file that is missing; use another name")
-    return Path(path).resolve()
+    file = Path(require_path(path))
+    try:
+        if not file.is_symlink() or file.exists():
+            return file.resolve()
+    except OSError:  # a name that is too long
+        raise unusable(file) from None
+    raise StateError(f"{path} is a link to a file that is missing; use another name")
 
 
 def beside(path: str | os.PathLike[str]) -> dict[str, Path]:
@@ -79,15 +87,16 @@ def make_durable(folder: Path) -> None:
         os.close(handle)
 
 
-def unusable(path: Path, text: str = "") -> StateError:
-    """Return the error for a stream's file that cannot be used; `text` is SQLite's message, which is not repeated.
+def unusable(path: Path, code: int = sqlite3.SQLITE_OK) -> StateError:
+    """Return the error for a stream's file that cannot be used; `code` is SQLite's.
 
-    Messages of the operating system may contain parts of the path, so they are not repeated either.
+    Messages of SQLite and of the operating system may contain parts of the path, so they are not repeated.
     """
-    if "locked" in text:
+    code &= 0xFF  # without what an extended code adds
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StateError(f"{path} is open elsewhere; a stream has one writer at a time")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):  # noqa: PTH112 - it raises nothing for a name that is too long
         return StateError(f"{path} cannot be created: make its folder first")
-    if "not a database" in text or "malformed" in text:
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return StateError(f"{path} is corrupt or no stream; restore a copy of it, or use another name")
     return StateError(f"{path} cannot be used; check that it is a writable file and that the disk is not full")

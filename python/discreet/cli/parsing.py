@@ -1,0 +1,73 @@
+"""Commands and types of options whose errors are classes or texts of this project, and not of click."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from discreet.privacy.validation import is_comma
+
+__all__ = ["FLOAT", "L0", "Command", "ExtraWordsError", "Form", "Group"]
+
+
+class ExtraWordsError(click.UsageError):
+    """A command was called with more words than it takes."""
+
+    def __init__(self, words: list[str], ctx: click.Context) -> None:
+        super().__init__(f"Got unexpected extra argument{'s' * (len(words) > 1)} ({' '.join(words)})", ctx)
+
+
+class Command(click.Command):
+    """A command that raises ExtraWordsError."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; raise ExtraWordsError if some are left."""
+        ctx.allow_extra_args = True
+        left = super().parse_args(ctx, args)
+        if left and not ctx.resilient_parsing:
+            raise ExtraWordsError(left, ctx)
+        return left
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+
+
+class _Float(click.types.FloatParamType):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return a number; say so if it has a decimal comma."""
+        if is_comma(value):
+            self.fail(f"{value!r} is not a valid float. Use a point as the decimal separator, such as 0.5.", param, ctx)
+        return float(super().convert(value, param, ctx))
+
+
+class _L0(click.types.IntParamType):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return a whole number; name the command that takes auto."""
+        if value == "auto":
+            remedy = (
+                "Only `discreet count --l0 auto` finds the number in the data. Give a number here, such as --l0 10."
+            )
+            self.fail(f"'auto' is not a valid integer. {remedy}", param, ctx)
+        return int(super().convert(value, param, ctx))
+
+
+class Form(click.Choice[str]):
+    """A format of rows."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return a format; say how a report is written."""
+        if value == "html":
+            self.fail(
+                "'html' is no format of rows. A report is a file: give -o report.html, and leave out -f.", param, ctx
+            )
+        return super().convert(value, param, ctx)
+
+
+FLOAT = _Float()
+"""The type of an option for a float."""
+L0 = _L0()
+"""The type of --l0 of commands that cannot find it."""
