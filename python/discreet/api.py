@@ -13,7 +13,8 @@ from discreet.engines.table import Columns, Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR
+from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose
 from discreet.release.release import changed
 from discreet.releasing import (
@@ -49,12 +50,9 @@ def count(
     epsilon: float | None = None,
     delta: float | None = None,
     l0: int | Literal["auto"] | None = None,
-    percentile: int = PERCENTILE,
-    l0_share: float = L0_SHARE,
     kept_share: bool = False,
     relative_error: float = RELATIVE_ERROR,
-    k_bar: int = K_BAR,
-    mechanism: HistogramMechanism | None = None,
+    mechanism: HistogramMechanism | TableMechanism | None = None,
     items: Sequence[Label] | None = None,
     others: bool = False,
     budget: PrivacyFilter | None = None,
@@ -77,18 +75,15 @@ def count(
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails; far below one over the number of users.
         l0: The most items of a user that count; None for any number. "auto" finds a bound with privacy: a number of
-            items that about `percentile` percent of the users do not exceed (`CountsWithFoundBound`). `Release.l0` is
-            the bound, and `Release.kept_share` is what it kept. The table is read twice.
-        percentile: The percentage of users for l0="auto": a whole number from 1 to 99.
-        l0_share: The share of rho that finds the bound for l0="auto": above 0 and at most 0.9.
+            items that about 95 percent of the users do not exceed (`CountsWithFoundBound`, which has more parameters).
+            `Release.l0` is the bound, and `Release.kept_share` is what it kept. The table is read twice.
         kept_share: Whether to estimate the share of (user, item) pairs that a number l0 keeps, as `Release.kept_share`.
             It costs 1 % of rho, or 5 % of epsilon (`CountsWithShare`). The table is read twice. l0="auto" includes it.
         relative_error: The target error of a count, as a fraction of the count: from 0.005 to below 1. Sigma is usually
             about 0.475 times that fraction of the count, or about 8 % of it above 0.17. With a delta of at most 1e-6,
             it is at most about a quarter of the released count. Only without `l0`.
-        k_bar: Consider only the k_bar most common items. Only without `l0`.
-        mechanism: A mechanism that reads a histogram, such as `PrivateCountRelease(rho=1, delta=1e-6)`, instead of the
-            chosen one. Leave out rho, epsilon, delta, l0, relative_error and k_bar then.
+        mechanism: A mechanism that reads a histogram or a table, such as `PrivateCountRelease(rho=1, delta=1e-6)`,
+            instead of the chosen one. Leave out rho, epsilon, delta, l0, kept_share and relative_error then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
@@ -112,18 +107,18 @@ def count(
 
     require_charge(charge, budget)
     table = Table.of(data, columns, caller="count")
-    bounding = Bounding.of(l0, percentile=percentile, l0_share=l0_share, kept_share=kept_share)
+    bounding = Bounding.of(l0, kept_share=kept_share)
     if bounding is not None:
-        bounding.require_rows(items, others=others, mechanism=mechanism, unbounded=(relative_error, k_bar))
+        bounding.require_rows(items, others=others, mechanism=mechanism, relative_error=relative_error)
     l0 = None if isinstance(l0, str) else l0
     listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
     most = len(listed) if listed is not None and l0 is None else l0
     if bounding is not None:
         return publish_rows(bounding, table, (rho, epsilon, delta), listed, budget, charge)
 
-    def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism, Notes]:
+    def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | TableMechanism, Notes]:
         if mechanism is not None:
-            more = {"l0": l0, "relative_error": relative_error, "k_bar": k_bar}
+            more = {"l0": l0, "relative_error": relative_error}
             return given(mechanism, (rho, epsilon, delta), more)
         found, notes = choose(
             "count",
@@ -132,24 +127,26 @@ def count(
             delta=required(delta),
             l0=most,
             relative_error=relative_error,
-            k_bar=k_bar,
         )
         return (found, notes) if listed is None else known(found, listed, notes, others=others)
 
     asked = Asked(chosen, epsilon, delta)
     made, reasons = asked.chosen()
+    if isinstance(made, TableMechanism):
+        return publish(made, lambda: table, budget, asked, reasons, charge=charge)
+    counting = made
 
     def read() -> Histogram:
-        rows: int | None = getattr(made, "rows_needed", None)
+        rows: int | None = getattr(counting, "rows_needed", None)
         return Histogram.from_table(
             table,
-            l0=made.protects.l0,
+            l0=counting.protects.l0,
             only=None if others else listed,
             k_bar=None if rows is None else rows - 1,
-            count_users=isinstance(made, mechanisms.ConfirmedCounts),
+            count_users=isinstance(counting, mechanisms.ConfirmedCounts),
         )
 
-    release = publish(made, read, budget, asked, reasons, charge=charge)
+    release = publish(counting, read, budget, asked, reasons, charge=charge)
     # The data held the listed items alone.
     return release if listed is None or others else changed(release, listed="all")
 

@@ -37,7 +37,7 @@ sources = {
     "objects": pandas.DataFrame(nullable).astype(object),
 }
 for name, source in sources.items():
-    labels, counts, _ = engines.histogram(source, "user", "item")
+    labels, counts, _ = engines.histogram(engines.Table(source, user="user", item="item"))
     print(name, sorted(zip(labels.take(np.arange(len(counts))), counts.tolist())))
 """
 

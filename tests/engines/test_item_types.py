@@ -7,10 +7,10 @@ import uuid
 import duckdb
 import numpy as np
 import pytest
-from counting import counted
+from counting import clipped_sums, counted
 
 import discreet as dp
-from discreet.engines.sums import clipped_sums, require_summable
+from discreet.engines.sums import require_summable
 from discreet.errors import InputError, SchemaError
 from discreet.tables import Histogram
 

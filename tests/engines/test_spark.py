@@ -269,7 +269,8 @@ def test_odd_cells_of_files_are_those_of_the_local_engine(spark, tmp_path):
 
 def test_a_bound_is_found_and_measured_on_spark(spark):
     rows = spark.sql("SELECT u AS user, i AS item FROM RANGE(900) a(u) CROSS JOIN RANGE(4) b(i) WHERE i < 2 OR u < 90")
-    found = dp.count(rows, user="user", item="item", rho=4, delta=1e-6, l0="auto", l0_share=0.5, percentile=80)
+    bound = dp.mechanisms.CountsWithFoundBound.from_rho(rho=4, delta=1e-6, l0_share=0.5, percentile=80)
+    found = dp.count(rows, user="user", item="item", mechanism=bound)
     assert found.l0 in (2, 3)
     assert found.kept_share is not None
     given = dp.count(rows, user="user", item="item", rho=400, delta=1e-6, l0=2, kept_share=True)

@@ -204,7 +204,8 @@ def test_a_bound_that_was_found_is_stated_with_its_share():
     assert any("pairs were kept" in note for note in release.notes)
     assert release.measure == f"counts of users clipped to {release.l0} items each; sigma is the noise alone"
     assert "CountsWithFoundBound(rho=1.0, delta=1e-06, percentile=95, most=1000, l0_share=0.05)" in release.made_by
-    low = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto", percentile=50, l0_share=0.3)
+    bound = CountsWithFoundBound.from_rho(rho=1, delta=1e-6, percentile=50, l0_share=0.3)
+    low = dp.count(LOG, **COLUMNS, mechanism=bound)
     assert low.l0 < release.l0
 
 
@@ -283,15 +284,11 @@ def test_the_charge_is_made_before_any_noise_is_drawn(monkeypatch):
     ("parameters", "text"),
     [
         ({"l0": "most"}, "auto"),
-        ({"l0": 2, "percentile": 80}, "percentile"),
-        ({"l0_share": 0.1}, "l0_share"),
         ({"kept_share": True}, "needs l0"),
         ({"l0": 2, "kept_share": 1}, "kept_share must be True or False"),
         ({"l0": "auto", "relative_error": 0.2}, "relative_error"),
         ({"l0": "auto", "items": [1]}, "l0 as a number"),
         ({"l0": 2, "kept_share": True, "items": [1]}, "others=True"),
-        ({"l0": "auto", "percentile": 100}, "percentile"),
-        ({"l0": "auto", "l0_share": 0.95}, "l0_share"),
         ({"l0": 2**21, "kept_share": True}, "l0"),
         ({"l0": "auto", "mechanism": TruncatedGeometric(epsilon=1, delta=1e-3)}, "leave out"),
     ],
