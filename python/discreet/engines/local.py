@@ -108,16 +108,17 @@ def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
     if len(relations) > 1:
         with interruptible():
             frames = [*(table for table in frames if not is_relation(table)), *combined(relations, columns)]
-    if paths and (found := files.find(paths)).form == "Arrow":
-        found.require_no_folder(columns)
-        frames += arrow_files(found)
-        paths = []
+    on_disk = files.find(paths) if paths else None
+    if on_disk is not None and on_disk.form == "Arrow":
+        on_disk.require_no_folder(columns)
+        frames += arrow_files(on_disk)
+        paths, on_disk = [], None
     opened: list[bool] = []
     has_csv = bool(paths or csv) or any(isinstance(table, CsvInput) for table in frames)
 
     def attempt(careful: bool) -> _Result:
         opened.clear()
-        found = scan(paths, columns, room, careful=careful) if paths else None
+        found = scan(on_disk, columns, room, careful=careful) if on_disk is not None else None
         scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else Rows(found)]
         scanned += [CsvRows.of_files(table, columns) for table in csv]
         given = [table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames]
@@ -175,7 +176,7 @@ def retried_carefully(paths: Sequence[str | os.PathLike[str]], attempt: Callable
 
 
 def scan(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: Sequence[str | os.PathLike[str]] | files.Source,
     columns: list[str],
     room: Memory | None = None,
     *,
@@ -190,7 +191,7 @@ def scan(
     bytes is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too. In JSON lines, the columns
     `floats` may hold any numbers.
     """
-    source = files.find(paths)
+    source = paths if isinstance(paths, files.Source) else files.find(paths)
     if source.form == "CSV":
         return CsvRows.of(source, columns)
     if source.form == "JSON lines":
@@ -222,10 +223,7 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
     DuckDB would cast to the types of the first file, and fail at a cell that cannot be cast.
     """
     types, keys, known = set(), source.partitions, set[str]()
-    for path in source.escaped:
-        found = files.parquet_columns(connection, path)
-        files.require_distinct([name for name, _ in found], source.shown)
-        kinds = dict(found)
+    for kinds in files.parquet_schemas(connection, source.escaped, given=source.shown):
         known |= {name.lower() for name in kinds}
         files.require_columns([*kinds, *(keys - {*kinds})], columns, is_schema=True)
         types.add(tuple(kinds.get(name) for name in columns))
