@@ -28,10 +28,13 @@ def pytest_unconfigure():
 
 @pytest.fixture
 def interrupts():
-    """Use Python's own SIGINT handler, because a shell starts background jobs with interrupts ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Use Python's own handlers, because a shell starts jobs with interrupts ignored, and `nohup` with hang-ups."""
+    usual = {signal.SIGINT: signal.default_int_handler}
+    usual |= {signal.SIGHUP: signal.SIG_DFL} if hasattr(signal, "SIGHUP") else {}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

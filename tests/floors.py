@@ -32,7 +32,8 @@ FLOORS = [
     {"reference", "_core"},
     {"privacy", "private", "progress"},
     {"cached", "errors", "logs", "names", "wording"},
-    {"imports", "startup"},
+    {"imports"},
+    {"startup"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}

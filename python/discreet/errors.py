@@ -100,7 +100,7 @@ class ParameterError(DiscreetError, ValueError):
 
 
 class MissingLibraryError(ImportError):
-    """An optional library is not installed. The text says how to install it."""
+    """A library is not installed, or too old. The text says how to install it."""
 
 
 class SchemaError(DiscreetError):

@@ -31,7 +31,7 @@ class Reading:
 
     def __init__(self) -> None:
         self.interrupted = False
-        self._connections: list[DuckDBPyConnection] = []
+        self._connections: WeakSet[DuckDBPyConnection] = WeakSet()
         self._over = threading.Event()
 
     def interrupt(self) -> None:
@@ -46,7 +46,7 @@ class Reading:
 
     def _stop(self) -> None:
         while not self._over.wait(0.02):
-            for connection in self._connections:
+            for connection in [*self._connections]:
                 with suppress(Exception):
                     connection.interrupt()
 
@@ -75,7 +75,7 @@ def reading() -> Iterator[Reading]:
 def interrupted_with_call(connection: DuckDBPyConnection) -> None:
     """Let an interrupt of the current call interrupt this connection."""
     if (call := _reading.get()) is not None:
-        call._connections.append(connection)  # noqa: SLF001 - of this module
+        call._connections.add(connection)  # noqa: SLF001 - of this module
 
 
 def validated(data: _Data) -> _Data:

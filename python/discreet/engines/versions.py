@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 
+from discreet.errors import MissingLibraryError
+
 __all__ = ["require_version", "version_hint"]
 
 _LEAST = {"duckdb": (2, 0), "pandas": (2, 2), "polars": (1, 30), "pyarrow": (17, 0)}
@@ -23,9 +25,9 @@ def version_hint(library: str) -> str:
 
 
 def require_version(library: str) -> None:
-    """Raise ImportError if the installed version of a library is older than the first one tested."""
+    """Raise MissingLibraryError if the installed version of a library is older than the first one tested."""
     if hint := version_hint(library):
-        raise ImportError(hint)
+        raise MissingLibraryError(hint)
 
 
 def _installed(library: str) -> str | None:
