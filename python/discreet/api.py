@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 from discreet import budgets, engines, mechanisms, queries, tables
 from discreet.engines.engine import Label
-from discreet.engines.table import Columns, Table
+from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
@@ -106,7 +106,7 @@ def count(
     """
 
     require_charge(charge, budget)
-    table = Table.of(data, columns, caller="count")
+    table = as_table(data, columns, caller="count")
     bounding = Bounding.of(l0, kept_share=kept_share)
     if bounding is not None:
         bounding.require_rows(items, others=others, mechanism=mechanism, relative_error=relative_error)
@@ -197,7 +197,7 @@ def top_k(
     """
 
     require_charge(charge, budget)
-    table = Table.of(data, columns, caller="top_k")
+    table = as_table(data, columns, caller="top_k")
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
         return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
@@ -262,7 +262,7 @@ def select(
         ['help', 'home']
     """
     require_charge(charge, budget)
-    table = Table.of(data, columns, caller="select")
+    table = as_table(data, columns, caller="select")
     here = engines.rows_here(table.data)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | UnionMechanism, Notes]:

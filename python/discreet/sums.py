@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from discreet import engines, mechanisms
 from discreet.engines.engine import Label
 from discreet.engines.sums import summed_columns
-from discreet.engines.table import Columns, Table
+from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
@@ -90,7 +90,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         Desfontaines et al. (2020), Section 1, and Rogers (2023), Theorems 4, 6 and 7; see `DiscoverAndSum`.
     """
     require_one(rho, epsilon)
-    table = Table.of(data, columns, value, caller="sum")
+    table = as_table(data, columns, value, caller="sum")
     summed_columns(table)
     low, high, step = _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)

@@ -11,7 +11,7 @@ from discreet.privacy.validation import require_text
 from discreet.private import Private
 from discreet.progress import ProgressOption, require_progress
 
-__all__ = ["Columns", "Table"]
+__all__ = ["Columns", "Table", "as_table"]
 
 
 class Columns(TypedDict, total=False):
@@ -100,24 +100,6 @@ class Table(Private):
         user, item = require_names(user, item, period)
         self._hold(data=data, user=user, item=item, period=period, value=value, memory=memory, progress=progress)
 
-    @classmethod
-    def of(cls, data: object, columns: Columns, value: str | None = None, *, caller: str) -> Table:
-        """Return `data` if it is a Table, or the rows `data` with these columns.
-
-        Raises:
-            ParameterError: A column is missing, or given beside a Table. Other errors are those of a Table.
-            TypeError: There is no parameter of such a name; `caller` is the function that has none.
-        """
-        if unknown := [name for name in columns if name not in Columns.__annotations__]:
-            raise TypeError(f"{caller}() got an unexpected keyword argument {unknown[0]!r}")
-        if isinstance(data, cls):
-            if value is not None or any(given is not None for given in columns.values()):
-                raise ParameterError("a Table already has its columns, memory and progress: leave them out")
-            return data
-        if columns.get("user") is None or columns.get("item") is None:
-            raise ParameterError(f"{caller} reads a table: give user= and item=, the names of the columns")
-        return cls(data, **columns, value=value)
-
     @property
     def every(self) -> str | None:
         """The length of the periods of the items, or None."""
@@ -139,3 +121,21 @@ class Table(Private):
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("a Table cannot be changed: make a new one")
+
+
+def as_table(data: object, columns: Columns, value: str | None = None, *, caller: str) -> Table:
+    """Return `data` if it is a Table, or the rows `data` with these columns.
+
+    Raises:
+        ParameterError: A column is missing, or given beside a Table. Other errors are those of a Table.
+        TypeError: There is no parameter of such a name; `caller` is the function that has none.
+    """
+    if unknown := [name for name in columns if name not in Columns.__annotations__]:
+        raise TypeError(f"{caller}() got an unexpected keyword argument {unknown[0]!r}")
+    if isinstance(data, Table):
+        if value is not None or any(given is not None for given in columns.values()):
+            raise ParameterError("a Table already has its columns, memory and progress: leave them out")
+        return data
+    if columns.get("user") is None or columns.get("item") is None:
+        raise ParameterError(f"{caller} reads a table: give user= and item=, the names of the columns")
+    return Table(data, **columns, value=value)

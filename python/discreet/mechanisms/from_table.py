@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Unpack
 
 from discreet import _core
-from discreet.engines.table import Columns, Table
+from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.privacy.guarantee import Sensitivity
@@ -67,7 +67,7 @@ class TableMechanism(Mechanism[object, Release]):
             raise ParameterError(f"{kind} takes rows, not {type(data).__name__}: give it a table, user= and item=")
         if value is not None and self.releases != "sums":
             raise ParameterError(f"{kind} does not sum a column: leave out value")
-        table = Table.of(data, columns, value, caller=kind)
+        table = as_table(data, columns, value, caller=kind)
         release = self._read(table, rng)
         return release if table.every is None else changed(release, every=table.every)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 import numpy as np
 
 from discreet import engines
-from discreet.engines.table import Columns, Table
+from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.planning.law import Size, clipped, fitted, fitted_spread, kept_share, law_of
 from discreet.privacy.validation import require_number, require_whole
@@ -109,7 +109,7 @@ class Shape:
             >>> shape.users, shape.items, round(shape.items_per_user, 2)
             (3, 2, 1.33)
         """
-        table = Table.of(data, columns, caller="Shape.of")
+        table = as_table(data, columns, caller="Shape.of")
         engines.require_rows_again(table.data)
         counted = engines.histogram(table, users=True)
         if not len(counted.counts) or counted.users is None:

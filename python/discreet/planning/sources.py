@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet import engines
 from discreet.cached import cached_property
-from discreet.engines.table import Table
+from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
 from discreet.planning.shape import DEFAULT, Shape
 from discreet.privacy.validation import require_whole
@@ -77,7 +77,7 @@ class Drawn(Source):
 
     def __init__(self, shape: Shape, *, is_default: bool = False) -> None:
         self.shape, self.name, self.users, self.is_default = shape, str(shape), shape.users, is_default
-        self._table: Table | None = None
+        self._table: dict[str, NDArray[np.int64]] | None = None
         self._lists: UserItems | None = None
         self._clipped: dict[int, NDArray[np.int64]] = {}
 
@@ -107,8 +107,8 @@ class Drawn(Source):
         if not self.shape.makes_table:
             return None
         if self._table is None:
-            self._table = Table(self.shape.table(), user="user", item="item")
-        return self._table
+            self._table = self.shape.table()
+        return Table(self._table, user="user", item="item")
 
     def user_items(self) -> UserItems | None:
         """Return the items of every user, if they are not too many."""
@@ -121,10 +121,10 @@ class Drawn(Source):
 class PublicTable(Source):
     """A public table of (user, item) rows."""
 
-    def __init__(self, table: Table) -> None:
-        engines.require_rows_again(table.data)
-        self._table = table
-        found = engines.histogram(table, users=True)
+    def __init__(self, data: object, columns: Columns) -> None:
+        self._data, self._columns = data, columns  # plain values, so that a plan is pickled
+        engines.require_rows_again(self.rows().data)
+        found = engines.histogram(self.rows(), users=True)
         counts = np.asarray(found.counts)
         order = np.argsort(-counts, kind="stable")
         self._counts, self.users = counts[order], found.users
@@ -145,7 +145,7 @@ class PublicTable(Source):
     def clipped(self, l0: int) -> NDArray[np.int64]:
         """Return the counts by rank with at most l0 items of each user, chosen as in a release."""
         if l0 not in self._clipped:
-            found = engines.histogram(self._table, l0=l0)
+            found = engines.histogram(self.rows(), l0=l0)
             counts = np.zeros(len(self.counts), np.int64)
             counts[self.ranks(found.labels.to_list())] = np.asarray(found.counts)
             self._clipped[l0] = counts
@@ -154,12 +154,12 @@ class PublicTable(Source):
     def user_items(self) -> UserItems:
         """Return the items of every user."""
         if self._lists is None:
-            self._lists = UserItems.from_table(self._table)
+            self._lists = UserItems.from_table(self.rows())
         return self._lists
 
     def rows(self) -> Table:
         """Return the table."""
-        return self._table
+        return as_table(self._data, self._columns, caller="plan")
 
 
 class Counts(Source):
@@ -198,9 +198,9 @@ def source_of(like: object, user: Names | None, item: Names | None) -> Source:
     if user is not None and item is not None:
         if like is None or isinstance(like, Shape | Release | Table):
             raise ParameterError("user= and item= name the columns of a public table: give the table as like=")
-        return PublicTable(Table(like, user=user, item=item))
+        return PublicTable(like, {"user": user, "item": item})
     if isinstance(like, Table):
-        return PublicTable(like)
+        return PublicTable(like, {})
     if like is None:
         return Drawn(DEFAULT, is_default=True)
     if isinstance(like, Shape):

@@ -11,7 +11,7 @@ from discreet import _core, engines
 from discreet.engines.engine import Label
 from discreet.engines.frames import pair_columns, plain_column
 from discreet.engines.memory import Memory
-from discreet.engines.table import Columns, Table
+from discreet.engines.table import Columns, as_table
 from discreet.errors import ItemTypeError, ParameterError
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_array, require_flag, require_whole
@@ -94,7 +94,7 @@ class Histogram(Private):
             >>> dp.Histogram.from_table({"user": [1, 1, 2], "page": ["a", "b", "a"]}, user="user", item="page", l0=1)
             Histogram(l0=1, linf=1, SENSITIVE)
         """
-        table = Table.of(data, columns, caller="from_table")
+        table = as_table(data, columns, caller="from_table")
         sensitivity = Sensitivity(l0=l0, linf=1)
         require_flag("count_users", count_users)
         if k_bar is not None:

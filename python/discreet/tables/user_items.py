@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, Unpack
 from discreet import _core, engines
 from discreet.engines.frames import pair_columns
 from discreet.engines.memory import Memory, random_limit
-from discreet.engines.table import Columns, Table
+from discreet.engines.table import Columns, as_table
 from discreet.engines.weighing import Lists, LocalLists
 from discreet.privacy.guarantee import Sensitivity
 from discreet.private import Private
@@ -56,7 +56,7 @@ class UserItems(Private):
                 `Histogram.from_table`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
-        table = Table.of(data, columns, caller="from_table")
+        table = as_table(data, columns, caller="from_table")
         return cls._of(engines.lists(table, l0=l0), table.every)
 
     @classmethod
