@@ -246,12 +246,13 @@ def test_a_link_and_a_mode_are_kept_and_a_ledger_too(name, arguments):
     assert dp.Ledger.open(target).datasets == ["kept"]
 
 
-def test_a_column_may_be_called_after_a_database():
+@pytest.mark.parametrize("name", ["DUCKS", "discreet ledger"])
+def test_a_column_may_be_called_as_a_file_that_is_kept(name):
+    Path("odd.csv").write_text(f"user,{name},k\n" + "".join(f"{n},home,3\n" for n in range(600)))
+    columns = ["--user", "user", "--item", name, "--item", "k"]
     for _ in range(2):
-        columns = ["--user", "user", "--item", "DUCKS", "--item", "k"]
-        Path("ducks.csv").write_text("user,DUCKS,k\n" + "".join(f"{n},home,3\n" for n in range(600)))
-        assert discreet("count", "ducks.csv", *columns, "--l0", "1", *PRICE, "-o", "x.csv")[0] == 0
-    assert Path("x.csv").read_text().startswith("DUCKS,k,count")
+        assert discreet("count", "odd.csv", *columns, "--l0", "1", *PRICE, "-o", "x.csv")[0] == 0
+    assert Path("x.csv").read_text().startswith(f"{name},k,count")
 
 
 def test_a_plan_does_not_overwrite_its_public_file():

@@ -31,7 +31,7 @@ __all__ = [
 _ROWS = 1 << 12
 """The bytes that the folder of a file must have room for."""
 _KEPT = (
-    (0, b"discreet ledger", "a ledger"),
+    (0, b"discreet ledger ", "a ledger"),
     (0, b"SQLite format 3\0", "a stream or a database"),
     (8, b"DUCK", "a database"),
 )
