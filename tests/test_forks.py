@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import discreet as dp
-from discreet import _core
+from discreet import _core, imports
 from discreet.errors import ResourceError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -98,7 +98,13 @@ print(os.waitpid(child, 0)[1])
 @pytest.mark.parametrize("module", ["discreet.sums", "discreet.tables.user_items", "duckdb", "numpy.ma"])
 def test_a_fork_waits_for_the_imports_of_another_thread(module):
     command = [sys.executable, "-W", "ignore", "-c", FORK_IN_AN_IMPORT, module]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0\n"
+    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout == "0\n"
+
+
+def test_a_child_forgets_the_imports_of_other_threads(monkeypatch):
+    monkeypatch.setattr(imports, "_LONGEST", 0)
+    monkeypatch.setattr(imports, "_running", [-1, threading.get_ident()])
+    assert forked(lambda: str(imports._running == [threading.get_ident()])) == "True"
 
 
 NAMESPACE = 0x20000000

@@ -9,7 +9,7 @@ import pytest
 from command import BUDGET, discreet
 
 import discreet as dp
-from discreet.errors import BudgetExceeded, ParameterError, SchemaError
+from discreet.errors import BudgetExceeded, InputError, ParameterError, SchemaError
 from sales import COLUMNS, EXACT, SALES
 
 
@@ -252,6 +252,12 @@ def test_a_file_of_sums_with_the_former_note_is_still_a_release_of_sums(tmp_path
     (tmp_path / "sums.json").write_text(json.dumps(written))
     read = dp.Release.read(tmp_path / "sums.json")
     assert (read.quantity, read.measure) == ("sum", former)
+    for odd in ("[5, 3]", "[0, 9999999999]", "[0, 40]"):
+        column = "cents in units of 1e999," if odd == "[0, 40]" else "values"
+        measure = former.replace("[0, 40]", odd).replace("values", column)
+        (tmp_path / "odd.json").write_text(json.dumps(written | {"measure": measure}))
+        with pytest.raises(InputError):
+            dp.Release.read(tmp_path / "odd.json")
     read.write(tmp_path / "sums.html")
     page = (tmp_path / "sums.html").read_text()
     assert "<h1>Sums of values, for 2 items</h1>" in page

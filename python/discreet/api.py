@@ -16,7 +16,6 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose
-from discreet.release.release import changed
 from discreet.releasing import (
     Asked,
     Bounding,
@@ -35,6 +34,7 @@ from discreet.tables.histogram import Histogram
 if TYPE_CHECKING:
     from discreet import _core
     from discreet.budgets.filter import Charging, PrivacyFilter
+    from discreet.mechanisms.base import Opening
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
     from discreet.mechanisms.union.set_union import UnionMechanism
     from discreet.queries.answers import Answers
@@ -146,9 +146,8 @@ def count(
             count_users=isinstance(counting, mechanisms.ConfirmedCounts),
         )
 
-    release = publish(counting, read, budget, asked, reasons, charge=charge)
-    # The data held the listed items alone.
-    return release if listed is None or others else changed(release, listed="all")
+    all_listed = listed is not None and not others  # the data holds the listed items alone
+    return publish(counting, read, budget, asked, reasons, all_listed=all_listed, charge=charge)
 
 
 def top_k(
@@ -205,8 +204,7 @@ def top_k(
     asked = Asked(chosen, epsilon, delta)
     mechanism, notes = asked.chosen()
     if isinstance(mechanism, mechanisms.DiscoverAndPeel):
-        release = read_twice(mechanism, table, budget, asked, charge)
-        return changed(release, notes=(*release.notes, *notes))
+        return read_twice(mechanism, table, budget, asked, notes, charge)
 
     def read() -> Histogram:
         return Histogram.from_table(table, k_bar=k_bar)
@@ -320,12 +318,16 @@ def answer_queries(
     """
     whole = queries.require_values(values)
     mechanism, notes = queries.choose_answers(len(whole), rho, epsilon, delta, method)
-    if budget is None:
+
+    def draw(rng: _core.Rng | Opening | None) -> Answers:
         return replace(mechanism.release(whole, rng=rng), notes=notes)
+
+    if budget is None:
+        return draw(rng)
     require_budget(budget)
     budgets.require(
         budget, mechanism, lambda e, d: queries.choose_answers(len(whole), None, e, d, method)[0], epsilon, delta
     )
     if rng is not None:
         raise ParameterError("rng is for tests: a budget takes no seeded randomness; leave out rng, or the budget")
-    return replace(budget.release(mechanism, whole), notes=notes)
+    return budget.publish(mechanism, draw)

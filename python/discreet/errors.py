@@ -21,6 +21,7 @@ __all__ = [
     "InputError",
     "ItemTypeError",
     "LedgerError",
+    "MissingLibraryError",
     "ParameterError",
     "ResourceError",
     "SchemaError",
@@ -50,6 +51,7 @@ class Charged:
         certain: False if the charge was interrupted, so that it may have been made or not. The budget's history shows
             which.
         release: The release, if it was complete: it is paid for, and may be published. Otherwise None.
+        alone: Whether `budget.charge` made the charge, which makes no release.
 
     Example:
         >>> from discreet.errors import Charged
@@ -62,6 +64,7 @@ class Charged:
     delta: float
     certain: bool
     release: object = None
+    alone: bool = False
 
     @property
     def cost(self) -> str:
@@ -70,6 +73,8 @@ class Charged:
         return f"{paid} to {self.dataset or 'the budget'}: rho {self.rho:.6g} and delta {self.delta:.3g}."
 
     def __str__(self) -> str:
+        if self.alone:
+            return f"{self.cost} Look at the budget's history before you charge it again."
         if self.release is None:
             return f"{self.cost} No rows were released, and a new release is charged again."
         return f"{self.cost} The release is complete: it is in the attribute charged.release of this error."
@@ -153,8 +158,10 @@ class BudgetExceeded(DiscreetError):
         self.remaining = remaining
         self._advice = advice
 
-    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[Amount | str, Amount | str, str | None]]:
-        return type(self), (self.requested, self.remaining, self._advice)
+    def __reduce__(
+        self,
+    ) -> tuple[type[BudgetExceeded], tuple[Amount | str, Amount | str, str | None], dict[str, object]]:
+        return type(self), (self.requested, self.remaining, self._advice), self.__dict__
 
 
 def _shortfall(requested: Amount | str, remaining: Amount | str, advice: str | None) -> tuple[str, str]:

@@ -3,13 +3,17 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, TypeAlias
 
 from discreet.startup import ENDS
 
-__all__ = ["held", "importing"]
+__all__ = ["Handler", "handling", "held", "importing"]
+
+Handler: TypeAlias = Callable[[int, FrameType | None], Any]
+"""A signal handler."""
 
 _LONGEST = 30.0
 """The most seconds that a fork waits for imports."""
@@ -26,42 +30,67 @@ def importing() -> Iterator[None]:
     waits too, because some compiled modules end the process if it stops their import.
     """
     own = threading.get_ident()
-    with _imports:
-        _running.append(own)
-    try:
-        with held(twice=True):
+    with held(twice=True):
+        try:
+            with _imports:
+                _running.append(own)
             yield
-    finally:
-        with _imports:
-            _running.remove(own)
-            _imports.notify_all()
+        finally:
+            with _imports:
+                if own in _running:
+                    _running.remove(own)
+                _imports.notify_all()
 
 
 @contextmanager
 def held(*, twice: bool = False) -> Iterator[None]:
     """Let an interrupt wait for a short piece of work; a second one ends the work, unless it waits `twice`."""
     waiting: list[tuple[int, FrameType | None]] = []
+    working = True
 
     def wait(number: int, frame: FrameType | None) -> None:
-        if waiting and not twice:
+        if waiting and working and not twice:
             raise KeyboardInterrupt
         waiting.append((number, frame))
 
     found = {number: signal.getsignal(number) for number in ENDS}
     before = {int(number): handler for number, handler in found.items() if callable(handler)}  # others are ignored
     try:
-        for number in before:
-            signal.signal(number, wait)
-    except ValueError:  # not the main thread
-        before.clear()
-    try:
-        yield
+        with handling(dict.fromkeys(before, wait)):
+            try:
+                yield
+            finally:
+                working = False
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         if waiting:
             number, frame = waiting[0]
             before[number](number, frame)
+
+
+@contextmanager
+def handling(handlers: Mapping[int, Handler]) -> Iterator[None]:
+    """Replace signal handlers, and restore all of them, also if an interrupt comes meanwhile.
+
+    Outside the main thread, which alone handles signals, this does nothing.
+    """
+    before = [(number, found) for number in handlers if (found := signal.getsignal(number)) is not None]
+    try:
+        try:
+            for number, _ in before:
+                signal.signal(number, handlers[number])
+        except ValueError:  # not the main thread
+            before.clear()
+        yield
+    finally:
+        _restore(before)
+
+
+def _restore(handlers: list[tuple[int, Handler | int]]) -> None:
+    if handlers:
+        try:
+            signal.signal(*handlers[0])
+        finally:  # the handler is in force again, and may raise
+            _restore(handlers[1:])
 
 
 def _wait_for_imports() -> None:
@@ -69,5 +98,11 @@ def _wait_for_imports() -> None:
     _imports.wait_for(lambda: {*_running} <= {threading.get_ident()}, _LONGEST)
 
 
+def _begin_child() -> None:
+    own = threading.get_ident()
+    _running[:] = [thread for thread in _running if thread == own]  # other threads do not exist in a child
+    _imports.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_imports, after_in_parent=_imports.release, after_in_child=_imports.release)
+    os.register_at_fork(before=_wait_for_imports, after_in_parent=_imports.release, after_in_child=_begin_child)

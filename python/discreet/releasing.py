@@ -207,13 +207,19 @@ def read_twice(
     table: Table,
     budget: PrivacyFilter | None,
     asked: Asked[_Made],
+    reasons: Notes,
     charge: Charging = "guarantee",
 ) -> Release:
     """Return the release of a mechanism that reads the rows twice."""
+
+    def draw(rng: Opening | None = None) -> Release:
+        release = mechanism.release(table, rng=rng)
+        return changed(release, notes=(*release.notes, *reasons))
+
     if budget is None:
-        return mechanism.release(table)
+        return draw()
     asked.require_paid(budget, mechanism)
-    return budget.publish(mechanism, lambda rng: mechanism.release(table, rng=rng), charge)
+    return budget.publish(mechanism, draw, charge)
 
 
 def require_charge(charge: object, budget: PrivacyFilter | None) -> None:
@@ -241,6 +247,7 @@ def publish(
     reasons: Notes,
     *,
     without_counts: bool = False,
+    all_listed: bool = False,
     charge: Charging = "guarantee",
 ) -> Release:
     """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
@@ -257,6 +264,8 @@ def publish(
             release = changed(release, item_type=data._named(release.item_type))  # noqa: SLF001 - as above
         if without_counts:
             release = changed(uncounted(release), items=sorted(release.items))
+        if all_listed:
+            release = changed(release, listed="all")
         return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
     return draw() if budget is None else budget.publish(mechanism, draw, charge)

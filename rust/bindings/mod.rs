@@ -30,7 +30,7 @@ mod wanted;
 use std::panic::{catch_unwind, set_hook};
 
 use numpy::PyArray1;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyImportError, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
 use crate::error::Error;
@@ -65,20 +65,31 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     sparse_vector::register(module)?;
     table::register(module)?;
     rows::register(module)?;
-    guard::hide_panics();
     forks::register(module)?;
     module.add_class::<rng::PyRng>()?;
     Ok(())
 }
 
-/// Load numpy's C interface. Its first use panics if Python raises there, so it happens here, where an interrupt can be
-/// returned as one.
+/// Load numpy's C interface, and then set the hook for panics. Its first use panics if Python raises there, so it
+/// happens here, where an interrupt can be returned as one. An interface that does not fit panics a second time.
 fn load_numpy(py: Python<'_>) -> PyResult<()> {
     // This raises all errors of numpy itself.
     py.import("numpy.lib")?;
     set_hook(Box::new(|_| {}));
-    let loaded = catch_unwind(|| drop(PyArray1::<i64>::zeros(py, 0, false)));
-    loaded.map_err(|_| PyKeyboardInterrupt::new_err(()))
+    let is_loaded = || catch_unwind(|| drop(PyArray1::<i64>::zeros(py, 0, false))).is_ok();
+    let result = if is_loaded() {
+        Ok(())
+    } else if let Some(error) = PyErr::take(py) {
+        Err(error)
+    } else if is_loaded() {
+        Err(PyKeyboardInterrupt::new_err(()))
+    } else {
+        Err(PyImportError::new_err(
+            "this version of numpy does not fit discreet: pip install --upgrade numpy discreet",
+        ))
+    };
+    guard::hide_panics();
+    result
 }
 
 impl From<Error> for PyErr {

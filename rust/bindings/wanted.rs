@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyList, PyString, PyTuple};
 
 use super::values::Cells;
 use crate::columns::selection::Period;
-use crate::columns::times::{Every, moment, parse};
+use crate::columns::times::{Every, moment, nanoseconds, parse};
 use crate::error::{Error, Result};
 
 /// The name of a column of times, the length of periods, and the first moments that count and do not count.
@@ -174,11 +174,10 @@ fn list(values: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
     let zone = is_zoned.then_some("UTC");
     // Times of pandas may have nanoseconds.
     if found.iter().flatten().any(|(_, nanos)| nanos % 1000 > 0) {
-        let nanos = |(seconds, nanos): (i64, u32)| {
-            i64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanos)).ok()
-        };
-        let cells: TimestampNanosecondArray =
-            found.into_iter().map(|moment| moment.and_then(nanos)).collect();
+        let cells: TimestampNanosecondArray = found
+            .into_iter()
+            .map(|found| found.and_then(|(seconds, nanos)| nanoseconds(seconds, nanos)))
+            .collect();
         return Ok(cells.with_timezone_opt(zone).into_data());
     }
     let micros =

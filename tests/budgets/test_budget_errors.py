@@ -6,7 +6,7 @@ import pytest
 
 import discreet
 from discreet import Budget, BudgetExceeded, Guarantee
-from discreet.errors import ParameterError
+from discreet.errors import Charged, ParameterError
 
 
 @pytest.mark.parametrize("name", [3, b"text", "\ud800", "a\udcff"])
@@ -27,6 +27,10 @@ def test_made_by_has_at_most_1000_characters():
 def test_budget_exceeded_survives_a_pickle():
     error = pickle.loads(pickle.dumps(BudgetExceeded(Guarantee(1, 0), Guarantee(0.5, 0))))
     assert error.requested == Guarantee(1, 0)
+    error.charged = Charged("views", 1.0, 0.0, certain=True)
+    error.add_note(str(error.charged))
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.charged, again.__notes__, again.remedy) == (error.charged, error.__notes__, error.remedy)
     assert str(error).startswith("Privacy budget exceeded: this release costs rho=1; rho=0.5 is left.")
 
 

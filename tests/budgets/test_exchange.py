@@ -14,6 +14,7 @@ import pytest
 from small import histogram
 
 from discreet import Budget, BudgetExceeded, Guarantee, Histogram, Ledger
+from discreet.budgets.exchange import Exchange
 from discreet.errors import ParameterError, SensitivityError
 from discreet.privacy.conversion import cdp_epsilon
 
@@ -86,6 +87,22 @@ def test_a_list_costs_its_items_its_stop_element_and_one_delta():
     assert budget.spent.delta == pytest.approx(3e-8, rel=1e-12)
     assert exchange.spent.rho == pytest.approx(9 * 0.1**2 / 8, rel=1e-12)
     assert budget.spent.rho <= exchange.spent.rho * (1 + 1e-12)
+
+
+def test_an_interrupted_refund_of_outcomes_keeps_the_list(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    budget = Budget(rho=1.0, delta=1e-6)
+    exchange = budget.pay_what_you_get(**EXCHANGE)
+    monkeypatch.setattr(Exchange, "_give_back", interrupted)
+    with pytest.raises(KeyboardInterrupt) as ended:
+        exchange.top_k(few(), k=10, k_bar=20)
+    told = ended.value.charged
+    assert told.release.items == ["a", "b"]
+    assert (told.rho, told.delta) == (budget.spent.rho, budget.spent.delta)
+    assert told.rho == pytest.approx(3 * 0.1**2 / 8)
+    assert exchange.outcomes_left == 40
 
 
 def test_each_list_has_the_stop_element_of_its_own_k_bar():

@@ -21,6 +21,10 @@ class Interrupted(BaseException):
     """An exception that stands for an interrupt."""
 
 
+def fail(*_, **__):
+    raise RuntimeError
+
+
 def is_line_of_lock(frame):
     """Return whether the line takes or releases a lock. Python handles no signal between the block and its lock."""
     return "_lock:" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
@@ -126,9 +130,6 @@ def test_an_interrupted_creation_leaves_a_valid_file_or_none(monkeypatch, tmp_pa
 def test_only_an_error_after_the_draw_costs_budget(monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
 
-    def fail(*_, **__):
-        raise RuntimeError
-
     budget = Budget(rho=1.0, delta=1e-6)
     log = {"user": list(range(2_000)), "item": ["x"] * 2_000}
 
@@ -162,6 +163,27 @@ def test_a_release_that_is_not_recorded_is_in_the_error(monkeypatch, tmp_path):
     assert "The release is complete" in str(told)
 
 
+LOG = {"user": list(range(2_000)), "item": ["home", "help"] * 1_000}
+PAIRS = {"data": LOG, "user": "user", "item": "item", "rho": 100, "delta": 1e-7}
+RELEASES = {
+    "items": lambda budget: discreet.count(**PAIRS, items=["home", "none"], budget=budget),
+    "discover+peel": lambda budget: discreet.top_k(**PAIRS, k=1, l0=1, method="discover+peel", budget=budget),
+    "answers": lambda budget: discreet.answer_queries([9, 8], rho=100, delta=1e-7, budget=budget),
+}
+
+
+@pytest.mark.parametrize("call", RELEASES.values(), ids=RELEASES)
+def test_a_release_in_an_error_is_the_one_that_was_to_be_returned(monkeypatch, call):
+    usual = call(Budget(rho=1000, delta=1e-6))
+    monkeypatch.setattr(Budget, "_settle", fail)
+    with pytest.raises(RuntimeError) as failed:
+        call(Budget(rho=1000, delta=1e-6))
+    rescued = failed.value.charged.release
+    facts = ("notes", "listed", "guarantee", "made_by")
+    assert [getattr(rescued, name, "") for name in facts] == [getattr(usual, name, "") for name in facts]
+    assert usual.notes or usual.listed == "all"
+
+
 @pytest.mark.parametrize(
     ("at", "kind", "error", "spent", "certain"),
     [
@@ -188,4 +210,5 @@ def test_a_failing_disk_says_whether_it_was_charged(monkeypatch, tmp_path, at, k
     monkeypatch.undo()
     told = getattr(failed.value, "charged", None)
     assert (None if told is None else told.certain) == certain
+    assert told is None or str(told).endswith("delta 0. Look at the budget's history before you charge it again.")
     assert dataset.spent.rho == spent

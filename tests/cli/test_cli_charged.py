@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ COMMANDS = {
     "sum": ["sum", "log.csv", *COUNT, "--column", "n", "--bounds", "0", "9", "--l0", "1"],
 }
 COUNTED = [*COMMANDS["count"], *PRICE, *PAID]
+BROKEN, FULL = partial(InputError, "it broke"), partial(OSError, 28, "No space left on device")
 posix = pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX signals, links and modes")
 
 
@@ -42,14 +44,14 @@ def dataset(tmp_path, monkeypatch):
     return dp.Ledger.open("l").dataset("views", rho=1, delta=1e-5, unit="user")
 
 
-def once(error):
-    """Return a function that raises an error, or sends a signal to this process."""
+def once(end):
+    """Return a function that sends a signal to this process, or raises the error that `end` makes."""
 
     def fail(*_, **__):
-        if isinstance(error, int):
-            os.kill(os.getpid(), error)
+        if isinstance(end, int):
+            os.kill(os.getpid(), end)
         else:
-            raise error
+            raise end()
 
     return fail
 
@@ -65,6 +67,7 @@ REFUSED = {
     "a link to itself": ["-o", "loop.csv"],
     "another ledger": ["-o", "other.csv"],
     "a database": ["-o", "base.csv"],
+    "a database of DuckDB": ["-o", "duck.csv"],
 }
 
 
@@ -77,6 +80,7 @@ def test_what_can_be_refused_is_refused_before_a_charge(dataset, output):
     Path("loop.csv").symlink_to("loop.csv")
     dp.Ledger.open("other.csv")
     Path("base.csv").write_bytes(b"SQLite format 3\0")
+    Path("duck.csv").write_bytes(bytes(8) + b"DUCK" + bytes(8))
     before = {path.name: path.lstat().st_mtime_ns for path in Path().iterdir()}
     code, out, err = discreet(*COUNTED, *output)
     assert (code in (1, 2), out, "harged" in err) == (True, "", False)
@@ -85,20 +89,23 @@ def test_what_can_be_refused_is_refused_before_a_charge(dataset, output):
 
 
 def test_a_full_disk_is_refused_before_a_charge(dataset, monkeypatch):
-    monkeypatch.setattr(replacing.os, "fsync", once(OSError(28, "No space left on device")))
+    monkeypatch.setattr(replacing.os, "fsync", once(FULL))
     code, out, err = discreet(*COUNTED, "-o", "r.csv")
     assert (code, out, "No space left" in err) == (1, "", True)
     assert dataset.spent.rho == 0
 
 
-ENDINGS = [(KeyboardInterrupt(), 130), (MemoryError(), 1), (InputError("it broke"), 1)]
-if os.name != "nt":
-    ENDINGS += [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGHUP, 130)]
+ENDINGS = [
+    pytest.param(KeyboardInterrupt, 130, id="KeyboardInterrupt"),
+    pytest.param(MemoryError, 1, id="MemoryError"),
+    pytest.param(BROKEN, 1, id="InputError"),
+    *(pytest.param(end, 130, id=end.name) for end in ENDS if os.name != "nt"),
+]
 
 
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(("error", "code"), ENDINGS, ids=lambda value: getattr(value, "name", type(value).__name__))
+@pytest.mark.parametrize(("error", "code"), ENDINGS)
 def test_an_end_between_charge_and_rows_is_told(dataset, monkeypatch, command, error, code):
     monkeypatch.setattr(filters, "debug", once(error))  # the first step after a charge
     ended, out, err = discreet(*COMMANDS[command], *PRICE, *PAID, "-q")
@@ -122,7 +129,7 @@ def test_a_hangup_that_nohup_ignores_stays_ignored(monkeypatch):
 
 def test_the_watcher_of_interrupts_tells_the_charge(monkeypatch, capfd):
     ended = []
-    monkeypatch.setattr(interrupts.os, "_exit", lambda code: ended.append(code) or once(SystemExit(code))())
+    monkeypatch.setattr(interrupts.os, "_exit", lambda code: ended.append(code) or once(partial(SystemExit, code))())
     monkeypatch.setattr(filters, "debug", lambda *_: interrupts._end())
     _, out, err = discreet(*COUNTED, "-q")
     assert (ended, out) == ([130], "")
@@ -132,7 +139,7 @@ def test_the_watcher_of_interrupts_tells_the_charge(monkeypatch, capfd):
 
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("output", [[], ["-o", "r.csv", "--certificate"]], ids=["printed", "written"])
-@pytest.mark.parametrize(("error", "code"), [*ENDINGS, (LedgerError("the disk is full"), 1)], ids=str)
+@pytest.mark.parametrize(("error", "code"), [*ENDINGS, pytest.param(LedgerError, 1, id="LedgerError")])
 def test_rows_that_are_paid_for_are_published(monkeypatch, output, error, code):
     settle = Dataset._settle
     monkeypatch.setattr(Dataset, "_settle", lambda *given: (settle(*given), once(error)()))
@@ -141,6 +148,14 @@ def test_rows_that_are_paid_for_are_published(monkeypatch, output, error, code):
     assert (ended, "home,6" in rows or "home,5" in rows) == (code, True)
     assert f"{CHARGED} The rows are {'in r.csv' if output else 'on standard output'}." in err
     assert not output or discreet("verify", "r.csv", "--ledger", "l")[0] == 0
+
+
+def test_a_charge_of_what_was_spent_is_told(dataset, monkeypatch):
+    monkeypatch.setattr(Release, "write", once(BROKEN))
+    spent = ["-k", "50", *PRICE, *PAID, "--charge", "spent", "-o", "r.csv"]
+    code, _, err = discreet(*COMMANDS["top-k"], *spent)
+    assert (code, dataset.spent.rho < 0.1) == (1, True)
+    assert f"Charged to views: rho {dataset.spent.rho:.6g} and delta 1e-06." in err
 
 
 @posix
@@ -178,13 +193,13 @@ def test_rows_that_are_lost_are_not_said_to_be_printed(monkeypatch, output):
 
 def test_a_stream_is_charged_once_and_made(dataset, monkeypatch):
     start = ["stream", "init", "s", *PRICE, "--l0", "1", "--horizon", "9", "--unit", "user", "--linf", "1"]
-    monkeypatch.setattr(streams, "require_space", once(InputError("the disk is full")))
+    monkeypatch.setattr(streams, "require_space", once(BROKEN))
     assert discreet(*start, *PAID)[0] == 1
     assert dataset.spent.rho == 0
     monkeypatch.undo()
     monkeypatch.chdir(dataset._chain.path.parent)
     with monkeypatch.context() as patch:
-        patch.setattr(KeyFile, "create", once(OSError(28, "No space left on device")))
+        patch.setattr(KeyFile, "create", once(FULL))
         code, _, err = discreet(*start, *PAID)
     assert (code, CHARGED in err) == (1, True)
     assert "The stream was not made. Once it is charged, the same command without --ledger and --dataset" in err
@@ -229,6 +244,15 @@ def test_a_link_and_a_mode_are_kept_and_a_ledger_too(name, arguments):
     code, _, err = discreet(*arguments)
     assert (code, "is a ledger and would be overwritten" in err) == (1, True)
     assert dp.Ledger.open(target).datasets == ["kept"]
+
+
+@pytest.mark.parametrize("name", ["DUCKS", "discreet ledger"])
+def test_a_column_may_be_called_as_a_file_that_is_kept(name):
+    Path("odd.csv").write_text(f"user,{name},k\n" + "".join(f"{n},home,3\n" for n in range(600)))
+    columns = ["--user", "user", "--item", name, "--item", "k"]
+    for _ in range(2):
+        assert discreet("count", "odd.csv", *columns, "--l0", "1", *PRICE, "-o", "x.csv")[0] == 0
+    assert Path("x.csv").read_text().startswith(f"{name},k,count")
 
 
 def test_a_plan_does_not_overwrite_its_public_file():

@@ -22,6 +22,10 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         (["LOG", *COUNT, "--rho", "nan", "--delta", "1e-6"], 2, "rho must be"),
         (["LOG", *COUNT, "--rho", "1e308", "--delta", "1e-6"], 2, "rho must be"),
         (["LOG", *COUNT, "--rho", "x", "--delta", "1e-6"], 2, "not a valid float"),
+        (["LOG", *COUNT, "--rho", "1_0", "--delta", "1e-6"], 2, "'1_0' is not a valid float. Use the digits 0 to 9"),
+        (["LOG", *COUNT, "--rho", "\u0661", "--delta", "1e-6"], 2, "is not a valid float. Use the digits 0 to 9"),
+        (["LOG", *COUNT, *BUDGET, "--k-bar", "1_0"], 2, "is not a valid integer. Use the digits 0 to 9"),
+        (["LOG", *COUNT, *BUDGET, "--l0", "\u0661"], 2, "is neither a whole number nor auto"),
         (["LOG", *COUNT, "--rho", "1", "--epsilon", "1", "--delta", "1e-6"], 2, "exactly one"),
         (["LOG", *COUNT, "--delta", "1e-6"], 2, "exactly one of --rho and --epsilon: neither"),
         (["LOG", *COUNT, "--rho", "1"], 2, "'--delta'. Choose it far below 1 / number of users"),
@@ -124,6 +128,8 @@ def test_a_closed_standard_output_is_refused_before_counting(log, tmp_path):
 def wait_until_it_counts(process):
     """Wait until a process has loaded DuckDB and has then used half a second of CPU time (Linux), or 4 seconds.
 
+    Fails after five minutes, and ends the process.
+
     Returns the CPU time that it has used, on Linux.
     """
     folder = Path(f"/proc/{process.pid}")
@@ -136,14 +142,21 @@ def wait_until_it_counts(process):
         times = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()[11:13]
         return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
-    while "duckdb" not in (folder / "maps").read_text("utf-8"):
-        assert process.poll() is None
-        time.sleep(0.05)
-    before = used()
-    while used() < before + 0.5:
-        assert process.poll() is None
-        time.sleep(0.02)
-    return used()
+    last = time.monotonic() + 300
+    try:
+        while "duckdb" not in (folder / "maps").read_text("utf-8"):
+            assert process.poll() is None
+            assert time.monotonic() < last
+            time.sleep(0.05)
+        before = used()
+        while used() < before + 0.5:
+            assert process.poll() is None
+            assert time.monotonic() < last
+            time.sleep(0.02)
+        return used()
+    except BaseException:
+        process.kill()
+        raise
 
 
 def seconds_of_children():

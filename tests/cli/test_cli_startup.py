@@ -105,6 +105,12 @@ def test_an_interrupt_of_numpys_import_stays_an_interrupt(interrupted_at, module
     assert (code, err.splitlines()[-1]) == (-signal.SIGINT, "KeyboardInterrupt")
 
 
+def test_a_numpy_that_does_not_fit_is_no_interrupt():
+    code = "import numpy\nnumpy._core.multiarray._ARRAY_API = None\nfrom discreet import _core"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1][:43]) == (1, "ImportError: this version of numpy does not")
+
+
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("how", ["-c", "program.py", "discreet", "module"])
 def test_the_library_leaves_the_handlers_of_a_program_alone(tmp_path, how):

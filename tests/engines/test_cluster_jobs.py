@@ -1,11 +1,15 @@
 """Jobs on a cluster: an interrupt also ends the job, and results and errors are returned."""
 
 import _thread
+import signal
+import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from discreet.engines.spark import _awaited
+from discreet.engines.spark_session import _started
 
 
 class Cluster:
@@ -25,6 +29,24 @@ class Cluster:
     def job(self):
         assert self.interrupted.wait(60)
         raise RuntimeError("cancelled")
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_that_also_ends_java_is_raised(monkeypatch):
+    class Builder:
+        def __getattr__(self, name):
+            return lambda *_: self
+
+        def getOrCreate(self):  # noqa: N802 - Spark's name
+            signal.raise_signal(signal.SIGINT)
+            raise RuntimeError("Java gateway process exited before sending its port number")
+
+    modules = {"pyspark": SimpleNamespace(), "pyspark.sql": SimpleNamespace(SparkSession=SimpleNamespace())}
+    modules["pyspark.sql"].SparkSession.builder = Builder()
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    with pytest.raises(KeyboardInterrupt):
+        _started("local[1]")
 
 
 def test_an_interrupt_ends_the_job_and_is_raised(interrupts):

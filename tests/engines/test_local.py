@@ -7,18 +7,21 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
 from counting import WHOLE, counted, csv
 
 import discreet as dp
+from discreet import imports
 from discreet.engines import local
 from discreet.engines.sql import query
+from discreet.engines.validated import interrupted_with_call, reading
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
-from discreet.imports import importing
+from discreet.imports import held, importing
 from discreet.mechanisms import ClippedSums
+from discreet.startup import ENDS
 
 ROWS = "SELECT * FROM (VALUES (1,'a'), (1,'a'), (2,'a'), (2,'b'), (NULL,'b'), (3,NULL)) t(\"user\", item)"
 COUNTS = {"a": 2, "b": 1}
@@ -334,17 +337,17 @@ def test_pandas_integers_with_missing_cells_need_a_cast():
 
 
 class Failing:
-    """A relation whose scan fails, after an interrupt or without one."""
+    """A relation whose scan fails, after a signal or without one."""
 
     column_names = ("user", "item", "value")
 
-    def __init__(self, *, interrupted):
-        self.interrupted = interrupted
+    def __init__(self, by=None):
+        self.by = by
 
     def __arrow_c_stream__(self, requested_schema=None):
-        if self.interrupted:
-            with suppress(KeyboardInterrupt):
-                signal.raise_signal(signal.SIGINT)
+        if self.by is not None:
+            with suppress(BaseException):
+                signal.raise_signal(self.by)
         raise RuntimeError("Query interrupted")
 
 
@@ -356,20 +359,93 @@ DOORS = {
 }
 
 
-@pytest.mark.usefixtures("interrupts")
+def exits(number, frame):
+    raise SystemExit(143)
+
+
+@pytest.fixture
+def exit_at_sigterm(interrupts):
+    """Raise SystemExit at SIGTERM, as servers do."""
+    before = signal.signal(signal.SIGTERM, exits)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("exit_at_sigterm")
 @pytest.mark.parametrize("door", DOORS)
 def test_an_interrupt_in_a_library_stays_an_interrupt(door):
     with pytest.raises(KeyboardInterrupt):
-        DOORS[door](Failing(interrupted=True))
+        DOORS[door](Failing(signal.SIGINT))
+    with pytest.raises(SystemExit) as ended:
+        DOORS[door](Failing(signal.SIGTERM))
+    assert ended.value.code == 143
     with pytest.raises(DiscreetError):  # whatever its text says
-        DOORS[door](Failing(interrupted=False))
+        DOORS[door](Failing())
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_no_connection_is_interrupted_after_a_call(monkeypatch):
+    class Slow:
+        def interrupt(self):
+            began.set()
+            time.sleep(0.1)
+            ended.append(True)
+
+    began, ended, connection = threading.Event(), [], Slow()
+    # The signal may interrupt this method, which holds a lock.
+    monkeypatch.setattr(threading.Thread, "start", lambda _: pytest.fail("a handler starts a thread by a lock"))
+    with reading() as call:
+        interrupted_with_call(connection)
+        call.stop()
+        assert began.wait(60)
+    assert ended == [True]
+
+
+@pytest.mark.usefixtures("exit_at_sigterm")
+@pytest.mark.parametrize("at", range(1, 2 * len(ENDS) + 1))
+@pytest.mark.parametrize("first", [False, True])
+def test_held_handlers_are_restored_whatever_comes(monkeypatch, at, first):
+    """A signal comes after each change of a handler, also a second one after a first in the work."""
+    before, change, changes = [*map(signal.getsignal, ENDS)], signal.signal, []
+    changed = sum(map(callable, before))
+
+    def changing(number, handler):
+        change(number, handler)
+        changes.append(number)
+        if len(changes) == at:
+            signal.raise_signal(signal.SIGTERM if first else signal.SIGINT)
+
+    def work():
+        with held():
+            if first:
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(signal, "signal", changing)
+    with pytest.raises((KeyboardInterrupt, SystemExit)) if first or at <= 2 * changed else nullcontext():
+        work()
+    monkeypatch.undo()
+    assert [*map(signal.getsignal, ENDS)] == before
+
+
+def test_an_interrupt_as_an_import_begins_leaves_no_thread_in_the_list(monkeypatch):
+    class Interrupted(list):
+        def append(self, thread):
+            super().append(thread)
+            raise KeyboardInterrupt
+
+    running = Interrupted()
+    monkeypatch.setattr(imports, "_running", running)
+    with pytest.raises(KeyboardInterrupt), importing():
+        pass
+    assert running == []
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("spent", [0.0, 0.02, 0.05, 0.1, 0.2, 0.3])
-def test_an_interrupt_ends_a_duckdb_query(spent):
+@pytest.mark.usefixtures("exit_at_sigterm")
+@pytest.mark.parametrize(
+    ("spent", "how"), [*((spent, signal.SIGINT) for spent in (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)), (0.1, signal.SIGTERM)]
+)
+def test_an_interrupt_ends_a_duckdb_query(spent, how):
     # Without a second interrupt to its connection, one in four of these queries would never end.
     pairs = "range(1000000) a, range(10000000) b"
     endless = f'SELECT a.range % 9 AS "user", sum(b.range)::BIGINT AS item FROM {pairs} GROUP BY 1'
@@ -384,11 +460,11 @@ def test_an_interrupt_ends_a_duckdb_query(spent):
         while time.process_time() < before + spent:
             if over.wait(0.01):
                 return
-        _thread.interrupt_main()
+        _thread.interrupt_main(how)
 
     thread = threading.Thread(target=interrupt)
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt if how == signal.SIGINT else SystemExit):
             counts()
     finally:
         over.set()

@@ -31,16 +31,16 @@ def test_an_interrupt_ends_the_job_on_the_cluster(form):
     with spark_session(form) as session:
         endless = session.sql("SELECT a.id AS user, b.id % 1000003 AS item FROM range(10000000) a, range(100000) b")
         last = time.monotonic() + 8
+        # Spark Connect shows no jobs. A job that begins after the interrupt must end, too.
+        jobs = None if form == "connect" else session.sparkContext.statusTracker()
 
         def progress():  # not a signal, at which PySpark itself may cancel all jobs
-            if time.monotonic() > last:
+            if time.monotonic() > last if jobs is None else jobs.getActiveJobsIds():
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             counted(endless, limit=3, progress=progress)
-        started = time.monotonic()
-        assert counted(session.sql(ROW)) == {"a": 1}
-        assert time.monotonic() - started < 30
+        assert counted(session.sql(ROW)) == {"a": 1}  # the endless job would leave it no cores
 
 
 def command(*arguments, **environment):

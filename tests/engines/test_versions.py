@@ -51,6 +51,12 @@ def test_an_old_duckdb_is_named_before_any_file_is_read_or_charged(installed, mo
     assert discreet("count", csv(tmp_path, "user,page\n1,a\n"), *COUNT)[0] == 0
 
 
+def test_relations_of_duckdb_have_the_private_names_that_batches_use():
+    relation = connect().sql("SELECT range FROM range(9999)")
+    assert callable(relation._con.interrupt)
+    assert hasattr(relation._submit("stream", 4096), "arrow_capsule")
+
+
 def test_an_old_library_of_frames_is_named_if_its_frame_cannot_be_read(installed):
     class DataFrame:
         columns = ["user", "page"]

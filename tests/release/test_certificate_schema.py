@@ -145,6 +145,7 @@ def test_what_a_file_implies_is_what_its_mechanism_says():
     wrappers = {"KnownItems", "CountsWithShare", "Replacement", "Refinement"}
     assert all(implied(f"{name}(l0=1)") for name in {*dp.mechanisms.__all__} - bases - wrappers)
     assert implied("Unknown(l0=None)") is None
+    assert implied("Refinement() of " * 100_000 + "Unknown()") is None
     assert threshold.release(table).listed == "none"
 
 

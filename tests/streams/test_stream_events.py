@@ -81,7 +81,15 @@ def test_items_of_an_undeclared_type_are_dropped():
         made(BinaryMechanism).start(items="str")
 
 
-ODD = [None, 5, math.nan, "ab", b"ab", {"a": 1}, 1.5, object(), True]
+class Broken:
+    """An event whose items cannot be read."""
+
+    def __iter__(self):
+        yield "a"
+        raise OSError("secret")
+
+
+ODD = [None, 5, math.nan, "ab", b"ab", {"a": 1}, 1.5, object(), True, np.array(5), Broken()]
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
@@ -107,7 +115,7 @@ def test_missing_events_and_items_are_dropped_without_a_declared_type():
 @pytest.mark.parametrize("items", [None, "text", "integer"])
 def test_a_round_in_which_no_event_is_a_list_is_refused(items):
     stream = made(BinaryMechanism).start(items=items)
-    for events in ([5, None], ["ab"], [{"a": 1}, b"ab"]):
+    for events in ([5, None], ["ab"], [{"a": 1}, b"ab"], [np.array(5)], [Broken(), None]):
         with pytest.raises(ParameterError, match="each event must be a list of items"):
             stream.step(events)
     assert stream.round == 0

@@ -47,7 +47,12 @@ class Payer(Protocol):
         """Return None if charges that add up to `total` fit, else the cost and the remaining budget."""
 
     def publish(
-        self, mechanism: Promising, draw: Callable[[Opening], _Published], charge: Literal["guarantee", "spent"]
+        self,
+        mechanism: Promising,
+        draw: Callable[[Opening], _Published],
+        charge: Literal["guarantee", "spent"],
+        *,
+        settled: Callable[[_Published], object],
     ) -> _Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream."""
 
@@ -190,15 +195,16 @@ class Exchange(Single):
 
             return mechanism.release(histogram, rng=noted)
 
+        def settled(release: Release) -> None:
+            self._give_back(mechanism.k - release.calls, 0)
+
         self._take(mechanism.k)
         try:
-            release = self._payer.publish(mechanism, draw, "spent")
+            return self._payer.publish(mechanism, draw, "spent", settled=settled)
         except BaseException:
             if not drawn:
                 self._give_back(mechanism.k, 1)
             raise
-        self._give_back(mechanism.k - release.calls, 0)
-        return release
 
     def _take(self, outcomes: int) -> None:
         def taken(used: tuple[int, int]) -> tuple[int, int]:

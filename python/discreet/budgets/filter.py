@@ -190,6 +190,8 @@ class PrivacyFilter(Balance):
         mechanism: Promising,
         draw: Callable[[Opening], Published],
         charge: Charging = "guarantee",
+        *,
+        settled: Callable[[Published], object] | None = None,
     ) -> Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream.
 
@@ -197,6 +199,7 @@ class PrivacyFilter(Balance):
             mechanism: The mechanism to charge.
             draw: Returns the release, from the random stream that its argument opens.
             charge: "guarantee" or "spent", as for `release`.
+            settled: Called with the release after the refund. An exception in it has the attribute `charged` too.
         """
         require_charging(charge)
         guarantee = self._guaranteed(mechanism)
@@ -224,6 +227,9 @@ class PrivacyFilter(Balance):
             receipt.release = release
             given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
             self._settle(reserved[0], given_back, release)
+            receipt.cost = promised - given_back
+            if settled is not None:
+                settled(release)
             return release
         except BaseException as error:
             receipt.tell(error)
@@ -276,7 +282,7 @@ class PrivacyFilter(Balance):
                 raise ParameterError(f"made_by must have at most {_LONGEST:,} characters")
         self._require_chargeable()
         charge = self._account().require(self._guaranteed(cost))
-        receipt = Receipt(self._label, charge)
+        receipt = Receipt(self._label, charge, alone=True)
         try:
             self._pay(charging("charged", charge, made_by or cost), receipt)
         except BaseException as error:

@@ -40,10 +40,10 @@ def watching() -> Iterator[Watch]:
 class Receipt:
     """The state of one charge. Each step is noted before or after it is made, so that no interrupt hides a charge."""
 
-    __slots__ = ("_state", "_watch", "cost", "dataset", "release")
+    __slots__ = ("_state", "_watch", "alone", "cost", "dataset", "release")
 
-    def __init__(self, dataset: str, cost: Charge) -> None:
-        self.dataset, self.cost = dataset, cost
+    def __init__(self, dataset: str, cost: Charge, *, alone: bool = False) -> None:
+        self.dataset, self.cost, self.alone = dataset, cost, alone
         self.release: object = None
         """The release that was drawn and paid, once it is complete."""
         self._state = ""
@@ -72,7 +72,7 @@ class Receipt:
         if not self._state:
             return None
         rho, delta = self.cost.floats()
-        return Charged(self.dataset, rho, delta, certain=self._state == "made", release=self.release)
+        return Charged(self.dataset, rho, delta, self._state == "made", self.release, self.alone)
 
     def tell(self, error: BaseException) -> None:
         """Give an exception the attribute `charged`, and a note that says it, if anything was charged."""

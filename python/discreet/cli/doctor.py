@@ -39,9 +39,9 @@ def _check_count() -> str:
 
 
 def _check_duckdb() -> str:
-    import duckdb
-
     counted_rows = local.histogram(Table(sql.query("SELECT 1 AS u, 'x' AS i"), user="u", item="i"))
+    import duckdb  # which the query has imported
+
     if counted_rows.counts.tolist() != [1]:
         raise RuntimeError("the count of a table with one row is not 1")
     return f"version {duckdb.__version__} scans rows"

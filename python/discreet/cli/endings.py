@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from discreet.errors import Charged
     from discreet.release.release import Release
 
-__all__ = ["NO_ROWS", "Ending", "current", "following", "report"]
+__all__ = ["Ending", "current", "following", "report"]
 
-NO_ROWS = "No rows were published, and a new release is charged again."
+_NO_ROWS = "No rows were published, and a new release is charged again."
 _LOST = (
     "Not all of its rows were written. The rows cannot be drawn again, and a new release is charged again. Use -o FILE "
     "to keep rows in a file."
@@ -34,7 +34,7 @@ class Ending:
         """The sentence that says where the result is."""
         self.begun = False
         """Whether a part of the rows may have been written."""
-        self.without = NO_ROWS
+        self.without = _NO_ROWS
         """The sentence about a charge without a result."""
         self.told = False
         """Whether the command has said all of this."""

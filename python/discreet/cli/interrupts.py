@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 import click
 
 from discreet.cli import endings
+from discreet.imports import handling
 from discreet.startup import ENDS, INTERRUPTED_CODE
 
 __all__ = ["ends_as_interrupts", "within_a_second"]
@@ -23,18 +24,10 @@ def ends_as_interrupts() -> Iterator[None]:
 
     An ignored SIGHUP stays ignored, as `nohup` needs it.
     """
-    before = {number: signal.getsignal(number) for number in ENDS if number != signal.SIGINT}
-    before = {number: found for number, found in before.items() if number == signal.SIGTERM or found != signal.SIG_IGN}
-    try:
-        for number in before:
-            signal.signal(number, signal.default_int_handler)
-    except ValueError:  # not the main thread
-        before.clear()
-    try:
+    found = {int(number): signal.getsignal(number) for number in ENDS if number != signal.SIGINT}
+    ends = [number for number, each in found.items() if number == signal.SIGTERM or each != signal.SIG_IGN]
+    with handling(dict.fromkeys(ends, signal.default_int_handler)):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

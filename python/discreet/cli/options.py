@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 import click
 
 from discreet.cli.names_of_files import FILE
-from discreet.cli.parsing import FLOAT, L0, Form
+from discreet.cli.parsing import FLOAT, L0, WHOLE, Form, is_in_digits
 from discreet.mechanisms.union.methods import METHODS
 from discreet.release.formats import FORMATS
 
@@ -55,8 +55,8 @@ class _Bound(click.ParamType[int | str]):
         if isinstance(value, int) or value == "auto":
             return value
         try:
-            return int(str(value))
-        except ValueError:
+            return int(WHOLE.convert(value, param, ctx))
+        except click.BadParameter:
             self.fail(f"{value!r} is neither a whole number nor auto.", param, ctx)
 
 
@@ -69,8 +69,8 @@ class _Number(click.ParamType[Decimal]):
         """Return a finite number."""
         found = Decimal("nan")
         with suppress(InvalidOperation):
-            if (text := str(value)).isascii() and "_" not in text:
-                found = Decimal(text)
+            if is_in_digits(value):
+                found = Decimal(str(value))
         if not found.is_finite():
             self.fail(f"{value!r} is not a number. Use a point as the decimal separator, such as 0.5.", param, ctx)
         return found
@@ -222,7 +222,7 @@ _accuracy = joined(
     ),
     click.option(
         "--k-bar",
-        type=int,
+        type=WHOLE,
         default=2**14,
         show_default=True,
         metavar="N",
@@ -246,7 +246,7 @@ counted = joined(
     ),
     click.option(
         "--percentile",
-        type=int,
+        type=WHOLE,
         default=95,
         show_default=True,
         metavar="P",
@@ -263,10 +263,10 @@ counted = joined(
     _accuracy,
 )
 top = joined(
-    click.option("-k", "--k", type=int, required=True, metavar="N", help="Most items to release."),
+    click.option("-k", "--k", type=WHOLE, required=True, metavar="N", help="Most items to release."),
     click.option(
         "--k-bar",
-        type=int,
+        type=WHOLE,
         default=1_000,
         show_default=True,
         metavar="N",

@@ -8,7 +8,7 @@ import click
 
 from discreet.privacy.validation import is_comma
 
-__all__ = ["FLOAT", "L0", "Command", "ExtraWordsError", "Form", "Group"]
+__all__ = ["FLOAT", "L0", "WHOLE", "AtLeast", "Command", "ExtraWordsError", "Form", "Group", "is_in_digits"]
 
 
 class ExtraWordsError(click.UsageError):
@@ -36,7 +36,30 @@ class Group(click.Group):
     command_class = Command
 
 
-class _Float(click.types.FloatParamType):
+def is_in_digits(value: object) -> bool:
+    """Return whether text has ASCII characters and no underscores. Python reads other digits, and 1_0 as 10."""
+    return not isinstance(value, str) or (value.isascii() and "_" not in value)
+
+
+class _InDigits(click.ParamType[Any]):
+    """A number whose text is in ASCII digits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a number."""
+        if not is_in_digits(value):
+            self.fail(f"{value!r} is not a valid {self.name}. Use the digits 0 to 9 alone.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _Whole(_InDigits, click.types.IntParamType):
+    pass
+
+
+class AtLeast(_InDigits, click.IntRange):
+    """A whole number from a least one on."""
+
+
+class _Float(_InDigits, click.types.FloatParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return a number; say so if it has a decimal comma."""
         if is_comma(value):
@@ -44,7 +67,7 @@ class _Float(click.types.FloatParamType):
         return float(super().convert(value, param, ctx))
 
 
-class _L0(click.types.IntParamType):
+class _L0(_Whole):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return a whole number; name the command that takes auto."""
         if value == "auto":
@@ -69,5 +92,7 @@ class Form(click.Choice[str]):
 
 FLOAT = _Float()
 """The type of an option for a float."""
+WHOLE = _Whole()
+"""The type of an option for a whole number."""
 L0 = _L0()
 """The type of --l0 of commands that cannot find it."""

@@ -16,7 +16,7 @@ from discreet.budgets.advice import require
 from discreet.cli import endings, options, outputs, report
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.names_of_files import FILE
-from discreet.cli.parsing import FLOAT, L0, Group
+from discreet.cli.parsing import FLOAT, L0, WHOLE, Group
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
@@ -69,11 +69,11 @@ _chosen = options.joined(
     click.option("--delta", type=FLOAT, required=True, help="Probability that the guarantee fails."),
     click.option("--l0", type=L0, required=True, metavar="N", help="Count at most N items of each event."),
     click.option(
-        "--horizon", type=int, metavar="ROUNDS", help="Number of rounds. Without it, the stream takes any number."
+        "--horizon", type=WHOLE, metavar="ROUNDS", help="Number of rounds. Without it, the stream takes any number."
     ),
     click.option(
         "--item-bytes",
-        type=int,
+        type=WHOLE,
         default=4400,
         show_default=True,
         help="Memory limit for one item, in bytes, without its label.",
@@ -88,7 +88,7 @@ _chosen = options.joined(
     ),
     click.option(
         "--linf",
-        type=int,
+        type=WHOLE,
         metavar="N",
         help="Most times that a user has one item, over all rounds. Required with --unit user.",
     ),
@@ -193,7 +193,7 @@ def init(
 @click.option("--until", metavar="TIME", help="End of the last round of DATA. Later rows are skipped.")
 @click.option("--yes", is_flag=True, help="Do not ask whether the column of times is correct.")
 @click.option(
-    "--round", "number", type=int, metavar="N", help="Add DATA as round N. Without it, DATA is the next round."
+    "--round", "number", type=WHOLE, metavar="N", help="Add DATA as round N. Without it, DATA is the next round."
 )
 @options.written
 @click.option("-q", "--quiet", is_flag=True, help="Print only rows, closed rounds and errors.")

@@ -12,7 +12,7 @@ from discreet.audit.exact import auditable
 from discreet.cli import listed, outputs
 from discreet.cli.names_of_files import FILE
 from discreet.cli.options import bounded, counting, joined, known, promise, selected, top
-from discreet.cli.parsing import Group
+from discreet.cli.parsing import WHOLE, AtLeast, Group
 from discreet.planning import explorer
 from discreet.planning import plan as planning
 from discreet.planning.choose import Parameters, Verb, choose, stated
@@ -68,14 +68,14 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _examined = joined(
     click.option(
         "--pairs",
-        type=click.IntRange(min=1),
+        type=AtLeast(min=1),
         default=200,
         show_default=True,
         help="Number of pairs of neighbouring datasets.",
     ),
     click.option(
         "--runs",
-        type=int,
+        type=WHOLE,
         default=0,
         metavar="N",
         callback=_runs,
@@ -97,7 +97,7 @@ _likeness = joined(
     click.option("--item", multiple=True, metavar="COLUMN", help="Column of items of the public file."),
     click.option(
         "--users",
-        type=click.IntRange(min=1),
+        type=AtLeast(min=1),
         metavar="N",
         help="Also print the least rho, or with --epsilon the least epsilon, at which an item of N users is named with "
         "95 %. With neither, print both.",

@@ -41,6 +41,8 @@ __all__ = [
 ]
 
 
+_TABLES = 1000
+"""The most entries of a list that are checked for readers. A list may be a column of millions of cells."""
 _LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
 _LEVELS = "; columns have several levels: flatten them first, by frame.columns = map('_'.join, frame.columns)"
 _UNREADABLE = frozenset({"BIT", "BIGNUM", "TIME WITH TIME ZONE"})
@@ -54,7 +56,9 @@ def is_read_once(data: object) -> bool:
     if isinstance(data, dict):
         return any(map(is_read_once, data.values()))
     if isinstance(data, list | tuple):
-        return any(is_read_once(table) for table in data[:1000] if not isinstance(table, str | bytes | numbers.Number))
+        return any(
+            is_read_once(table) for table in data[:_TABLES] if not isinstance(table, str | bytes | numbers.Number)
+        )
     return type(data).__name__ in ("RecordBatchReader", "CsvInput") or hasattr(data, "__next__")
 
 

@@ -29,6 +29,7 @@ from discreet.engines.selection import Names, columns_of
 from discreet.engines.sql import interruptible
 from discreet.engines.table import Table as Rows
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
+from discreet.imports import importing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,7 +167,8 @@ def _byte_length(cell: Value, backend: BaseBackend) -> Value:
 
 def _lengths(cells: object) -> object:
     """Return the length in bytes of each cell, for polars, which passes cells as Arrow."""
-    from pyarrow import compute
+    with importing():
+        from pyarrow import compute
 
     return compute.binary_length(cells).cast("int64")
 

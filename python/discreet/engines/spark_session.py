@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from discreet.engines import files
 from discreet.engines.entropy import fresh_bits
 from discreet.engines.sql import interruptible
 from discreet.errors import InputError, ResourceError, raise_alone
+from discreet.imports import handling
 from discreet.startup import ENDS
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def _started(master: str) -> SparkSession:
     except ImportError:
         raise ResourceError("the engine spark needs PySpark: pip install 'pyspark[connect]>=4'") from None
     builder = SparkSession.builder.appName("discreet")
+    interrupts: list[int] = []
     try:
         if master.startswith("sc://"):
             return builder.remote(master).getOrCreate()
@@ -75,6 +76,8 @@ def _started(master: str) -> SparkSession:
         with _java_stderr_hidden(), _interrupts_deferred() as interrupts:
             session = builder.getOrCreate()
     except Exception:
+        if interrupts:  # they may have ended Java too
+            raise_alone(KeyboardInterrupt())
         raise ResourceError(
             f"no Spark session could be started at {master}: check the address, and except for sc:// that Java 17 or "
             "newer is on the PATH or at JAVA_HOME"
@@ -103,19 +106,13 @@ def _java_stderr_hidden() -> Iterator[None]:
 def _interrupts_deferred() -> Iterator[list[int]]:
     """Defer interrupts while Java starts, because PySpark would leave the Java process behind."""
     seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield seen
-        return
 
     def note(number: int, frame: object) -> None:
         seen.append(number)
 
-    before = {number: signal.signal(number, note) for number in ENDS if signal.getsignal(number) != signal.SIG_IGN}
-    try:
+    # At the end this replaces PySpark's handler too, which calls Java from a signal.
+    with handling({number: note for number in ENDS if signal.getsignal(number) != signal.SIG_IGN}):
         yield seen
-    finally:
-        for number, handler in before.items():  # replaces PySpark's handler too, which calls Java from a signal
-            signal.signal(number, handler)
 
 
 @interruptible()

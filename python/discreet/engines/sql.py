@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from discreet.engines.memory import Memory, random_limit
 from discreet.engines.validated import Reading, interrupted_with_call, reading
 from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
-from discreet.imports import importing
+from discreet.imports import Handler, handling, importing
 from discreet.startup import ENDS
 
 if TYPE_CHECKING:
@@ -109,37 +108,32 @@ class Columns:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt if an interrupt became another error, of a library or of discreet.
+    """Raise KeyboardInterrupt, SystemExit or another interrupt again if a library or discreet made an error of it.
 
     As a decorator it covers all errors of a function. Libraries turn the exception of a signal handler into errors of
-    their own, so the handlers note that they raised one.
+    their own, so the handlers note which one they raised.
     """
     with reading() as call:
-        before = {}
+        found = {int(number): signal.getsignal(number) for number in ENDS}
         try:
-            if threading.current_thread() is threading.main_thread():
-                for number in ENDS:
-                    if callable(handler := signal.getsignal(number)):
-                        before[number] = handler
-                        signal.signal(number, _noting(handler, call))
-            yield
+            with handling({number: _noting(each, call) for number, each in found.items() if callable(each)}):
+                yield
         except Exception:
             if call.interrupted:
-                raise_alone(KeyboardInterrupt())
+                raise_alone(call.again())
             raise
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
-def _noting(handler: Callable[[int, FrameType | None], Any], call: Reading) -> Callable[[int, FrameType | None], Any]:
-    """Return a signal handler that notes in `call` if `handler` raises KeyboardInterrupt."""
+def _noting(handler: Handler, call: Reading) -> Handler:
+    """Return a signal handler that notes in `call` if `handler` raises an interrupt, and then stops DuckDB."""
 
     def run(number: int, frame: FrameType | None) -> None:
         try:
             handler(number, frame)
-        except KeyboardInterrupt:
-            call.interrupt()
+        except BaseException as error:
+            call.note(error)
+            if call.interrupted:
+                call.stop()
             raise
 
     return run

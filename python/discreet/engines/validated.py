@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,36 +25,58 @@ _Data = TypeVar("_Data", "pyarrow.Table", "pyarrow.RecordBatch", "pyarrow.Record
 
 
 class Reading:
-    """One call that reads tables, with a flag for a Ctrl-C in it, or in a reader on any of Arrow's threads.
+    """One call that reads tables, with the interrupt that ends it, or that ends a reader on any of Arrow's threads.
 
-    It keeps no exception, because the traceback would hold rows.
+    It keeps the class and the arguments of an exception, because the traceback would hold rows.
     """
 
     def __init__(self) -> None:
-        self.interrupted = False
+        self._noted: tuple[type[BaseException], tuple[object, ...]] | None = None
         self._connections: WeakSet[DuckDBPyConnection] = WeakSet()
         self._over = threading.Event()
+        self._interrupting = threading.Lock()
+        """Held by a thread while it interrupts DuckDB. No signal handler waits for it."""
 
-    def interrupt(self) -> None:
-        """Note an interrupt, and interrupt DuckDB until the call ends.
+    @property
+    def interrupted(self) -> bool:
+        """Whether an interrupt was noted."""
+        return self._noted is not None
+
+    def note(self, error: BaseException) -> None:
+        """Note KeyboardInterrupt, SystemExit or another interrupt, which Arrow or DuckDB turns into an error."""
+        if not isinstance(error, Exception | GeneratorExit):
+            self._noted = type(error), error.args
+
+    def again(self) -> BaseException:
+        """Return a new exception like the one that was noted."""
+        kind, given = self._noted or (KeyboardInterrupt, ())
+        try:
+            return kind(*given)
+        except TypeError:  # a class with other parameters
+            return KeyboardInterrupt()
+
+    def stop(self) -> None:
+        """Interrupt DuckDB until the call ends, from a signal handler.
 
         DuckDB itself stops a query after an interrupt, but may then wait for its tasks without end.
         """
-        self.interrupted = True
         if self._connections:
             with suppress(RuntimeError):  # the system refused the thread
-                threading.Thread(target=self._stop, daemon=True).start()
+                # A signal may interrupt `Thread.start`, which holds a lock. A second `Thread.start` would wait for it.
+                _thread.start_new_thread(self._stop, ())
 
     def _stop(self) -> None:
         while not self._over.wait(0.02):
-            for connection in [*self._connections]:
-                with suppress(Exception):
-                    connection.interrupt()
+            with self._interrupting, suppress(RuntimeError):  # the set grows meanwhile
+                for connection in [*self._connections]:
+                    with suppress(Exception):
+                        connection.interrupt()
 
     def end(self) -> None:
-        """Let no thread interrupt DuckDB any more."""
+        """Let no thread interrupt DuckDB any more: a connection may be the caller's own."""
         self._over.set()
-        self._connections.clear()
+        with self._interrupting:
+            self._connections.clear()
 
 
 _reading: ContextVar[Reading | None] = ContextVar("reading", default=None)
@@ -105,6 +128,6 @@ def _checked(reader: pyarrow.RecordBatchReader, call: Reading) -> Iterator[pyarr
         for batch in reader:
             batch.validate()
             yield batch
-    except KeyboardInterrupt:
-        call.interrupted = True  # Arrow raises another error instead; the flag marks it as an interrupt
+    except BaseException as error:
+        call.note(error)
         raise

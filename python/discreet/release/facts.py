@@ -117,10 +117,13 @@ def implied(made_by: str) -> Implied | None:
 
     The text is read as a call, not by its words. `discreet.verify` makes the mechanism instead.
     """
-    if made_by.startswith("Refinement("):
-        return implied(made_by.partition(") of ")[2])
+    start = 0
+    while made_by.startswith("Refinement(", start):
+        if (end := made_by.find(") of ", start)) < 0:
+            return None
+        start = end + len(") of ")
     try:
-        return _of_call(export.call(made_by))
+        return _of_call(export.call(made_by[start:]))
     except (ParameterError, RecursionError, MemoryError):
         return None
 
@@ -164,8 +167,9 @@ def summed_of(header: Mapping[str, object]) -> Summed | None:
         former = re.fullmatch(_SUMS, str(header.get("measure")), re.DOTALL | re.ASCII)
         if former is None:
             return None
-        column, resolution, low, high = former.groups()
-        return Summed(int(low), int(high), None if resolution is None else float(resolution), column)
+        column, unit, low, high = former.groups()
+        resolution = None if unit is None else float(unit)
+        given = {"low": int(low), "high": int(high), "resolution": resolution, "column": column}
     if not isinstance(given, dict) or {*given} != {"low", "high", "resolution", "column"}:
         raise ValueError("summed must have low, high, resolution and column")
     low, high, resolution, column = (given[name] for name in ("low", "high", "resolution", "column"))

@@ -30,12 +30,12 @@ __all__ = [
 
 _ROWS = 1 << 12
 """The bytes that the folder of a file must have room for."""
-_KEPT = {
-    b"discreet ledger": "a ledger",
-    b"SQLite format 3\0": "a stream or a database",
-    b"DUCK": "a database",
-}
-"""The files that no output replaces, by bytes of their heads."""
+_KEPT = (
+    (0, b"discreet ledger ", "a ledger"),
+    (0, b"SQLite format 3\0", "a stream or a database"),
+    (8, b"DUCK", "a database"),
+)
+"""The files that no output replaces: the bytes of their heads from a place on. DuckDB's begin with a checksum."""
 
 
 def certificate_path(path: str | os.PathLike[str]) -> Path:
@@ -172,8 +172,8 @@ def require_replaceable(path: str | os.PathLike[str], *, certified: bool = False
         except OSError as error:
             what = "its name is too long" if error.errno == errno.ENAMETOOLONG else error.strerror
             raise InputError(f"cannot write {place}: {what}; give another name") from None
-        for begin, kind in _KEPT.items():
-            if head.startswith(begin) or (begin == b"DUCK" and head[8:12] == begin):
+        for start, mark, kind in _KEPT:
+            if head.startswith(mark, start):
                 raise InputError(f"cannot write {place}: it is {kind} and would be overwritten; give another name")
 
 

@@ -91,7 +91,8 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
     """Return the number of events with each item. An event counts for the `l0` items with the smallest keyed hashes.
 
     A missing event or item is dropped. If `items` is given, so are items of another type, and events that are no lists
-    unless no event is one. If `items` is None, all events must be lists, and all items must have the same type.
+    or cannot be read, unless no event is a list. If `items` is None, all events must be lists, and all items must have
+    the same type.
     """
     is_other = isinstance(events, str | Mapping) or is_bytes(events) or hasattr(events, "columns")
     if is_other or not hasattr(events, "__iter__"):
@@ -109,13 +110,13 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
     kinds: set[type] = set()
     has_list, has_other = False, False
     for event in events:
-        if isinstance(event, str | Mapping) or is_bytes(event) or not hasattr(event, "__iter__"):
+        distinct = _distinct(event, items)
+        if distinct is None:
             has_other = has_other or not is_missing(event)
             if has_other and items is None:
                 break
             continue
         has_list = True
-        distinct = _distinct(event, items)
         if items is None and not kinds.issuperset(map(type, distinct)):
             distinct = {item for item in distinct if not is_missing(item)}
             kinds.update(map(type, distinct))
@@ -142,15 +143,17 @@ def can_be_released(label: Item) -> bool:
         return False
 
 
-def _distinct(event: Any, items: ItemType | None) -> set[Any]:
-    """Return the distinct items of an event."""
+def _distinct(event: Any, items: ItemType | None) -> set[Any] | None:
+    """Return the distinct items of an event, or None if it is no list of items that can be read."""
+    if isinstance(event, str | Mapping) or is_bytes(event) or not hasattr(event, "__iter__"):
+        return None
     try:
         if items is not None:
             known = (item for item in event if _is_of_type(item, items))
             return {item if type(item) in _PLAIN else _plain(item) for item in known}
         distinct = set(event)
-    except TypeError:
-        raise ParameterError("each event must be a list of items: text, integers or bytes") from None
+    except Exception:  # an array without dimensions has `__iter__`, and an iterator may raise any error
+        return None
     distinct.discard(None)
     return distinct
 
