@@ -29,7 +29,7 @@ import records
 OURS = """
 import sys, discreet
 from discreet.engines import local
-print(len(local.histogram(sys.argv[1], "user", "page")[1]))
+print(len(local.histogram(local.Table(sys.argv[1], user="user", item="page"))[1]))
 """
 SPLITTING = """
 import sys, duckdb
@@ -50,7 +50,7 @@ duckdb.sql('SET enable_progress_bar = false')
 rows = duckdb.sql(f"SELECT user, page FROM read_csv('{{sys.argv[1]}}', all_varchar = true, auto_detect = false, "
     "header = true, columns = {{'user': 'VARCHAR', 'page': 'VARCHAR', 'note': 'VARCHAR'}}, delim = ',', quote = '\\"', "
     "escape = '\\"', ignore_errors = true, strict_mode = false, parallel = {parallel})")
-print(len(local.histogram(rows.to_arrow_reader(), "user", "page")[1]))
+print(len(local.histogram(local.Table(rows.to_arrow_reader(), user="user", item="page"))[1]))
 """
 
 

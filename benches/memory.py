@@ -65,7 +65,7 @@ def core(path, memory):
     from discreet import _core
     from discreet.engines import local
 
-    labels, counts, _ = local.histogram(path, user="u", item="i", memory=memory)
+    labels, counts, _ = local.histogram(local.Table(path, user="u", item="i", memory=memory))
 
     def check():
         rows = _core.top(labels, counts, len(counts))
@@ -84,7 +84,7 @@ def top_only(path, memory):
     """Count with discreet under the limit, but return only the 10,001 largest counts, as for a release."""
     from discreet.engines import local
 
-    local.histogram(path, user="u", item="i", memory=memory, limit=10_001)
+    local.histogram(local.Table(path, user="u", item="i", memory=memory), limit=10_001)
     return lambda: None
 
 

@@ -43,7 +43,7 @@ class Contract:
         assert first.name == "self"
         assert (others[0].name, others[0].kind) == ("data", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         assert "rng" in [other.name for other in others]
-        assert {other.kind for other in others[1:]} == {inspect.Parameter.KEYWORD_ONLY}
+        assert {other.kind for other in others[1:]} <= {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
 
     def test_from_rho_and_from_epsilon_take_only_keywords(self):
         for maker in ("from_rho", "from_epsilon"):

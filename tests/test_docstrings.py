@@ -59,7 +59,7 @@ def methods_of(kind):
 def lacks(function, text, sections):
     """Return the sections and parameters that a docstring does not describe."""
     names = parameters_of(function)
-    wanted = [*(["Args:"] if names else []), *sections, *(f" {name}:" for name in names)]
+    wanted = [*(["Args:"] if names else []), *sections, *(f"{name}:" for name in names)]
     return [part for part in wanted if part not in (text or "")]
 
 

@@ -14,7 +14,7 @@ import discreet as dp
 from discreet.planning import candidates
 from discreet.planning.candidates import compared
 from discreet.planning.shape import DEFAULT
-from discreet.planning.sources import Drawn, Table
+from discreet.planning.sources import Drawn, PublicTable
 
 DATA = os.environ.get("DISCREET_DATA")
 FACTOR = 1.5
@@ -45,7 +45,7 @@ def generated(users, items, exponent, median, most, seed):
 def made(name):
     """Return a generated table and its shape."""
     rows = generated(*GENERATED[name], seed=5)
-    return Table(rows, "user", "item"), dp.Shape.of(rows, user="user", item="item")
+    return PublicTable(rows, {"user": "user", "item": "item"}), dp.Shape.of(rows, user="user", item="item")
 
 
 @cache
@@ -120,7 +120,10 @@ def test_a_forecast_with_the_own_numbers_of_real_data_matches_the_release(name):
     path = Path(DATA or "") / f"{name}.parquet"
     if not DATA or not path.exists():
         pytest.skip(f"DISCREET_DATA names no folder with {path.name}")
-    table, shape = Table(str(path), "user", REAL[name]), dp.Shape.of(str(path), user="user", item=REAL[name])
+    table, shape = (
+        PublicTable(str(path), {"user": "user", "item": REAL[name]}),
+        dp.Shape.of(str(path), user="user", item=REAL[name]),
+    )
     for verb, parameters in JOBS[:2] if name == "reddit_top_selfposts_words" else JOBS:
         wrong, number = far(verb, parameters, shape, table)
         assert number >= 6

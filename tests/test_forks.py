@@ -95,7 +95,7 @@ print(os.waitpid(child, 0)[1])
 """
 
 
-@pytest.mark.parametrize("module", ["discreet.sums", "discreet.tables.table", "duckdb", "numpy.ma"])
+@pytest.mark.parametrize("module", ["discreet.sums", "discreet.tables.user_items", "duckdb", "numpy.ma"])
 def test_a_fork_waits_for_the_imports_of_another_thread(module):
     command = [sys.executable, "-W", "ignore", "-c", FORK_IN_AN_IMPORT, module]
     assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout == "0\n"

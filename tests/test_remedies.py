@@ -175,7 +175,7 @@ def test_errors_of_the_command_name_its_options(log):
         (["--time", "ts"], "--time needs --every"),
         (["--others"], "--others needs --items"),
         (["--kept-share"], "--kept-share needs --l0"),
-        (["--l0", "auto", "--k-bar", "7"], "--l0 excludes --relative-error and --k-bar"),
+        (["--l0", "auto", "--k-bar", "7"], "--k-bar is for counts without --l0"),
     ):
         code, _, errors = discreet("count", log, *COUNT, *BUDGET, *given)
         assert (code, expected in errors) == (2, True), errors

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from counting import clipped_sums
 
 import discreet as dp
-from discreet.engines.sums import clipped_sums
 from discreet.errors import InputError, SchemaError
 from sales import COLUMNS, EXACT, SALES
 

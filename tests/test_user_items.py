@@ -21,7 +21,8 @@ COLUMNS = {"user": "user", "item": "item"}
 
 def lists_of(source, **options):
     """Return a weight for each item, which is larger the fewer items its users have."""
-    here = engines.lists(source, "user", "item", **options)
+    memory = {"memory": options.pop("memory")} if "memory" in options else {}
+    here = engines.lists(dp.Table(source, user="user", item="item", **memory), **options)
     return weights(here._labels, here._lists)
 
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from discreet.release import Release
     from discreet.streams import BinaryMechanism, Stream
     from discreet.sums import sum  # noqa: A004 - the name of the command, and of SQL
-    from discreet.tables import Histogram
+    from discreet.tables import Histogram, Table
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -83,7 +83,7 @@ else:
             "release": "Release",
             "streams": "BinaryMechanism Stream",
             "sums": "sum",
-            "tables": "Histogram",
+            "tables": "Histogram Table",
         },
         otherwise=deprecated,
     )
@@ -108,6 +108,7 @@ __all__ = [
     "Release",
     "Shape",
     "Stream",
+    "Table",
     "TruncatedGeometric",
     "__version__",
     "answer_queries",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from discreet import budgets, engines, mechanisms, queries, tables
 from discreet.engines.engine import Label
-from discreet.engines.selection import Names, Times
+from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR
+from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose
-from discreet.progress import ProgressOption
 from discreet.releasing import (
     Asked,
     Bounding,
@@ -30,7 +30,6 @@ from discreet.releasing import (
     required,
 )
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import PairColumns
 
 if TYPE_CHECKING:
     from discreet import _core
@@ -47,28 +46,18 @@ __all__ = ["answer_queries", "count", "select", "top_k"]
 def count(
     data: object,
     *,
-    user: Names,
-    item: Names,
-    time: str | None = None,
-    every: str | None = None,
-    since: Times = None,
-    until: Times = None,
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     l0: int | Literal["auto"] | None = None,
-    percentile: int = PERCENTILE,
-    l0_share: float = L0_SHARE,
     kept_share: bool = False,
     relative_error: float = RELATIVE_ERROR,
-    k_bar: int = K_BAR,
-    mechanism: HistogramMechanism | None = None,
+    mechanism: HistogramMechanism | TableMechanism | None = None,
     items: Sequence[Label] | None = None,
     others: bool = False,
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
-    memory: int | str | None = None,
-    progress: ProgressOption = None,
+    **columns: Unpack[Columns],
 ) -> Release:
     """Release how many users have each item, for items whose labels are not known in advance.
 
@@ -78,19 +67,7 @@ def count(
     all items whose noisy counts exceed its threshold. `plan` says which mechanism is chosen and why, without data.
 
     Args:
-        data: Rows of (user, item): a path or glob of Parquet, CSV or JSON lines files, a frame or relation with
-            `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of two arrays of equal length, a list of
-            these, a Spark DataFrame or an Ibis table.
-        user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
-            dates, times or booleans.
-        item: The name of the column of items, or a list of columns that are one item together, such as ["country",
-            "page"]. They are columns of the release, too. A row with a NULL in one of them is left out.
-        time: The name of a column of times: timestamps, dates or text such as 2026-01-31T12:00. A time without a zone
-            is in UTC. A row whose cell is no time is left out.
-        every: "1h", "1d", "1w" or "1mo": the period of a row becomes the first column of its item, named as the column
-            of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
-        since: Count only rows from this time on.
-        until: Count only rows before this time.
+        data: A `Table`, or the rows that a Table takes.
         items: Items that are public, such as the pages of a site map: all of them are counted without a threshold, even
             items that no user has. Items of several columns are tuples. Without `l0`, a user may have all of them.
         others: Whether other items are released too if their counts pass a threshold; needs `l0`. Only with `items`.
@@ -98,24 +75,18 @@ def count(
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails; far below one over the number of users.
         l0: The most items of a user that count; None for any number. "auto" finds a bound with privacy: a number of
-            items that about `percentile` percent of the users do not exceed (`CountsWithFoundBound`). `Release.l0` is
-            the bound, and `Release.kept_share` is what it kept. The table is read twice.
-        percentile: The percentage of users for l0="auto": a whole number from 1 to 99.
-        l0_share: The share of rho that finds the bound for l0="auto": above 0 and at most 0.9.
+            items that about 95 percent of the users do not exceed (`CountsWithFoundBound`, which has more parameters).
+            `Release.l0` is the bound, and `Release.kept_share` is what it kept. The table is read twice.
         kept_share: Whether to estimate the share of (user, item) pairs that a number l0 keeps, as `Release.kept_share`.
             It costs 1 % of rho, or 5 % of epsilon (`CountsWithShare`). The table is read twice. l0="auto" includes it.
         relative_error: The target error of a count, as a fraction of the count: from 0.005 to below 1. Sigma is usually
             about 0.475 times that fraction of the count, or about 8 % of it above 0.17. With a delta of at most 1e-6,
             it is at most about a quarter of the released count. Only without `l0`.
-        k_bar: Consider only the k_bar most common items. Only without `l0`.
-        mechanism: A mechanism that reads a histogram, such as `PrivateCountRelease(rho=1, delta=1e-6)`, instead of the
-            chosen one. Leave out rho, epsilon, delta, l0, relative_error and k_bar then.
+        mechanism: A mechanism that reads a histogram or a table, such as `PrivateCountRelease(rho=1, delta=1e-6)`,
+            instead of the chosen one. Leave out rho, epsilon, delta, l0, kept_share and relative_error then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        memory: Bytes, or text such as "2GB", that counting may use; half of the machine's memory by default. Rows that
-            do not fit spill to encrypted temporary files.
-        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
-            numbers: the number of rows is not public.
+        **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
 
     Returns:
         A Release of items, noisy counts and the standard deviation (sigma) of the noise of each count.
@@ -135,21 +106,19 @@ def count(
     """
 
     require_charge(charge, budget)
-    period = engines.period_of(time, every, since, until)
-    user, item = engines.require_names(user, item, period)
-    bounding = Bounding.of(l0, percentile=percentile, l0_share=l0_share, kept_share=kept_share)
+    table = as_table(data, columns, caller="count")
+    bounding = Bounding.of(l0, kept_share=kept_share)
     if bounding is not None:
-        bounding.require_rows(items, others=others, mechanism=mechanism, unbounded=(relative_error, k_bar))
+        bounding.require_rows(items, others=others, mechanism=mechanism, relative_error=relative_error)
     l0 = None if isinstance(l0, str) else l0
     listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
     most = len(listed) if listed is not None and l0 is None else l0
     if bounding is not None:
-        table = tables.Table(data, user=user, item=item, period=period, memory=memory, progress=progress)
         return publish_rows(bounding, table, (rho, epsilon, delta), listed, budget, charge)
 
-    def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism, Notes]:
+    def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | TableMechanism, Notes]:
         if mechanism is not None:
-            more = {"l0": l0, "relative_error": relative_error, "k_bar": k_bar}
+            more = {"l0": l0, "relative_error": relative_error}
             return given(mechanism, (rho, epsilon, delta), more)
         found, notes = choose(
             "count",
@@ -158,41 +127,32 @@ def count(
             delta=required(delta),
             l0=most,
             relative_error=relative_error,
-            k_bar=k_bar,
         )
         return (found, notes) if listed is None else known(found, listed, notes, others=others)
 
     asked = Asked(chosen, epsilon, delta)
     made, reasons = asked.chosen()
+    if isinstance(made, TableMechanism):
+        return publish(made, lambda: table, budget, asked, reasons, charge=charge)
+    counting = made
 
     def read() -> Histogram:
-        rows: int | None = getattr(made, "rows_needed", None)
+        rows: int | None = getattr(counting, "rows_needed", None)
         return Histogram.from_table(
-            data,
-            user=user,
-            item=item,
-            period=period,
-            memory=memory,
-            progress=progress,
-            l0=made.protects.l0,
+            table,
+            l0=counting.protects.l0,
             only=None if others else listed,
             k_bar=None if rows is None else rows - 1,
-            count_users=isinstance(made, mechanisms.ConfirmedCounts),
+            count_users=isinstance(counting, mechanisms.ConfirmedCounts),
         )
 
     all_listed = listed is not None and not others  # the data holds the listed items alone
-    return publish(made, read, budget, asked, reasons, all_listed=all_listed, charge=charge)
+    return publish(counting, read, budget, asked, reasons, all_listed=all_listed, charge=charge)
 
 
 def top_k(
     data: object,
     *,
-    user: Names,
-    item: Names,
-    time: str | None = None,
-    every: str | None = None,
-    since: Times = None,
-    until: Times = None,
     k: int,
     rho: float | None = None,
     epsilon: float | None = None,
@@ -202,8 +162,7 @@ def top_k(
     l0: int | None = None,
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
-    memory: int | str | None = None,
-    progress: ProgressOption = None,
+    **columns: Unpack[Columns],
 ) -> Release:
     """Release the `k` items that most users have, ranked and without counts.
 
@@ -211,13 +170,7 @@ def top_k(
     `k_bar` most common ones (Rogers 2023, Algorithm 3). A user may have any number of items.
 
     Args:
-        data: Rows of (user, item), as for `count`.
-        user: The name of the column of users, or a list of columns.
-        item: The name of the column of items, or a list of columns that are one item together.
-        time: The name of a column of times; see `count` for this and the next three parameters.
-        every: "1h", "1d", "1w" or "1mo": the period becomes the first column of the item.
-        since: Count only rows from this time on.
-        until: Count only rows before this time.
+        data: A `Table`, or the rows that a Table takes.
         k: The most items to release.
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
@@ -227,8 +180,7 @@ def top_k(
         l0: The most items of a user that "discover+peel" uses to find items.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        memory: Bytes, or text such as "2GB", that counting may use.
-        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
+        **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
 
     Returns:
         A Release of items; its rows are ranks 1, 2, 3 and so on.
@@ -244,9 +196,7 @@ def top_k(
     """
 
     require_charge(charge, budget)
-    period = engines.period_of(time, every, since, until)
-    user, item = engines.require_names(user, item, period)
-    columns = PairColumns(user=user, item=item, period=period, memory=memory, progress=progress)
+    table = as_table(data, columns, caller="top_k")
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
         return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
@@ -254,10 +204,10 @@ def top_k(
     asked = Asked(chosen, epsilon, delta)
     mechanism, notes = asked.chosen()
     if isinstance(mechanism, mechanisms.DiscoverAndPeel):
-        return read_twice(mechanism, data, budget, asked, notes, charge, **columns)
+        return read_twice(mechanism, table, budget, asked, notes, charge)
 
     def read() -> Histogram:
-        return Histogram.from_table(data, **columns, k_bar=k_bar)
+        return Histogram.from_table(table, k_bar=k_bar)
 
     return publish(mechanism, read, budget, asked, notes, charge=charge)
 
@@ -265,12 +215,6 @@ def top_k(
 def select(
     data: object,
     *,
-    user: Names,
-    item: Names,
-    time: str | None = None,
-    every: str | None = None,
-    since: Times = None,
-    until: Times = None,
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float,
@@ -278,8 +222,7 @@ def select(
     method: str = "auto",
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
-    memory: int | str | None = None,
-    progress: ProgressOption = None,
+    **columns: Unpack[Columns],
 ) -> Release:
     """Release the items that enough users have, without counts.
 
@@ -289,13 +232,7 @@ def select(
     kind of table. The release says what was chosen and why.
 
     Args:
-        data: Rows of (user, item), as for `count`.
-        user: The name of the column of users, or a list of columns.
-        item: The name of the column of items, or a list of columns that are one item together.
-        time: The name of a column of times; see `count` for this and the next three parameters.
-        every: "1h", "1d", "1w" or "1mo": the period becomes the first column of the item.
-        since: Count only rows from this time on.
-        until: Count only rows before this time.
+        data: A `Table`, or the rows that a Table takes.
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails.
@@ -306,8 +243,8 @@ def select(
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        memory: Bytes, or text such as "2GB". A set union holds the items of all users in memory.
-        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
+        **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
+            A set union holds the items of all users in memory.
 
     Returns:
         A Release of items, sorted by item.
@@ -323,21 +260,19 @@ def select(
         ['help', 'home']
     """
     require_charge(charge, budget)
-    period = engines.period_of(time, every, since, until)
-    user, item = engines.require_names(user, item, period)
-    here = engines.rows_here(data)
+    table = as_table(data, columns, caller="select")
+    here = engines.rows_here(table.data)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
         return choose("select", rho=rho, epsilon=epsilon, delta=required(delta), l0=l0, method=method, rows_here=here)
 
     asked = Asked(chosen, epsilon, delta)
     mechanism, reasons = asked.chosen()
-    columns = PairColumns(user=user, item=item, period=period, memory=memory, progress=progress)
     if isinstance(mechanism, mechanisms.UnionMechanism):
         kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
-        items = partial(tables.UserItems.from_table, data, **columns, l0=kept)
+        items = partial(tables.UserItems.from_table, table, l0=kept)
         return publish(mechanism, items, budget, asked, reasons, without_counts=True, charge=charge)
-    counts = partial(Histogram.from_table, data, **columns, l0=l0, cap=mechanism.cap)
+    counts = partial(Histogram.from_table, table, l0=l0, cap=mechanism.cap)
     return publish(mechanism, counts, budget, asked, reasons, without_counts=True, charge=charge)
 
 

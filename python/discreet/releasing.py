@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from discreet import budgets, mechanisms
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR, require_countable, require_list
+from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.parameters import RELATIVE_ERROR, require_countable, require_list
 from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
 from discreet.privacy.validation import is_equal, require_flag
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import PairColumns, Table
 
 if TYPE_CHECKING:
     from discreet.budgets.filter import Charging, PrivacyFilter
@@ -79,13 +80,9 @@ class Bounding:
 
     l0: int | None
     """The bound; None to find it with privacy."""
-    percentile: int
-    l0_share: float
 
     @classmethod
-    def of(
-        cls, l0: int | Literal["auto"] | None, *, percentile: int, l0_share: float, kept_share: bool
-    ) -> Bounding | None:
+    def of(cls, l0: int | Literal["auto"] | None, *, kept_share: bool) -> Bounding | None:
         """Return how to find or measure a bound, or None if neither is asked for.
 
         Raises:
@@ -95,24 +92,22 @@ class Bounding:
         if isinstance(l0, str):
             if l0 != "auto":
                 raise ParameterError('l0 must be a whole number of at least 1, "auto" or None')
-            return cls(l0=None, percentile=percentile, l0_share=l0_share)
-        if not (is_equal(percentile, PERCENTILE) and is_equal(l0_share, L0_SHARE)):
-            raise ParameterError('percentile and l0_share are for l0="auto": leave them out', names="percentile")
+            return cls(l0=None)
         if not measures:
             return None
         if l0 is None:
             raise ParameterError(
                 "kept_share needs l0: without a bound, all pairs of users and items are kept", names="l0"
             )
-        return cls(l0=l0, percentile=percentile, l0_share=l0_share)
+        return cls(l0=l0)
 
-    def require_rows(self, items: object, *, others: bool, mechanism: object, unbounded: tuple[float, int]) -> None:
+    def require_rows(self, items: object, *, others: bool, mechanism: object, relative_error: float) -> None:
         """Raise ParameterError for parameters of `count` that exclude this bound."""
         name = 'l0="auto"' if self.l0 is None else "kept_share"
         if mechanism is not None:
             raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
-        if not (is_equal(unbounded[0], RELATIVE_ERROR) and is_equal(unbounded[1], K_BAR)):
-            raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these", names="l0")
+        if not is_equal(relative_error, RELATIVE_ERROR):
+            raise ParameterError("l0 excludes relative_error: leave out either of them", names="l0")
         if items is not None and self.l0 is None:
             raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number')
         if items is not None and not others:
@@ -124,14 +119,7 @@ class Bounding:
         """Return the mechanism for a guarantee, and notes on the choice."""
         require_promise(rho, epsilon, delta)
         if self.l0 is None:
-            made = made_for(
-                mechanisms.CountsWithFoundBound,
-                rho,
-                epsilon,
-                delta=delta,
-                percentile=self.percentile,
-                l0_share=self.l0_share,
-            )
+            made = made_for(mechanisms.CountsWithFoundBound, rho, epsilon, delta=delta)
             return made, unusual(stated(made, epsilon, delta))
         shared, notes = mechanisms.CountsWithShare.chosen(rho=rho, epsilon=epsilon, delta=delta, l0=self.l0)
         if listed is not None:
@@ -164,14 +152,16 @@ def required(delta: float | None) -> float:
 
 def given(
     mechanism: object, promised: tuple[object, ...], parameters: Mapping[str, object]
-) -> tuple[HistogramMechanism, Notes]:
+) -> tuple[HistogramMechanism | TableMechanism, Notes]:
     """Return the caller's mechanism, or raise ParameterError if other parameters contradict it."""
-    if not isinstance(mechanism, HistogramMechanism):
-        raise ParameterError("mechanism must be a mechanism that reads a histogram, such as PrivateCountRelease")
+    if not isinstance(mechanism, HistogramMechanism | TableMechanism):
+        raise ParameterError(
+            "mechanism must be a mechanism that reads a histogram or a table, such as PrivateCountRelease"
+        )
     if promised != (None, None, None):
         raise ParameterError("a mechanism has its own privacy parameters: leave out rho, epsilon and delta")
-    if parameters != {"l0": None, "relative_error": RELATIVE_ERROR, "k_bar": K_BAR}:
-        raise ParameterError("a mechanism has its own parameters: leave out l0, relative_error and k_bar")
+    if parameters != {"l0": None, "relative_error": RELATIVE_ERROR}:
+        raise ParameterError("a mechanism has its own parameters: leave out l0 and relative_error")
     require_countable(getattr(mechanism, "items", ()))
     return mechanism, ()
 
@@ -214,15 +204,13 @@ def known(
 
 def read_twice(
     mechanism: DiscoverAndPeel,
-    data: object,
+    table: Table,
     budget: PrivacyFilter | None,
     asked: Asked[_Made],
     reasons: Notes,
     charge: Charging = "guarantee",
-    **columns: Unpack[PairColumns],
 ) -> Release:
     """Return the release of a mechanism that reads the rows twice."""
-    table = Table(data, **columns)
 
     def draw(rng: Opening | None = None) -> Release:
         release = mechanism.release(table, rng=rng)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from discreet import engines, mechanisms, tables
+from discreet import engines, mechanisms
 from discreet.engines.engine import Label
+from discreet.engines.sums import summed_columns
+from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
@@ -28,9 +30,7 @@ __all__ = ["sum"]
 def sum(  # noqa: A001 - the name of the command, and of SQL
     data: object,
     *,
-    user: str,
-    item: str,
-    value: str,
+    value: str | None = None,
     bounds: tuple[float | Decimal, float | Decimal],
     l0: int | None = None,
     rho: float | None = None,
@@ -39,6 +39,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     resolution: float | Decimal = 1.0,
     items: Sequence[Label] | None = None,
     budget: PrivacyFilter | None = None,
+    **columns: Unpack[Columns],
 ) -> Release:
     """Release the sum of a column for each item, for items whose labels are not known in advance.
 
@@ -51,10 +52,9 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     `resolution=0.01` and bounds in the unit of the column, such as `bounds=(0, 20)`; the sums are then in cents.
 
     Args:
-        data: Rows of (user, item, value): a path, a frame or relation with `__arrow_c_stream__`, or a dict of arrays.
-            The table is read more than once.
-        user: The name of the column of users: integers, text or bytes.
-        item: The name of the column of items: integers, text or bytes.
+        data: A `Table` with a value, or the rows that a Table takes: a path, a frame or relation with
+            `__arrow_c_stream__`, or a dict of arrays. They are read more than once. Users and items are integers, text
+            or bytes of one column each.
         value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits. A row whose
             value is missing, not finite or no number is left out.
         bounds: The least and the largest sum of one user for one item, in units of the column: whole multiples of
@@ -67,6 +67,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         resolution: The unit to which each value is rounded: from 1e-12 to 1e12.
         items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
+        **columns: The columns of rows, as for `Table`: user and item.
 
     Returns:
         A Release whose `counts` are noisy sums in units of `resolution`, and whose `sigmas` are in the same units.
@@ -89,7 +90,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         Desfontaines et al. (2020), Section 1, and Rogers (2023), Theorems 4, 6 and 7; see `DiscoverAndSum`.
     """
     require_one(rho, epsilon)
-    engines.require_names(user, item)
+    table = as_table(data, columns, value, caller="sum")
+    summed_columns(table)
     low, high, step = _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
@@ -120,8 +122,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     made, _ = asked.chosen()
     notes = unusual(asked.guarantee(made))
     if listed is not None:  # `DiscoverAndSum` checks it before its own reads
-        engines.require_rows_again(data)
-    table = tables.Table(data, user=user, item=item, value=value)
+        engines.require_rows_again(table.data)
     return publish(made, lambda: table, budget, asked, notes)
 
 

@@ -3,14 +3,26 @@
 import numpy as np
 
 from discreet import engines
+from discreet.engines import sums
 
 WHOLE = """parallel = false, quote = '"', escape = '"'"""
 """The arguments with which DuckDB guesses neither rows nor quotes of a CSV file."""
 
 
 def counted(data, user="user", item="item", **options):
-    labels, counts, _ = engines.histogram(data, user, item, **options)
+    columns = {name: options.pop(name) for name in engines.Columns.__annotations__ if name in options}
+    labels, counts, _ = engines.histogram(engines.Table(data, user=user, item=item, **columns), **options)
     return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+
+
+def read(data, user="user", item="item", **options):
+    """Return the labels, counts and users of a table."""
+    return engines.histogram(engines.Table(data, user=user, item=item), **options)
+
+
+def clipped_sums(data, columns, **options):
+    user, item, value = columns
+    return sums.clipped_sums(engines.Table(data, user=user, item=item, value=value), **options)
 
 
 def csv(tmp_path, content, name="log.csv"):

@@ -28,10 +28,15 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("agreement")
 
 
-def agreed(data, user, item, period):
+def table(data, user, item, times):
+    time, *others = times or (None, None, None, None)
+    return engines.Table(data, user=user, item=item, time=time, every=others[0], since=others[1], until=others[2])
+
+
+def agreed(data, user, item, times):
     """Return a check, after comparing it with a count."""
-    found = check(data, user, item, period=period)
-    labels, counts, users = engines.histogram(data, user, item, period=period, users=True)
+    found = check(data, user, item, period=None if times is None else period_of(*times))
+    labels, counts, users = engines.histogram(table(data, user, item, times), users=True)
     assert (found.users, found.items) == (users, len(counts))
     assert len(labels.take(np.arange(len(counts)))) == len(counts)
     return found, counts
@@ -48,13 +53,13 @@ def test_the_rows_of_a_check_are_those_of_a_count(folder, rows, columns, end):
     lines = [b"n,time,user,page", *(b",".join([b"%d" % n, time, *cells]) for n, (cells, time) in enumerate(rows))]
     path = csv(folder, end.join(lines))
     item, times = columns
-    period = None if times is None else period_of("time", *times)
-    found, counts = agreed(path, "n", item, period)
+    times = None if times is None else ("time", *times)
+    found, counts = agreed(path, "n", item, times)
     assert found.counted == counts.sum()
     assert found.counted + found.excluded <= found.rows <= len(rows)
     assert found.rows - found.counted - found.excluded <= sum(found.dropped.values())
     assert (found.rows == found.counted + found.excluded) == (not found.dropped)
-    agreed(path, ["user", "n"], "page", period)
+    agreed(path, ["user", "n"], "page", times)
 
 
 @settings(deadline=None, max_examples=5)
@@ -81,7 +86,7 @@ def test_parquet_with_dates_and_dictionaries_is_checked_as_it_is_counted(folder,
         found, counts = agreed(path, "n", item, None)
         assert found.rows == len(rows)
         assert found.counted == counts.sum()
-    found, counts = agreed(path, "n", "page", period_of("day", "1mo", "0600-01-01", "1600-01-01"))
+    found, counts = agreed(path, "n", "page", ("day", "1mo", "0600-01-01", "1600-01-01"))
     assert found.counted == counts.sum()
 
 

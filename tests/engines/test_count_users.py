@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from counting import read
 
-from discreet import Histogram, _core, engines
+from discreet import Histogram, _core
 
 
 def users_of(users, items, only=None):
@@ -67,15 +68,15 @@ def test_a_user_in_several_batches_counts_once():
     for scale in (1, 2**40):
         batches = [pa.table({"u": rng.integers(0, 500, 4000) * scale, "i": rng.integers(0, 9, 4000)}) for _ in range(5)]
         every = np.concatenate([batch["u"].to_numpy() for batch in batches])
-        assert engines.histogram(batches, "u", "i", users=True).users == len(np.unique(every))
-        assert engines.histogram(batches, "u", "i").users is None
+        assert read(batches, "u", "i", users=True).users == len(np.unique(every))
+        assert read(batches, "u", "i").users is None
 
 
 def test_users_of_dictionary_columns_are_counted():
     pa = pytest.importorskip("pyarrow")
     users = pa.array([f"u{n % 97}" for n in range(10_000)]).dictionary_encode()
     items = pa.array([None if n % 97 == 5 else f"i{n % 7}" for n in range(10_000)]).dictionary_encode()
-    assert engines.histogram(pa.table({"u": users, "i": items}), "u", "i", users=True).users == 96
+    assert read(pa.table({"u": users, "i": items}), "u", "i", users=True).users == 96
 
 
 @pytest.mark.parametrize("limit", [None, 2])
@@ -91,10 +92,10 @@ def test_ibis_counts_users_without_a_further_query(limit, only, monkeypatch):
     monkeypatch.setattr(
         type(memory), "to_pyarrow", lambda *given, **named: queries.append(1) or execute(*given, **named)
     )
-    counted = engines.histogram(data, "u", "i", users=True, only=only, limit=limit)
+    counted = read(data, "u", "i", users=True, only=only, limit=limit)
     assert counted.users == users_of(users, items, only)
     with_users = len(queries)
-    assert engines.histogram(data, "u", "i", only=only, limit=limit).users is None
+    assert read(data, "u", "i", only=only, limit=limit).users is None
     assert with_users == len(queries) - with_users > 0
 
 
@@ -105,9 +106,9 @@ def test_spark_counts_users_of_the_counted_rows(spark, limit, only):
     users = [1, 1, 2, 3, 4, 4, None, 5]
     items = ["a", "b", "a", "c", "d", "d", "a", None]
     data = spark.createDataFrame(list(zip(users, items, strict=True)), "u long, i string")
-    counted = engines.histogram(data, "u", "i", users=True, only=only, limit=limit)
+    counted = read(data, "u", "i", users=True, only=only, limit=limit)
     assert counted.users == users_of(users, items, only)
-    assert engines.histogram(data, "u", "i").users is None
+    assert read(data, "u", "i").users is None
 
 
 def test_the_number_of_users_is_not_in_a_histograms_text():

@@ -7,13 +7,12 @@ import sys
 import duckdb
 import numpy as np
 import pytest
-from counting import counted, csv
+from counting import clipped_sums, counted, csv
 
 from discreet import _core
 from discreet.engines import local
 from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import query
-from discreet.engines.sums import clipped_sums
 from discreet.errors import InputError, ParameterError, SchemaError
 
 
@@ -41,7 +40,7 @@ def test_one_malformed_csv_row_does_not_affect_other_rows(tmp_path, odd):
     path = tmp_path / "log.csv"
     rows = [b"user,item\n", *(b"%d,a\n" % n for n in range(1000)), odd, *(b"%d,b\n" % n for n in range(1000))]
     path.write_bytes(b"".join(rows))
-    labels, counts, _ = local.histogram(path, "user", "item")
+    labels, counts, _ = local.histogram(local.Table(path, user="user", item="item"))
     found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     assert (found["a"], found["b"]) == (1000, 1000)
 

@@ -6,14 +6,14 @@ import io
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
+import counting
 import numpy as np
 import pytest
-from counting import WHOLE
+from counting import WHOLE, clipped_sums
 
 from discreet.engines import local
 from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import query
-from discreet.engines.sums import clipped_sums
 from discreet.errors import SchemaError
 
 FORGED = "forged"
@@ -27,8 +27,7 @@ def honest():
 
 
 def counted(path, **options):
-    labels, counts, _ = local.histogram(str(path), "user", "item", **options)
-    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+    return counting.counted(str(path), **options)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -108,7 +107,7 @@ def test_a_quoted_cell_cannot_forge_timed_events(path):
     events = TimedEvents(str(path), event="user", item="item", time="when")
     rows_of = events.rounds(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1))
     for number in (1, 2, 3):
-        labels, counts, _ = local.histogram(rows_of(number), "user", "item")
+        labels, counts, _ = local.histogram(local.Table(rows_of(number), user="user", item="item"))
         found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
         theirs = found.pop("theirs", 0)
         assert theirs == (number == 1)
@@ -121,5 +120,5 @@ def test_a_query_whose_rows_a_quoted_cell_can_forge_is_refused(path, expected):
     for said in ("", ", parallel = false", ", quote = '\"', escape = '\"'"):
         with pytest.raises(SchemaError, match="parallel = false, quote"):
             query(read.format(path, said))
-    labels, counts, _ = local.histogram(query(read.format(path, f", {WHOLE}")), "user", "item")
+    labels, counts, _ = local.histogram(local.Table(query(read.format(path, f", {WHOLE}")), user="user", item="item"))
     assert dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True)) == expected

@@ -7,6 +7,7 @@ import random
 import sys
 from collections import defaultdict
 
+import counting
 import duckdb
 import numpy as np
 import pytest
@@ -52,8 +53,7 @@ def log(tmp_path_factory):
 
 
 def counted(path, **options):
-    labels, counts, _ = local.histogram(str(path), "user", "item", **options)
-    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+    return counting.counted(str(path), **options)
 
 
 def counts_of(pairs):
@@ -191,7 +191,7 @@ def test_several_files_count_as_one_table(tmp_path):
     (tmp_path / "d.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfuser,item\r\n5,x\r\n"))
     assert counted(tmp_path / "*.csv") == {"x": 3, "y": 1}
     paths = [str(tmp_path / "[abc].csv"), str(tmp_path / "d.csv.gz")]
-    labels, counts, _ = local.histogram(paths, "user", "item")
+    labels, counts, _ = local.histogram(local.Table(paths, user="user", item="item"))
     assert dict(zip(labels.take(np.arange(2)), counts.tolist(), strict=True)) == {"x": 4, "y": 1}
 
 

@@ -8,6 +8,7 @@ import uuid
 
 import numpy as np
 import pytest
+from counting import read
 
 import discreet as dp
 from discreet import Histogram, engines, mechanisms
@@ -36,7 +37,7 @@ sources = {
     "objects": pandas.DataFrame(nullable).astype(object),
 }
 for name, source in sources.items():
-    labels, counts, _ = engines.histogram(source, "user", "item")
+    labels, counts, _ = engines.histogram(engines.Table(source, user="user", item="item"))
     print(name, sorted(zip(labels.take(np.arange(len(counts))), counts.tolist())))
 """
 
@@ -61,7 +62,7 @@ def test_other_columns_of_a_frame_are_not_read():
         pyarrow.array([0, 0], pyarrow.int8()), pyarrow.array([0, 1], pyarrow.int32()), [pyarrow.array([1, 2])]
     )
     table = pyarrow.table({"odd": union, "item": ["a", "b"], "user": [1, 2]})
-    counts = [engines.histogram(source, "user", "item")[1].tolist() for source in (table, table.to_batches()[0])]
+    counts = [read(source)[1].tolist() for source in (table, table.to_batches()[0])]
     assert counts == [[1, 1]] * 2
 
 
@@ -69,12 +70,14 @@ def test_an_error_about_a_broken_dataset_contains_no_cell(tmp_path):
     dataset = pytest.importorskip("pyarrow.dataset")
     (tmp_path / "log.csv").write_text("user,item\n" + "1,a\n" * 500_000 + "secret,b,c\n")
     with pytest.raises((InputError, SchemaError)) as caught:
-        engines.histogram(dataset.dataset(str(tmp_path / "log.csv"), format="csv"), "user", "item")
+        engines.histogram(
+            engines.Table(dataset.dataset(str(tmp_path / "log.csv"), format="csv"), user="user", item="item")
+        )
     assert "secret" not in str(caught.value)
 
 
 def test_counting_a_dict_imports_no_other_engine():
-    code = "import sys; from discreet import engines; engines.histogram({'u': [1], 'i': [2]}, 'u', 'i'); "
+    code = "import sys; import discreet as dp; dp.Histogram.from_table({'u': [1], 'i': [2]}, user='u', item='i'); "
     code += "print([m for m in ('pyspark', 'ibis', 'duckdb', 'pyarrow') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
@@ -85,7 +88,9 @@ def test_a_subclass_of_a_polars_frame_is_counted():
     class Table(polars.DataFrame):
         """A polars frame whose class belongs to another module."""
 
-    labels, counts, _ = engines.histogram(Table({"user": [1, 1], "item": ["a", "a"]}), "user", "item")
+    labels, counts, _ = engines.histogram(
+        engines.Table(Table({"user": [1, 1], "item": ["a", "a"]}), user="user", item="item")
+    )
     assert (labels.take(np.arange(1)), counts.tolist()) == (["a"], [1])
 
 
@@ -109,7 +114,7 @@ ODD = [
 
 
 def counted(source):
-    labels, counts, _ = engines.histogram(source, "user", "item")
+    labels, counts, _ = read(source)
     return labels.type_name, dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
 
 
@@ -182,9 +187,9 @@ def test_a_column_in_the_pandas_index_is_a_schema_error():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"user": [1, 2], "item": ["a", "b"]})
     with pytest.raises(SchemaError, match=r"no column 'user'; it is in the index: reset_index\(\)"):
-        engines.histogram(frame.set_index("user"), "user", "item")
+        read(frame.set_index("user"))
     with pytest.raises(SchemaError, match="did you mean 'user'"):
-        engines.histogram(frame.set_index("item"), "usre", "user")
+        read(frame.set_index("item"), "usre", "user")
 
 
 def test_columns_and_groups_in_place_of_tables_are_refused():
@@ -195,7 +200,7 @@ def test_columns_and_groups_in_place_of_tables_are_refused():
         grouped = frame.groupby("item") if hasattr(frame, "groupby") else frame.group_by("item")
         for other in (frame["item"], grouped):
             with pytest.raises(ParameterError, match=f"not {type(other).__name__}"):
-                engines.histogram(other, "user", "item")
+                read(other)
 
 
 def test_a_subclass_of_a_pandas_frame_is_counted():
@@ -208,20 +213,20 @@ def test_a_subclass_of_a_pandas_frame_is_counted():
         for note in ([1, 2], [1, "secret"]):
             given = {"user": [1, 2], "item": cells, "note": note, "column_names": [3, 4]}
             frame = Frame({name: pandas.Series(column, dtype=object) for name, column in given.items()})
-            _, counts, _ = engines.histogram(frame.astype({"user": "int64"}), "user", "item")
+            _, counts, _ = read(frame.astype({"user": "int64"}))
             assert counts.tolist() == [1] * (cells[1] is not None)
     with pytest.raises(SchemaError, match="reset_index"):
-        engines.histogram(frame.set_index("user"), "user", "item")
+        read(frame.set_index("user"))
 
 
 def test_multi_index_columns_are_a_schema_error():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({("user", "id"): [1], ("item", "page"): ["a"]})
     with pytest.raises(SchemaError, match="flatten") as caught:
-        engines.histogram(frame, "user_id", "item_page")
+        read(frame, "user_id", "item_page")
     assert "frame.columns = map('_'.join, frame.columns)" in str(caught.value)
     frame.columns = map("_".join, frame.columns)
-    assert engines.histogram(frame, "user_id", "item_page").counts.tolist() == [1]
+    assert read(frame, "user_id", "item_page").counts.tolist() == [1]
 
 
 def test_a_pandas_group_is_refused_as_a_column():
@@ -236,10 +241,10 @@ def test_sparse_pandas_columns_count_and_complex_ones_fail():
     pandas = pytest.importorskip("pandas")
     sparse = pandas.arrays.SparseArray
     frame = pandas.DataFrame({"user": sparse([0, 0, 7]), "item": sparse([5, 0, 0])})
-    labels, counts, _ = engines.histogram(frame, "user", "item")
+    labels, counts, _ = read(frame)
     assert dict(zip(labels.take(np.arange(2)), counts.tolist(), strict=True)) == {0: 2, 5: 1}
     with pytest.raises(SchemaError, match="complex128"):
-        engines.histogram(frame.assign(user=[1j, 2j, 3j]), "user", "item")
+        read(frame.assign(user=[1j, 2j, 3j]))
 
 
 ITERATED = {
@@ -341,7 +346,7 @@ def test_polars_columns_of_python_objects_are_refused():
         frame = polars.DataFrame(columns)
         for table in (frame, frame.lazy()):
             with pytest.raises(SchemaError, match="holds Python objects, such as UUIDs; make them text"):
-                engines.histogram(table, "user", "item")
+                read(table)
             with pytest.raises(SchemaError, match="holds Python objects"):
                 UserItems.from_table(table, user="user", item="item")
         with pytest.raises(SchemaError, match="holds Python objects"):
@@ -349,4 +354,4 @@ def test_polars_columns_of_python_objects_are_refused():
                 frame.with_columns(polars.lit(1).alias("value")), user="user", item="item", value="value"
             )
     plain = polars.DataFrame({"user": [str(user) for user in same], "item": ["a"] * 3, "other": objects})
-    assert engines.histogram(plain, "user", "item")[1].tolist() == [1]
+    assert read(plain)[1].tolist() == [1]

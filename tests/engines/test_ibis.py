@@ -54,7 +54,7 @@ KINDS = {"int8": "int64", "uint16": "uint64", "uint64": "uint64", "string": "str
 
 @pytest.mark.parametrize(("kind", "name"), KINDS.items())
 def test_the_type_of_items_follows_from_the_schema_alone(kind, name):
-    labels, counts, _ = engines.histogram(table(item=kind), "user", "item", limit=3)
+    labels, counts, _ = engines.histogram(engines.Table(table(item=kind), user="user", item="item"), limit=3)
     assert (labels.type_name, len(counts)) == (name, 0)
 
 

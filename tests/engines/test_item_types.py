@@ -7,12 +7,12 @@ import uuid
 import duckdb
 import numpy as np
 import pytest
-from counting import counted
+from counting import clipped_sums, counted
 
 import discreet as dp
-from discreet.engines.sums import clipped_sums, require_summable
+from discreet.engines.sums import require_summable
 from discreet.errors import InputError, SchemaError
-from discreet.tables import Histogram, period_of
+from discreet.tables import Histogram
 
 DAY, TIME = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, 0, 0, 500_000)
 ZONED = dt.datetime(2026, 1, 31, 13, tzinfo=dt.timezone(dt.timedelta(hours=1)))
@@ -150,11 +150,11 @@ def test_the_type_of_an_array_in_a_dict_is_refused_as_that_of_a_column(kind):
     plain, summed = {"user": [1, 2], "item": ["a", "b"]}, {"columns": ("user", "item", "ts"), "items": ["a"]}
     for column in ("user", "item", "ts"):
         table = {**plain, "ts": [None, None], column: typed}
-        period = period_of("ts", "1d", None, None) if column == "ts" else None
-        expected = refused(counted, pyarrow.table(table), period=period)
+        times = {"time": "ts", "every": "1d"} if column == "ts" else {}
+        expected = refused(counted, pyarrow.table(table), **times)
         sums = refused(clipped_sums, pyarrow.table(table), bounds=(0, 1), resolution=1, **summed)
         for array in arrays:
-            assert refused(counted, {**table, column: array}, period=period) == expected, (column, type(array))
+            assert refused(counted, {**table, column: array}, **times) == expected, (column, type(array))
             assert refused(clipped_sums, {**table, column: array}, bounds=(0, 1), resolution=1, **summed) == sums
             if column != "ts":
                 pair = {**plain, column: array}
@@ -299,7 +299,7 @@ def test_times_of_odd_offsets_are_the_same_through_every_door(tmp_path, offset):
     objects = pytest.importorskip("pandas").Series(cells, dtype=object)
     for times in (cells, objects):
         data = {"user": [1, 2, 3], "item": ["a", "b", "c"], "ts": times}
-        assert len(counted(data, period=period_of("ts", "1d", None, None))) == 2
+        assert len(counted(data, time="ts", every="1d")) == 2
     edges = [dt.datetime.min.replace(tzinfo=dt.timezone(abs(offset))), *cells]
     for edge in (edges, pytest.importorskip("pandas").Series(edges, dtype=object)):
         assert len(counted({"user": range(4), "item": edge})) == 2
@@ -455,7 +455,7 @@ def test_text_that_is_not_utf8_loses_its_own_row_in_arrays():
         dp.Histogram.from_pairs(users, door, l0=1)
         rows = {"user": users, "item": ["a"] * 21, "value": door}
         for data in (rows, pyarrow.table(rows | {"value": text}).to_pandas()):
-            require_summable(data, columns=("user", "item", "value"))
+            require_summable(dp.Table(data, user="user", item="item", value="value"))
 
 
 @pytest.mark.parametrize("view", [memoryview, bytearray])

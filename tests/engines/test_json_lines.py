@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 import pytest
 from command import BUDGET, discreet
-from counting import counted, csv
+from counting import clipped_sums, counted, csv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ import discreet as dp
 from discreet import _core
 from discreet.engines.checking import check
 from discreet.engines.rounds import TimedEvents
-from discreet.engines.sums import clipped_sums
+from discreet.engines.selection import period_of
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 from discreet.reference import json_lines
 
@@ -229,9 +229,9 @@ def test_several_columns_and_times_are_read(tmp_path):
     lines = [{"user": user, "page": "a", "n": 7, "at": f"2026-01-0{user}T12:00:00Z"} for user in range(1, 6)]
     lines += [{"user": 8, "page": "a", "n": 7}, {"user": 9, "page": "a", "n": 7, "at": "never"}]
     path = csv(tmp_path, "\n".join(map(json.dumps, lines)), "log.jsonl")
-    period = dp.tables.period_of("at", None, "2026-01-02", "2026-01-05")
-    assert counted(path, item=["page", "n"], period=period) == {("a", "7"): 3}
-    found = check(path, "user", ["page", "n"], period=period)
+    period = {"time": "at", "since": "2026-01-02", "until": "2026-01-05"}
+    assert counted(path, item=["page", "n"], **period) == {("a", "7"): 3}
+    found = check(path, "user", ["page", "n"], period=period_of(every=None, **period))
     assert (found.rows, found.counted, found.excluded) == (7, 3, 2)
     assert found.dropped == {"the object has no key at": 1, "at is NULL or is no time": 1}
 

@@ -59,9 +59,10 @@ first, second = (
     pyarrow.DictionaryArray.from_arrays(pyarrow.array(part % 4, "int32"), texts) for part in (rows, rows // 4)
 )
 table = pyarrow.table({"user": rows // 3, "a": first, "b": second})
-engines.histogram({"user": [1], "a": ["a"], "b": ["b"]}, "user", ["a", "b"])
+columns = {"user": "user", "item": ["a", "b"]}
+engines.histogram(engines.Table({"user": [1], "a": ["a"], "b": ["b"]}, **columns))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-counts = engines.histogram(table, "user", ["a", "b"], memory="256MiB").counts
+counts = engines.histogram(engines.Table(table, **columns, memory="256MiB")).counts
 assert counts.sum() == len(rows)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

@@ -83,7 +83,7 @@ def test_a_schema_gives_near_misses_if_both_names_are_wrong(tmp_path):
     path = tmp_path / "log.parquet"
     local.connect().execute(f"COPY (SELECT 1 AS \"user\", 'a' AS item) TO '{path}' (FORMAT parquet)")
     with pytest.raises(SchemaError, match="no column 'usr'; did you mean 'user'"):
-        local.histogram(str(path), "usr", "itm")
+        local.histogram(local.Table(str(path), user="usr", item="itm"))
 
 
 def test_parquet_columns_are_chosen_by_their_exact_names(tmp_path):
@@ -93,10 +93,10 @@ def test_parquet_columns_are_chosen_by_their_exact_names(tmp_path):
     nested = pyarrow.array([{"id": 1, "ID": 2}] * 3)
     good = pyarrow.table({"user": [1, 2, 3], "more": nested, "item": ["a", "a", "a"]})
     parquet.write_table(good, tmp_path / "good.parquet")
-    _, counts, _ = engines.histogram(tmp_path / "good.parquet", "user", "item")
+    _, counts, _ = engines.histogram(engines.Table(tmp_path / "good.parquet", user="user", item="item"))
     assert counts.tolist() == [3]
     clash = pyarrow.table([[1, 2, 3], [7, 7, 7], ["a"] * 3], names=["ID", "id", "item"])
     parquet.write_table(clash, tmp_path / "clash.parquet")
     for name in ("id", "ID"):
         with pytest.raises(SchemaError, match="case"):
-            engines.histogram(tmp_path / "clash.parquet", name, "item")
+            engines.histogram(engines.Table(tmp_path / "clash.parquet", user=name, item="item"))

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from counting import counted
+from counting import clipped_sums, counted
 
 from discreet import _core
 from discreet.engines import local, rounds
@@ -11,7 +11,6 @@ from discreet.engines.batches import Rows
 from discreet.engines.memory import Memory
 from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import connect, query
-from discreet.engines.sums import clipped_sums
 from discreet.errors import ResourceError, SchemaError
 from discreet.streams.clock import Clock
 

@@ -9,10 +9,11 @@ from counting import counted, csv
 
 import discreet as dp
 from discreet.engines.rounds import _text_moment
+from discreet.engines.selection import period_of
 from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms import ContributionBound
 from discreet.streams.clock import Clock
-from discreet.tables import Table, UserItems, period_of
+from discreet.tables import Table, UserItems
 
 MOMENTS = ["2026-01-31T23:59:59.999999", "2026-02-01T00:00:00", "2026-02-01T12:34:56", "1969-12-31T23:30:00"]
 MOMENTS += ["2024-02-29T08:00:00", "2026-01-26T00:00:00", "2026-01-25T23:00:00", "0001-01-01T00:00:00"]
@@ -47,7 +48,7 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def period(every=None, since=None, until=None, column="ts"):
-    return period_of(column, every, since, until)
+    return {"time": column, "every": every, "since": since, "until": until}
 
 
 def log(form, tmp_path, moments=MOMENTS):
@@ -85,16 +86,16 @@ def truncated(every, moments=MOMENTS):
 @pytest.mark.parametrize("every", TRUNCATED)
 def test_periods_begin_as_in_sql(tmp_path, form, every):
     # The week of 0001-01-01 begins on that Monday.
-    assert counted(log(form, tmp_path), period=period(every)) == truncated(every)
+    assert counted(log(form, tmp_path), **period(every)) == truncated(every)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_limits_include_the_first_moment_and_exclude_the_last(tmp_path, form):
     data = log(form, tmp_path)
-    assert counted(data, period=period(since="2026-02-01")) == {"a": 3}
-    assert counted(data, period=period(since="2026-02-01", until="2026-02-01T12:34:56")) == {"a": 1}
-    assert counted(data, period=period("1d", "2026-01-31", "2026-02-01")) == {("2026-01-31", "a"): 1}
-    assert counted(data, period=period(since="2026-02-01T01:00+01:00", until=dt.date(2026, 2, 2))) == {"a": 2}
+    assert counted(data, **period(since="2026-02-01")) == {"a": 3}
+    assert counted(data, **period(since="2026-02-01", until="2026-02-01T12:34:56")) == {"a": 1}
+    assert counted(data, **period("1d", "2026-01-31", "2026-02-01")) == {("2026-01-31", "a"): 1}
+    assert counted(data, **period(since="2026-02-01T01:00+01:00", until=dt.date(2026, 2, 2))) == {"a": 2}
 
 
 def test_text_is_read_as_streams_read_it():
@@ -102,18 +103,21 @@ def test_text_is_read_as_streams_read_it():
     connection.execute("SET TimeZone = 'UTC'")
     query = f"SELECT t, {_text_moment('t')} IS NOT NULL, epoch_us({_text_moment('t')}) FROM (SELECT unnest($1) AS t)"
     for text, is_time, moment in connection.execute(query, [TEXTS]).fetchall():
-        found = counted({"user": [1], "item": ["a"], "ts": [text]}, period=period(since="0001-01-01"))
+        found = counted({"user": [1], "item": ["a"], "ts": [text]}, **period(since="0001-01-01"))
         assert bool(found) == bool(is_time), text
         if not is_time:
-            for read in (lambda text=text: period(since=text), lambda text=text: Clock(since=text, every="1d")):
+            for read in (
+                lambda text=text: period_of("ts", None, text, None),
+                lambda text=text: Clock(since=text, every="1d"),
+            ):
                 with pytest.raises(ParameterError, match="time"):
                     read()
         if is_time:
-            assert period(since=text).since == moment, text
+            assert period_of("ts", None, text, None).since == moment, text
             assert Clock(since=text, every="1d").begin == EPOCH + dt.timedelta(microseconds=moment), text
             at = EPOCH + dt.timedelta(microseconds=moment)
             only = period(since=at, until=None if at.year == 9999 else at + dt.timedelta(microseconds=1))
-            assert counted({"user": [1], "item": ["a"], "ts": [text]}, period=only) == {"a": 1}, text
+            assert counted({"user": [1], "item": ["a"], "ts": [text]}, **only) == {"a": 1}, text
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -131,7 +135,7 @@ def test_times_out_of_range_are_skipped_without_a_word(tmp_path, unit, zone, for
             data = data.slice(4)  # Parquet has no seconds, and pyarrow refuses to write these
         pytest.importorskip("pyarrow.parquet").write_table(data, path)
         data = str(path)
-    found = counted(data, period=period("1d"))
+    found = counted(data, **period("1d"))
     assert found[("1970-01-01", "a")] == 1
     if unit != "ns":
         assert found == {("1970-01-01", "a"): 1}
@@ -146,7 +150,7 @@ def test_other_types_hold_no_times(kind):
         {"user": [1], "item": ["a"], "ts": pyarrow.nulls(1, types.get(kind) or getattr(pyarrow, kind)())}
     )
     with pytest.raises(SchemaError, match="ts"):
-        counted(data, period=period("1d"))
+        counted(data, **period("1d"))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +182,7 @@ def test_parameters_of_time_are_checked(parameters, error):
 
 def test_the_column_of_times_is_another_column():
     with pytest.raises(ParameterError, match="different columns"):
-        counted({"user": [1], "ts": ["2026-01-01"]}, item="ts", period=period("1d"))
+        counted({"user": [1], "ts": ["2026-01-01"]}, item="ts", **period("1d"))
 
 
 N = 4000
@@ -204,19 +208,19 @@ def test_verbs_release_periods_as_the_first_column():
 
 
 def test_all_periods_of_a_user_count_as_items_of_one_user():
-    table = dp.Histogram.from_table(LOG, user="user", item="page", period=period("1d"), l0=1)
+    table = dp.Histogram.from_table(LOG, user="user", item="page", **period("1d"), l0=1)
     counts = table._counts()
     assert counts.sum() == N
-    lists = UserItems.from_table(LOG, user="user", item="page", period=period("1d"))
+    lists = UserItems.from_table(LOG, user="user", item="page", **period("1d"))
     assert repr(lists) == "UserItems(SENSITIVE)"
 
 
 def test_a_table_has_a_period():
-    table = Table(LOG, user="user", item="page", period=period("1d"))
+    table = Table(LOG, user="user", item="page", **period("1d"))
     assert sorted(dp.Plume(rho=1, delta=1e-6, m=2, m_prime=2).release(table).items) == DAYS
     # A user's items of different days are different items.
     assert ContributionBound(epsilon=50, most=9).release(table).items == [2]
-    with pytest.raises(ParameterError, match="leave out the period"):
+    with pytest.raises(ParameterError, match="leave out time, every"):
         ContributionBound(epsilon=1, only=("home",)).release(table)
 
 
@@ -224,4 +228,4 @@ def test_remote_engines_name_a_remedy():
     ibis = pytest.importorskip("ibis")
     table = ibis.duckdb.connect().create_table("log", ibis.memtable(LOG))
     with pytest.raises(ParameterError, match="add a column with the period"):
-        counted(table, item="page", period=period("1d"))
+        counted(table, item="page", **period("1d"))

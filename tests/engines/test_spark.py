@@ -67,9 +67,9 @@ def test_a_repeated_column_name_is_a_schema_error(spark):
     ],
 )
 def test_integers_text_and_bytes_are_items_and_users(spark, cell, label, kind):
-    labels, counts, _ = engines.histogram(table(spark, item=cell), "user", "item")
+    labels, counts, _ = engines.histogram(engines.Table(table(spark, item=cell), user="user", item="item"))
     assert (labels.take(np.arange(1)), counts.tolist(), labels.type_name) == ([label], [1], kind)
-    empty = engines.histogram(table(spark, item=cell).filter("false"), "user", "item", l0=1)
+    empty = engines.histogram(engines.Table(table(spark, item=cell).filter("false"), user="user", item="item"), l0=1)
     assert (len(empty[1]), empty[0].type_name) == (0, kind)
     assert counted(table(spark, user=cell), l0=2) == {"a": 1}
 
@@ -269,7 +269,8 @@ def test_odd_cells_of_files_are_those_of_the_local_engine(spark, tmp_path):
 
 def test_a_bound_is_found_and_measured_on_spark(spark):
     rows = spark.sql("SELECT u AS user, i AS item FROM RANGE(900) a(u) CROSS JOIN RANGE(4) b(i) WHERE i < 2 OR u < 90")
-    found = dp.count(rows, user="user", item="item", rho=4, delta=1e-6, l0="auto", l0_share=0.5, percentile=80)
+    bound = dp.mechanisms.CountsWithFoundBound.from_rho(rho=4, delta=1e-6, l0_share=0.5, percentile=80)
+    found = dp.count(rows, user="user", item="item", mechanism=bound)
     assert found.l0 in (2, 3)
     assert found.kept_share is not None
     given = dp.count(rows, user="user", item="item", rho=400, delta=1e-6, l0=2, kept_share=True)

@@ -84,7 +84,8 @@ def local(rows, weighting):
 
 
 def remote(module, source, weighting, without=(), columns=COLUMNS):
-    labels, weights = module.weights(source, *columns, weighting=weighting, without=list(without), progress=None)
+    rows = dp.Table(source, user=columns[0], item=columns[1])
+    labels, weights = module.weights(rows, weighting=weighting, without=list(without), tick=None)
     assert weights.dtype == np.int64
     return dict(zip(labels.take(np.arange(len(weights))), weights.tolist(), strict=True))
 

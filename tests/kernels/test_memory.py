@@ -302,7 +302,7 @@ def test_the_minimum_holds_a_csv_file_of_usual_size(tmp_path):
         rows = "SELECT 'user ' || hash(n) % 300000 AS \\"user\\", 'item ' || hash(-n) % 60000 AS item"
         rows += " FROM range(1500000) t(n)"
         duckdb.sql(f"COPY ({{rows}}) TO '{{path}}'")
-        print(len(local.histogram(path, "user", "item", memory="256MiB")[1]))
+        print(len(local.histogram(local.Table(path, user="user", item="item", memory="256MiB"))[1]))
     """
     done = run(code, tmp_path / "missing")
     assert done.stdout == "60000\n", done.stderr

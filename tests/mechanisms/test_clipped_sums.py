@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from counting import clipped_sums
 
-from discreet.engines.sums import clipped_sums
 from discreet.errors import InputError, ItemTypeError, ParameterError, SchemaError
 from discreet.mechanisms import ClippedSums
 from discreet.testing import seeded_rng

@@ -146,9 +146,9 @@ class TableContract(Contract):
             self.mechanism().release(dp.Histogram.from_pairs(USERS, ITEMS), user="u", item="i")
 
     def test_only_clipped_sums_takes_a_value_column(self):
-        other = None if self.value else "v"
+        other = {} if self.value else {"value": "v"}
         with pytest.raises(ParameterError, match="value"):
-            self.mechanism().release(Table({"u": USERS, "i": ITEMS}, user="u", item="i", value=other))
+            self.mechanism().release({"u": USERS, "i": ITEMS}, user="u", item="i", **other)
 
 
 class TestPlume(TableContract):

@@ -8,6 +8,7 @@ import pytest
 from discreet.engines.sums import items_per_user
 from discreet.errors import ParameterError
 from discreet.mechanisms import ContributionBound
+from discreet.tables import Table
 from discreet.testing import seeded_rng
 
 
@@ -87,18 +88,18 @@ def test_items_per_user_are_exact_and_distinct(kind):
     pairs = random.integers(0, 9, (200, 2))
     data = {"u": [make(u) for u, _ in pairs], "i": [make(i) for _, i in pairs]}
     only = [2, 5, 7, 30]
-    found = items_per_user(data, columns=("u", "i"), items=[make(item) for item in only])
+    found = items_per_user(Table(data, user="u", item="i"), [make(item) for item in only])
     exact = [len({i for u, i in pairs.tolist() if u == user and i in only}) for user in range(9)]
     assert sorted(found.tolist()) == sorted(n for n in exact if n)
     polars = pytest.importorskip("polars")
-    frame = items_per_user(polars.DataFrame(data), columns=("u", "i"), items=[make(item) for item in only])
+    frame = items_per_user(Table(polars.DataFrame(data), user="u", item="i"), [make(item) for item in only])
     assert sorted(frame.tolist()) == sorted(found.tolist())
 
 
 def test_a_user_without_listed_items_changes_nothing():
     data = {"u": [1, 1, 2, 3], "i": [1, 2, 1, 9]}
-    assert sorted(items_per_user(data, columns=("u", "i"), items=[1, 2]).tolist()) == [1, 2]
-    assert items_per_user(data, columns=("u", "i"), items=[8]).tolist() == []
+    assert sorted(items_per_user(Table(data, user="u", item="i"), [1, 2]).tolist()) == [1, 2]
+    assert items_per_user(Table(data, user="u", item="i"), [8]).tolist() == []
     release = ContributionBound(epsilon=1.0, most=5, only=(8,)).release(data, user="u", item="i")
     assert 1 <= release.items[0] <= 5
 
@@ -109,7 +110,7 @@ def test_listed_items_are_refused_if_they_repeat_or_need_memory():
     with pytest.raises(ParameterError, match="memory"):
         ContributionBound(epsilon=1.0, only=(1,)).release(log(), user="user", item="item", memory="1GB")
     with pytest.raises(ParameterError, match="different"):
-        items_per_user(log(), columns=("user", "user"), items=[1])
+        items_per_user(Table(log(), user="user", item="user"), [1])
 
 
 def test_an_empty_table_is_no_error():

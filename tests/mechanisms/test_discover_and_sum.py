@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from counting import clipped_sums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Budget
 from discreet.engines import sums as engine
-from discreet.engines.sums import clipped_sums
 from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms import ClippedSums, DiscoverAndSum
 from discreet.reference import clipped_sums as reference

@@ -204,7 +204,8 @@ def test_a_bound_that_was_found_is_stated_with_its_share():
     assert any("pairs were kept" in note for note in release.notes)
     assert release.measure == f"counts of users clipped to {release.l0} items each; sigma is the noise alone"
     assert "CountsWithFoundBound(rho=1.0, delta=1e-06, percentile=95, most=1000, l0_share=0.05)" in release.made_by
-    low = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto", percentile=50, l0_share=0.3)
+    bound = CountsWithFoundBound.from_rho(rho=1, delta=1e-6, percentile=50, l0_share=0.3)
+    low = dp.count(LOG, **COLUMNS, mechanism=bound)
     assert low.l0 < release.l0
 
 
@@ -283,15 +284,11 @@ def test_the_charge_is_made_before_any_noise_is_drawn(monkeypatch):
     ("parameters", "text"),
     [
         ({"l0": "most"}, "auto"),
-        ({"l0": 2, "percentile": 80}, "percentile"),
-        ({"l0_share": 0.1}, "l0_share"),
         ({"kept_share": True}, "needs l0"),
         ({"l0": 2, "kept_share": 1}, "kept_share must be True or False"),
         ({"l0": "auto", "relative_error": 0.2}, "relative_error"),
         ({"l0": "auto", "items": [1]}, "l0 as a number"),
         ({"l0": 2, "kept_share": True, "items": [1]}, "others=True"),
-        ({"l0": "auto", "percentile": 100}, "percentile"),
-        ({"l0": "auto", "l0_share": 0.95}, "l0_share"),
         ({"l0": 2**21, "kept_share": True}, "l0"),
         ({"l0": "auto", "mechanism": TruncatedGeometric(epsilon=1, delta=1e-3)}, "leave out"),
     ],
@@ -426,13 +423,13 @@ def test_periods_are_part_of_the_items_of_a_user():
     rows = [(u, i, day) for u, i, day in itertools.product(range(3), "ab", ("2026-01-01", "2026-01-02"))]
     rows += [(9, "a", "2026-01-01"), (9, "a", "2026-01-01"), (None, "a", "2026-01-01"), (9, "b", "no time")]
     data = dict(zip(("user", "item", "ts"), map(list, zip(*rows, strict=True)), strict=True))
-    every, since = dp.tables.period_of("ts", "1d", None, None), dp.tables.period_of("ts", None, "2026-01-02", None)
-    assert sorted(numbers_of_items(data, "user", "item", period=every).tolist()) == [1, 4, 4, 4]
-    assert sorted(numbers_of_items(data, "user", "item", period=since).tolist()) == [2, 2, 2]
+    every, since = {"time": "ts", "every": "1d"}, {"time": "ts", "since": "2026-01-02"}
+    assert sorted(numbers_of_items(Table(data, user="user", item="item", **every)).tolist()) == [1, 4, 4, 4]
+    assert sorted(numbers_of_items(Table(data, user="user", item="item", **since)).tolist()) == [2, 2, 2]
     named = {**data, "user": [None if user is None else f"u{user}" for user in data["user"]]}
-    assert sorted(numbers_of_items(named, "user", "item", period=every).tolist()) == [1, 4, 4, 4]
+    assert sorted(numbers_of_items(Table(named, user="user", item="item", **every)).tolist()) == [1, 4, 4, 4]
     data["also"] = data["item"]
-    assert sorted(numbers_of_items(data, ["user", "also"], "item", period=every).tolist()) == [1] + [2] * 6
+    assert sorted(numbers_of_items(Table(data, user=["user", "also"], item="item", **every)).tolist()) == [1] + [2] * 6
     many = {
         "user": np.repeat(np.arange(3000), 4),
         "item": np.tile([0, 0, 1, 1], 3000),

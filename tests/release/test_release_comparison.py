@@ -125,10 +125,9 @@ def test_counts_of_periods_of_different_lengths_cannot_be_compared(tmp_path):
     with pytest.raises(ParameterError, match="cannot be compared"):
         again.compare(weekly)
     mechanism = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=1)
-    period = dp.tables.period_of("ts", "1w", None, None)
-    table = dp.Histogram.from_table(log, user="user", item="page", period=period, l0=1)
+    table = dp.Histogram.from_table(log, user="user", item="page", time="ts", every="1w", l0=1)
     assert mechanism.release(table).every == "1w"
-    items = dp.tables.UserItems.from_table(log, user="user", item="page", period=period)
+    items = dp.tables.UserItems.from_table(log, user="user", item="page", time="ts", every="1w")
     assert dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=1).release(items).every == "1w"
     unknown = dp.count(log | {"ts": ["x"] * 5000}, user="user", item=["ts", "page"], rho=1, delta=1e-6)
     assert "every" not in unknown.header

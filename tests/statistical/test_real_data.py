@@ -15,7 +15,7 @@ MECHANISM = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
 
 def words(name):
     path = dataset(name)
-    labels, counts, _ = local.histogram(path, "user", "item")
+    labels, counts, _ = local.histogram(local.Table(path, user="user", item="item"))
     truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     return dp.Histogram.from_table(path, user="user", item="item"), truth
 

@@ -57,7 +57,7 @@ def runs(mechanism, histogram, truth, count):
 )
 def test_real_items_are_named_as_often_as_expected(name, rho, named, good):
     path = dataset(name)
-    labels, counts, _ = local.histogram(path, "user", "item")
+    labels, counts, _ = local.histogram(local.Table(path, user="user", item="item"))
     truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     histogram = dp.Histogram.from_table(path, user="user", item="item", count_users=True)
     found = runs(dp.ConfirmedCounts(rho=rho, delta=1e-6), histogram, truth, 12)

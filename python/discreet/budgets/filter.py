@@ -14,6 +14,7 @@ from discreet.budgets.charge import NOTHING, Charge
 from discreet.budgets.exchange import Exchange, Publication
 from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, charging
+from discreet.engines.table import Columns
 from discreet.errors import BudgetExceeded, ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import Kind, Mechanism, Opening
@@ -23,7 +24,6 @@ from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.privacy.validation import require_choice, require_number, require_text
 from discreet.release import markup, plot
 from discreet.release.release import Release
-from discreet.tables.table import TableColumns
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ class PrivacyFilter(Balance):
         data: object,
         *,
         charge: Charging = "guarantee",
-        **columns: Unpack[TableColumns],
+        value: str | None = None,
+        **columns: Unpack[Columns],
     ) -> Release: ...
     @overload
     def release(
@@ -135,7 +136,8 @@ class PrivacyFilter(Balance):
         data: object,
         *,
         charge: Charging = "guarantee",
-        **columns: Unpack[TableColumns],
+        value: str | None = None,
+        **columns: Unpack[Columns],
     ) -> object:
         """Charge the mechanism's guarantee, and return its release of `data`.
 
@@ -147,7 +149,8 @@ class PrivacyFilter(Balance):
             charge: "guarantee" to charge the whole guarantee, or "spent" to charge only the steps that the release
                 made (Rogers 2023, Theorem 10). "spent" helps with a mechanism that is a sequence of priced steps, such
                 as GumbelTopK or PrivateCountRelease. The whole guarantee must fit in both cases.
-            **columns: The names of the columns, for a mechanism that reads a table.
+            value: The name of the column to sum, for a mechanism that sums.
+            **columns: The columns of rows, for a mechanism that reads a table; see `Table`.
 
         Returns:
             The release of the mechanism.
@@ -172,14 +175,15 @@ class PrivacyFilter(Balance):
             raise ParameterError(
                 "release takes a mechanism and then the data; use charge() for anything that is not a mechanism"
             )
-        given = sorted(columns.keys() & TableColumns.__annotations__.keys())
+        named = {**columns, "value": value} if value is not None else columns
+        given = sorted(named.keys() & {*Columns.__annotations__, "value"})
         if given and not isinstance(mechanism, TableMechanism):
             raise ParameterError(
                 f"a {type(mechanism).__name__} reads no table, so it takes no {' and no '.join(given)}: leave that out"
             )
         if "rng" in columns:
             raise ParameterError("a budget takes no seeded randomness: leave out rng, or release without a budget")
-        return self.publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **columns), charge)
+        return self.publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **named), charge)
 
     def publish(
         self,

@@ -11,6 +11,7 @@ import click
 from discreet import _core, api
 from discreet.cli.parsing import Command
 from discreet.engines import local, sql
+from discreet.engines.table import Table
 from discreet.wording import counted
 
 __all__ = ["doctor"]
@@ -38,7 +39,7 @@ def _check_count() -> str:
 
 
 def _check_duckdb() -> str:
-    counted_rows = local.histogram(sql.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
+    counted_rows = local.histogram(Table(sql.query("SELECT 1 AS u, 'x' AS i"), user="u", item="i"))
     import duckdb  # which the query has imported
 
     if counted_rows.counts.tolist() != [1]:

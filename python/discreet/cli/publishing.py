@@ -21,8 +21,12 @@ from discreet.engines.selection import columns_of
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
 from discreet.errors import OUT_OF_DELTA
-from discreet.planning.choose import Parameters
+from discreet.mechanisms import CountsWithFoundBound
+from discreet.mechanisms.base import made_for
+from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE
+from discreet.planning.choose import Parameters, choose
 from discreet.release import Release
+from discreet.releasing import required
 
 __all__ = ["Options", "publish"]
 
@@ -119,6 +123,7 @@ def publish(
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
     if certificate and output is None:
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
+    chosen = _chosen(parameters) if verb == "count" else {}
     outputs.require_form(output, form, certificate=certificate)
     overwrite = sql is None and database is None and engine != "spark"
     if not overwrite:
@@ -134,7 +139,7 @@ def publish(
             if items is not None and database is not None:
                 outputs.require_stored(data)
             more = {} if verb == "sum" else {"progress": not quiet}
-            call = partial(_VERBS[verb], data, budget=budget, **more, **parameters)
+            call = partial(_VERBS[verb], data, budget=budget, **more, **parameters, **chosen)
             release = call() if listed is None else released(lambda known: call(items=known), listed)
     except BaseException as error:
         if ending.release is None:
@@ -162,6 +167,28 @@ def publish(
 
 def _columns(names: tuple[str, ...] | str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
+
+
+def _chosen(parameters: Asked) -> dict[str, object]:
+    """Return the mechanism of options that `count` of the library leaves to it, and remove what it contains."""
+    bound = {"percentile": parameters.pop("percentile"), "l0_share": parameters.pop("l0_share")}
+    k_bar, l0 = parameters.pop("k_bar"), str(parameters.get("l0"))
+    found = bound != {"percentile": PERCENTILE, "l0_share": L0_SHARE}
+    if found and l0 != "auto":
+        raise click.UsageError("--percentile and --l0-share are for --l0 auto. Leave them out.")
+    if k_bar != K_BAR and parameters.get("l0") is not None:
+        raise click.UsageError("--k-bar is for counts without --l0. Leave out either of them.")
+    if not found and k_bar == K_BAR:
+        return {}
+    delta = required(parameters.pop("delta", None))
+    rho, epsilon = parameters.pop("rho", None), parameters.pop("epsilon", None)
+    if found:
+        parameters.pop("l0")
+        return {"mechanism": made_for(CountsWithFoundBound, rho, epsilon, delta=delta, **bound)}
+    made, _ = choose(
+        "count", rho=rho, epsilon=epsilon, delta=delta, relative_error=parameters.pop("relative_error"), k_bar=k_bar
+    )
+    return {"mechanism": made}
 
 
 @contextmanager

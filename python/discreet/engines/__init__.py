@@ -13,21 +13,20 @@ import numpy as np
 
 from discreet.engines import local, remote, rereading
 from discreet.engines.engine import Counted, Engine, Items
-from discreet.engines.memory import Memory
-from discreet.engines.selection import Names, Period, period_of, require_names
+from discreet.engines.table import Columns, Table
 from discreet.engines.weighing import Lists, LocalLists, RemoteLists
 from discreet.logs import debug
-from discreet.progress import ProgressOption, require_progress, shown
+from discreet.progress import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "Columns",
+    "Table",
     "histogram",
     "lists",
     "numbers_of_items",
-    "period_of",
-    "require_names",
     "require_rows_again",
     "rows_here",
 ]
@@ -64,48 +63,22 @@ def require_rows_again(source: object) -> None:
 
 
 def histogram(
-    source: object,
-    user: Names,
-    item: Names,
+    table: Table,
     *,
-    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
     only: Items | None = None,
     users: bool = False,
-    memory: int | str | None = None,
-    progress: ProgressOption = None,
 ) -> Counted:
     """Return the number of distinct users of each item, counted by the engine that holds the rows; see `Engine`."""
-    user, item = require_names(user, item, period)
-    engine = _engine_of(source) or local
-    with shown(progress) as tick:
-        counted = engine.histogram(
-            source,
-            user,
-            item,
-            period=period,
-            l0=l0,
-            limit=limit,
-            cap=cap,
-            only=only,
-            users=users,
-            memory=memory,
-            progress=tick,
-        )
+    engine = _engine_of(table.data) or local
+    with shown(table.progress) as tick:
+        counted = engine.histogram(table, l0=l0, limit=limit, cap=cap, only=only, users=users, tick=tick)
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
 
 
-def numbers_of_items(
-    source: object,
-    user: Names,
-    item: Names,
-    *,
-    period: Period | None = None,
-    memory: int | str | None = None,
-    progress: ProgressOption = None,
-) -> NDArray[np.int64]:
+def numbers_of_items(table: Table) -> NDArray[np.int64]:
     """Return the number of distinct items of each user who has any, in any order of the users.
 
     The engine counts with the columns of users and items exchanged, so that a count is the number of items of a user.
@@ -114,23 +87,8 @@ def numbers_of_items(
     Raises:
         SchemaError: A column is missing or of another type. The other errors are the same as in `histogram`.
     """
-    user, item = require_names(user, item, period)
-    # Not `histogram`, which checks the names of a release: no user is released.
-    with shown(progress) as tick:
-        found = (_engine_of(source) or local).histogram(
-            source,
-            item,
-            user,
-            period=period,
-            l0=None,
-            limit=None,
-            cap=None,
-            only=None,
-            users=False,
-            memory=memory,
-            progress=tick,
-        )
-    if period is None or period.every is None:
+    found = histogram(table.exchanged())
+    if table.every is None:
         return found.counts
     # A label is now a period and a user. Items of different periods are different items, so a user's numbers add up.
     _, *columns = found.labels.columns()
@@ -145,29 +103,17 @@ def numbers_of_items(
     return np.fromiter(numbers.values(), np.int64, len(numbers))
 
 
-def lists(
-    source: object,
-    user: Names,
-    item: Names,
-    *,
-    period: Period | None = None,
-    l0: int | None = None,
-    memory: int | str | None = None,
-    progress: ProgressOption = None,
-) -> Lists:
-    """Return the items of every user of `source`, at most `l0` of each if `l0` is given.
+def lists(table: Table, *, l0: int | None = None) -> Lists:
+    """Return the items of every user, at most `l0` of each if `l0` is given.
 
-    Rows on this machine are read, and `memory` limits reading and the lists. Rows of a cluster or a warehouse stay
-    there.
+    Rows on this machine are read, and the table's `memory` limits reading and the lists. Rows of a cluster or a
+    warehouse stay there.
 
     Raises:
         ResourceError: The lists do not fit into `memory`. The other errors are the same as in `histogram`.
     """
-    user, item = require_names(user, item, period)
-    engine = _engine_of(source)
-    if engine is None:
-        with shown(progress) as tick:
-            return LocalLists.read(source, user, item, period=period, l0=l0, memory=memory, progress=tick)
-    require_progress(progress)
-    Memory.of(memory)
-    return RemoteLists(engine, source, user, item, period, progress)
+    engine = _engine_of(table.data)
+    if engine is not None:
+        return RemoteLists(engine, table)
+    with shown(table.progress) as tick:
+        return LocalLists.read(table, l0=l0, tick=tick)

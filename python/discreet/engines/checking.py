@@ -280,7 +280,7 @@ def _total(source: files.Source) -> int:
 
 def _parquet_columns(source: files.Source) -> list[str]:
     """Return the columns of the first file, and those in the names of folders."""
-    names = [name for name, _ in files.parquet_columns(connect(), source.escaped[0])]
+    (names,) = files.parquet_schemas(connect(), source.escaped[:1])
     known = {name.lower() for name in names}
     return [*names, *sorted(key for key in source.partitions if key.lower() not in known)][:_MOST]
 

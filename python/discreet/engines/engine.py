@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from discreet import _core
-from discreet.engines.selection import Names, Period
+from discreet.engines.selection import Period
+from discreet.engines.table import Table
 from discreet.errors import ItemTypeError, ParameterError
 
 if TYPE_CHECKING:
@@ -76,29 +77,22 @@ class Engine(Protocol):
 
     def histogram(
         self,
-        source: object,
-        user: Names,
-        item: Names,
+        table: Table,
         *,
-        period: Period | None,
         l0: int | None,
         limit: int | None,
         cap: int | None,
         only: Items | None,
         users: bool,
-        memory: int | str | None,
-        progress: Progress | None,
+        tick: Progress | None,
     ) -> Counted:
         """Count the distinct users of each item; return labels, and counts as int64, in no particular order.
 
-        Rows with a NULL or with text that is not UTF-8 are dropped.
+        Rows with a NULL or with text that is not UTF-8 are dropped. The labels of several columns are encoded as in
+        `rust/labels/composite.rs`.
 
         Args:
-            source: The table.
-            user: The name of the column of users, or of several columns.
-            item: The name of the column of items, or of several columns. The labels of several columns are encoded as
-                in `rust/labels/composite.rs`.
-            period: How a column of times divides or limits the rows.
+            table: The rows. `memory` is for counting on this machine; remote engines ignore it.
             l0: Count at most l0 items of each user, chosen uniformly with new randomness in every call.
             limit: The number of largest counts that will be read, in the order of `_core.top`. An engine may omit the
                 others.
@@ -106,27 +100,16 @@ class Engine(Protocol):
             only: Count only these items, and choose the l0 items of a user among them.
             users: Whether to count the users of all counted rows too, in the same scan, so that no counted user is
                 missed.
-            memory: Bytes, or text such as "2GB", for counting on this machine. Remote engines ignore it.
-            progress: A function that is called now and then.
+            tick: A function that is called now and then.
 
         Raises:
             SchemaError: A column cannot hold users or items.
-            InputError: The source cannot be read.
-            ResourceError: The session of the source has stopped.
+            InputError: The rows cannot be read.
+            ResourceError: The session of the rows has stopped.
             ParameterError: The engine does not support a parameter.
         """
 
-    def weights(
-        self,
-        source: object,
-        user: Names,
-        item: Names,
-        *,
-        period: Period | None,
-        weighting: Weighting,
-        without: Sequence[Label],
-        progress: Progress | None,
-    ) -> Counts:
+    def weights(self, table: Table, *, weighting: Weighting, without: Sequence[Label], tick: Progress | None) -> Counts:
         """Return the weight of each item, as `_core.Lists.weights` computes it: labels, and weights as int64.
 
         The items in `without` are removed first. At most `weighting.l0` items of each user are then chosen as for

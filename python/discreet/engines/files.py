@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,14 +26,13 @@ __all__ = [
     "files_in",
     "find",
     "form_of",
-    "parquet_columns",
+    "parquet_schemas",
     "quoted",
     "require_columns",
     "require_distinct",
     "require_no_log",
     "require_regular",
     "shown",
-    "top_level",
     "unreadable",
 ]
 
@@ -250,7 +251,7 @@ def form_of(name: str) -> tuple[str, str]:
     Raises:
         InputError: The suffix is another one.
     """
-    suffix = Path(name.lower().removesuffix(".gz")).suffix
+    suffix = os.path.splitext(name.lower().removesuffix(".gz"))[1]  # noqa: PTH122 - pathlib is slow for many paths
     if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] not in _COMPRESSED):
         remedy = _REFUSED.get(
             suffix,
@@ -267,7 +268,7 @@ def require_regular(name: str | os.PathLike[str]) -> os.stat_result:
     Raises:
         OSError: There is no such file.
     """
-    status = Path(name).stat()
+    status = os.stat(name)  # noqa: PTH116 - pathlib is slow for many paths
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"cannot read {os.fspath(name)}: it is not a regular file; give the path of a file")
     return status
@@ -275,6 +276,8 @@ def require_regular(name: str | os.PathLike[str]) -> os.stat_result:
 
 def _pairs(path: str) -> list[tuple[str, str]]:
     """Return the keys and values of the folders of a path that are named such as country=DE."""
+    if "=" not in path:
+        return []
     cut = (part.partition("=") for part in Path(path).parts[:-1])
     return [(key, value) for key, equals, value in cut if equals]
 
@@ -312,26 +315,35 @@ def unreadable(name: str | os.PathLike[str], error: OSError) -> InputError:
 def _require_readable(name: str) -> None:
     try:
         status = require_regular(name)
-        with Path(name).open("rb"):
-            pass
+        os.close(os.open(name, os.O_RDONLY))
     except OSError as error:
         raise unreadable(name, error) from None
     if status.st_size == 0:
         raise InputError(f"cannot read {name}: it is empty")
 
 
-def parquet_columns(connection: DuckDBPyConnection, path: str) -> list[tuple[str, str | None]]:
-    """Return the names and types of the columns of a Parquet file, escaped as a glob, without those of its folders."""
-    asked = "SELECT name, num_children, duckdb_type FROM parquet_schema($1)"
-    return top_level(connection.execute(asked, [path]).fetchall())
-
-
-def top_level(nodes: Sequence[tuple[str, int | None, str | None]]) -> list[tuple[str, str | None]]:
-    """Return the names and types of a Parquet file's columns.
+def parquet_schemas(
+    connection: DuckDBPyConnection, paths: Sequence[str], kind: str = "duckdb_type", *, given: str = "a Parquet file"
+) -> list[dict[str, str | None]]:
+    """Return the columns of Parquet files, without those of their folders: the types by name, each schema once.
 
     Args:
-        nodes: The nodes of the file's schema: name, number of children and type.
+        connection: A connection that reads the schemas.
+        paths: The files, escaped as globs.
+        kind: The type of a column, as SQL about the columns of `parquet_schema`.
+        given: The name of the files in an error.
+
+    Raises:
+        SchemaError: Names of a file's columns are the same, or differ by case alone.
     """
+    asked = f"SELECT file_name, name, num_children, {kind} FROM parquet_schema($1) ORDER BY file_name, column_id"
+    rows = connection.execute(asked, [[*dict.fromkeys(paths)]]).fetchall()
+    nodes = (tuple(row[1:] for row in file) for _, file in itertools.groupby(rows, key=itemgetter(0)))
+    return [_top_level(file, given) for file in dict.fromkeys(nodes)]
+
+
+def _top_level(nodes: Sequence[tuple[str, int | None, str | None]], given: str) -> dict[str, str | None]:
+    """Return the types of a Parquet file's columns by name, from the name, children and type of each node."""
     columns, inside = [], 0
     for name, children, kind in nodes[1:]:
         if inside == 0:
@@ -339,7 +351,8 @@ def top_level(nodes: Sequence[tuple[str, int | None, str | None]]) -> list[tuple
         else:
             inside -= 1
         inside += children or 0
-    return columns
+    require_distinct([name for name, _ in columns], given)
+    return dict(columns)
 
 
 def require_distinct(names: Sequence[str], given: str) -> None:

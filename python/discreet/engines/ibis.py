@@ -25,8 +25,9 @@ from discreet.engines.engine import (
     tag,
 )
 from discreet.engines.entropy import fresh_key
-from discreet.engines.selection import Names, Period, columns_of
+from discreet.engines.selection import Names, columns_of
 from discreet.engines.sql import interruptible
+from discreet.engines.table import Table as Rows
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 from discreet.imports import importing
 
@@ -44,29 +45,25 @@ _HERE = "give the rows themselves, table.select(...).distinct().to_pyarrow_batch
 
 
 def histogram(
-    source: object,
-    user: Names,
-    item: Names,
+    table: Rows,
     *,
-    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
     only: Items | None = None,
     users: bool = False,
-    memory: int | str | None = None,
-    progress: Progress | None = None,
+    tick: Progress | None = None,
 ) -> Counted:
     """Return the distinct users of each item of an Ibis table; see `Engine`.
 
-    `l0` needs a backend with SHA-256 and window functions, such as DuckDB. `progress` is not called.
+    `l0` needs a backend with SHA-256 and window functions, such as DuckDB. `tick` is not called.
     """
     import ibis
     from ibis.expr import operations
 
-    require_no_period(period)
+    require_no_period(table.period)
     with _translated_errors():
-        pairs, kind, backend = _pairs(source, user, item)
+        pairs, kind, backend = _pairs(table)
         if only is not None:
             pairs = pairs.filter(pairs.item.isin(_wanted(only, kind)))
         pairs = pairs.distinct()
@@ -85,22 +82,13 @@ def histogram(
         return _collected(counts, kind)
 
 
-def weights(
-    source: object,
-    user: Names,
-    item: Names,
-    *,
-    period: Period | None = None,
-    weighting: Weighting,
-    without: Sequence[Label],
-    progress: Progress | None,
-) -> Counts:
+def weights(table: Rows, *, weighting: Weighting, without: Sequence[Label], tick: Progress | None) -> Counts:
     """Return the weight of each item of an Ibis table; see `Engine`. The backend must support `l0`."""
     import ibis
 
-    require_no_period(period)
+    require_no_period(table.period)
     with _translated_errors():
-        pairs, kind, backend = _pairs(source, user, item)
+        pairs, kind, backend = _pairs(table)
         if without:
             pairs = pairs.filter(~pairs.item.isin(_wanted(without, kind)))
         pairs = _bounded(pairs.distinct(), weighting.l0, backend)
@@ -111,14 +99,15 @@ def weights(
         return items, weights
 
 
-def _pairs(source: object, user: Names, item: Names) -> tuple[Table, str | Fields, BaseBackend]:
+def _pairs(table: Rows) -> tuple[Table, str | Fields, BaseBackend]:
     """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend."""
     import ibis
 
+    source = table.data
     if not isinstance(source, ibis.Table):
         raise ParameterError("data of Ibis must be a table, not a column or a scalar; give the table")
     backend = ibis.get_backend(source)
-    columns = columns_of(user, item)
+    columns = columns_of(table.user, table.item)
     files.require_columns(source.columns, columns)
     kinds = {name: _kind(source[name], name) for name in columns}
     is_joined = len(columns) > 2 or "bool" in kinds.values()
@@ -141,7 +130,7 @@ def _pairs(source: object, user: Names, item: Names) -> tuple[Table, str | Field
         fields = tuple((name if len(names) > 1 else "item", kinds[name]) for name in names)
         return _joined([cells[aliases[name]] for name in names], fields, backend), fields
 
-    (users, of_users), (items, kind) = joined(user), joined(item)
+    (users, of_users), (items, kind) = joined(table.user), joined(table.item)
     pairs = cells.select(user=users, item=items)
     for alias, found in (("user", of_users), ("item", kind)):
         if not isinstance(found, str):

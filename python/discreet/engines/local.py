@@ -20,8 +20,9 @@ from discreet.engines.frames import frame, is_read_once, library, name_column, r
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
-from discreet.engines.selection import Names, Period, columns_of
+from discreet.engines.selection import columns_of
 from discreet.engines.sql import connect, interruptible
+from discreet.engines.table import Table
 from discreet.engines.versions import version_hint
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 from discreet.imports import importing
@@ -45,23 +46,18 @@ _PARSED = {"GEOMETRY", "JSON"}
 
 
 def histogram(
-    source: object,
-    user: Names,
-    item: Names,
+    table: Table,
     *,
-    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
     only: Items | None = None,
     users: bool = False,
-    memory: int | str | None = None,
-    progress: Progress | None = None,
+    tick: Progress | None = None,
 ) -> Counted:
     """Return the distinct users of each item of a table on this machine; see `Engine`.
 
-    `source` is a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, counted as
-    one table. Rows that do not fit into `memory` spill to encrypted temporary files without a name.
+    Rows that do not fit into `memory` spill to encrypted temporary files without a name.
     """
     listed = None if only is None else _core.Labels.from_sequence([*only] if isinstance(only, tuple) else only)
 
@@ -70,32 +66,26 @@ def histogram(
         return Counted(
             *count_of(
                 sources,
-                user,
-                item,
+                table.user,
+                table.item,
                 l0=l0,
                 only=listed,
                 limit=limit,
                 cap=cap,
                 memory=room,
-                times=period,
-                progress=progress,
+                times=table.period,
+                progress=tick,
             )
         )
 
-    return read(source, user, item, memory, count, period)
+    return read(table, count)
 
 
 @interruptible()
-def read(
-    source: object,
-    user: Names,
-    item: Names,
-    memory: int | str | None,
-    work: Callable[[list[object], int], _Result],
-    period: Period | None = None,
-) -> _Result:
-    """Return `work(tables, room)`, for the tables of `source` as `_core` takes them and the bytes of memory left."""
-    room, columns = Memory.of(memory), columns_of(user, item, period)
+def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
+    """Return `work(sources, room)`, for the rows as `_core` takes them and the bytes of memory left."""
+    source = table.data
+    room, columns = Memory.of(table.memory), columns_of(table.user, table.item, table.period)
     tables = source if isinstance(source, list | tuple) else [source]
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     csv = [table for table in tables if isinstance(table, CsvFiles)]
@@ -105,9 +95,9 @@ def read(
         raise ParameterError("a reader is given twice, but it gives its rows once; give each reader once")
     if any(isinstance(table, dict) for table in once):
         raise ParameterError("a column is an iterator, which gives its cells once: give a list or an array instead")
-    for table in frames:
-        if isinstance(table, dict):
-            require_types(table, user, item, period)
+    for given in frames:
+        if isinstance(given, dict):
+            require_types(given, table.user, table.item, table.period)
     relations = [table for table in frames if is_relation(table)]
     if relations and any(hasattr(table, "read_next_batch") for table in once):
         # A connection has one open result: a reader of the same one could be read only if it had no rows.
@@ -118,16 +108,17 @@ def read(
     if len(relations) > 1:
         with interruptible():
             frames = [*(table for table in frames if not is_relation(table)), *combined(relations, columns)]
-    if paths and (found := files.find(paths)).form == "Arrow":
-        found.require_no_folder(columns)
-        frames += arrow_files(found)
-        paths = []
+    on_disk = files.find(paths) if paths else None
+    if on_disk is not None and on_disk.form == "Arrow":
+        on_disk.require_no_folder(columns)
+        frames += arrow_files(on_disk)
+        paths, on_disk = [], None
     opened: list[bool] = []
     has_csv = bool(paths or csv) or any(isinstance(table, CsvInput) for table in frames)
 
     def attempt(careful: bool) -> _Result:
         opened.clear()
-        found = scan(paths, columns, room, careful=careful) if paths else None
+        found = scan(on_disk, columns, room, careful=careful) if on_disk is not None else None
         scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else Rows(found)]
         scanned += [CsvRows.of_files(table, columns) for table in csv]
         given = [table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames]
@@ -141,9 +132,9 @@ def read(
         # A second attempt cannot read a reader again, or a relation whose result is still open.
         return attempt(bool(paths)) if once or relations else retried_carefully(paths, attempt)
     except SchemaError as error:
-        for table in frames:
-            if isinstance(table, dict):
-                name_column(table, columns, error)  # `_core` does not name the column
+        for given in frames:
+            if isinstance(given, dict):
+                name_column(given, columns, error)  # `_core` does not name the column
         raise
     except (MemoryError, ParameterError, ResourceError, ImportError):
         raise
@@ -185,7 +176,7 @@ def retried_carefully(paths: Sequence[str | os.PathLike[str]], attempt: Callable
 
 
 def scan(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: Sequence[str | os.PathLike[str]] | files.Source,
     columns: list[str],
     room: Memory | None = None,
     *,
@@ -200,7 +191,7 @@ def scan(
     bytes is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too. In JSON lines, the columns
     `floats` may hold any numbers.
     """
-    source = files.find(paths)
+    source = paths if isinstance(paths, files.Source) else files.find(paths)
     if source.form == "CSV":
         return CsvRows.of(source, columns)
     if source.form == "JSON lines":
@@ -232,10 +223,7 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
     DuckDB would cast to the types of the first file, and fail at a cell that cannot be cast.
     """
     types, keys, known = set(), source.partitions, set[str]()
-    for path in source.escaped:
-        found = files.parquet_columns(connection, path)
-        files.require_distinct([name for name, _ in found], source.shown)
-        kinds = dict(found)
+    for kinds in files.parquet_schemas(connection, source.escaped, given=source.shown):
         known |= {name.lower() for name in kinds}
         files.require_columns([*kinds, *(keys - {*kinds})], columns, is_schema=True)
         types.add(tuple(kinds.get(name) for name in columns))

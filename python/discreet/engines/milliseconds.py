@@ -32,12 +32,11 @@ def has_milliseconds(connection: DuckDBPyConnection, paths: Sequence[str], colum
         paths: The files, escaped as globs.
         column: A column that every file has.
     """
-    asked = (
-        "SELECT name, num_children, CASE WHEN converted_type = 'TIMESTAMP_MILLIS' "
-        "OR logical_type::VARCHAR LIKE 'TimestampType(%MILLIS=MilliSeconds%' THEN 'ms' END FROM parquet_schema($1)"
+    kind = (
+        "CASE WHEN converted_type = 'TIMESTAMP_MILLIS' "
+        "OR logical_type::VARCHAR LIKE 'TimestampType(%MILLIS=MilliSeconds%' THEN 'ms' END"
     )
-    found = (dict(files.top_level(connection.execute(asked, [path]).fetchall())) for path in paths)
-    return any(kinds[column] is not None for kinds in found)
+    return any(kinds[column] is not None for kinds in files.parquet_schemas(connection, paths, kind))
 
 
 class Microseconds:

@@ -34,7 +34,7 @@ class Period(NamedTuple):
         until: The first moment afterwards that does not count, in the same unit.
 
     Example:
-        >>> from discreet.tables import period_of
+        >>> from discreet.engines.selection import period_of
         >>> period_of("ts", "1d", None, "1970-01-02").until
         86400000000
     """
@@ -61,7 +61,7 @@ def period_of(time: str | None, every: str | None, since: Times, until: Times) -
         ParameterError: A parameter is missing or out of range.
 
     Example:
-        >>> from discreet.tables import period_of
+        >>> from discreet.engines.selection import period_of
         >>> period_of("ts", "1d", "1970-01-01", None)
         Period(column='ts', every='1d', since=0, until=None)
     """

@@ -33,8 +33,9 @@ from discreet.engines.engine import (
     tag,
 )
 from discreet.engines.entropy import fresh_bits, fresh_key
-from discreet.engines.selection import Names, Period, columns_of
+from discreet.engines.selection import Names, columns_of
 from discreet.engines.sql import interruptible
+from discreet.engines.table import Table
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -55,18 +56,14 @@ _Result = TypeVar("_Result")
 
 
 def histogram(
-    source: object,
-    user: Names,
-    item: Names,
+    table: Table,
     *,
-    period: Period | None = None,
     l0: int | None = None,
     limit: int | None = None,
     cap: int | None = None,
     only: Items | None = None,
     users: bool = False,
-    memory: int | str | None = None,
-    progress: Progress | None = None,
+    tick: Progress | None = None,
 ) -> Counted:
     """Return the distinct users of each item of a DataFrame of PySpark 4, classic or Connect; see `Engine`.
 
@@ -74,10 +71,10 @@ def histogram(
     """
     from pyspark.sql import Window, functions
 
-    require_no_period(period)
-    session = _session(source)
+    require_no_period(table.period)
+    session = _session(table.data)
     with _translated_errors(session):
-        pairs, kind = _pairs(source, user, item)
+        pairs, kind = _pairs(table)
         if only is not None:
             values = _wanted(only, kind)
             if not values:
@@ -100,26 +97,17 @@ def histogram(
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
         if limit is not None:
             counts = counts.orderBy(functions.desc("n"), functions.asc("item")).limit(min(limit, _INT_LIMIT))
-        return _awaited(session, lambda: _collected(counts, kind), progress)
+        return _awaited(session, lambda: _collected(counts, kind), tick)
 
 
-def weights(
-    source: object,
-    user: Names,
-    item: Names,
-    *,
-    period: Period | None = None,
-    weighting: Weighting,
-    without: Sequence[Label],
-    progress: Progress | None,
-) -> Counts:
+def weights(table: Table, *, weighting: Weighting, without: Sequence[Label], tick: Progress | None) -> Counts:
     """Return the weight of each item of a DataFrame; see `Engine`. The driver fetches all items with a weight."""
     from pyspark.sql import Window, functions
 
-    require_no_period(period)
-    session = _session(source)
+    require_no_period(table.period)
+    session = _session(table.data)
     with _translated_errors(session):
-        pairs, kind = _pairs(source, user, item)
+        pairs, kind = _pairs(table)
         if without:
             pairs = pairs.join(_table_of(session, _wanted(without, kind), kind), "item", "left_anti")
         pairs = _bounded(pairs.distinct(), weighting.l0)
@@ -127,7 +115,7 @@ def weights(
         shares = functions.split(functions.lit(",".join(map(str, weighting.shares))), ",").cast("array<bigint>")
         shared = pairs.select("item", functions.element_at(shares, items.cast("int")).alias("share"))
         sums = shared.groupBy("item").agg(functions.sum("share").alias("n"))
-        items, weights, _ = _awaited(session, lambda: _collected(sums, kind), progress)
+        items, weights, _ = _awaited(session, lambda: _collected(sums, kind), tick)
         return items, weights
 
 
@@ -143,14 +131,14 @@ def _session(source: object) -> SparkSession:
     return source.sparkSession
 
 
-def _pairs(source: DataFrame, user: Names, item: Names) -> tuple[DataFrame, str | Fields]:
+def _pairs(table: Table) -> tuple[DataFrame, str | Fields]:
     """Return users and items, as 64-bit integers or bytes, and the type of the items.
 
     Bytes have the order of `_core.top`. Columns are renamed by position, because Spark interprets dots and backticks in
     names and ignores their case.
     """
-    names = source.columns
-    columns = columns_of(user, item)
+    source: DataFrame = table.data
+    names, columns = source.columns, columns_of(table.user, table.item)
     files.require_columns(names, columns)
     kinds = {name: _kind(source.schema.fields[names.index(name)].dataType, name) for name in columns}
     placed = source.toDF(*(f"c{place}" for place in range(len(names))))
@@ -163,7 +151,7 @@ def _pairs(source: DataFrame, user: Names, item: Names) -> tuple[DataFrame, str 
         fields = tuple((name if len(parts) > 1 else "item", kinds[name]) for name in parts)
         return _joined(cells, fields), fields
 
-    (users, _), (items, kind) = joined(user), joined(item)
+    (users, _), (items, kind) = joined(table.user), joined(table.item)
     return placed.select(users.alias("user"), items.alias("item")).dropna(), kind
 
 
@@ -285,7 +273,7 @@ def _collected(counts: DataFrame, kind: str | Fields) -> Counted:
     return Counted(_labels(items, kind), np.asarray(columns["n"], np.int64), users)
 
 
-def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progress | None) -> _Result:
+def _awaited(session: SparkSession, work: Callable[[], _Result], tick: Progress | None) -> _Result:
     """Return the result of Spark's work, done in another thread, so that an interrupt cancels the job and is raised."""
     tag = f"discreet-{fresh_bits(8).hex()}"
     # A session of classic PySpark finds only the tags of the thread that asks.
@@ -313,8 +301,8 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
         raise_alone(ResourceError("the operating system refused to start a thread; close other programs"))
     try:
         while not ended.wait(0.1):
-            if progress is not None:
-                progress()
+            if tick is not None:
+                tick()
     except BaseException:
         last = time.monotonic() + _INTERRUPT_SECONDS
         while (

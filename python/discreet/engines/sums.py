@@ -19,7 +19,9 @@ from discreet.engines.frames import library, names, plain_column, selected, with
 from discreet.engines.local import REMEDIES, retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.pandas_columns import is_untyped, object_cells
+from discreet.engines.selection import one_name
 from discreet.engines.sql import Columns, connect, interruptible
+from discreet.engines.table import Table
 from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import (
     DiscreetError,
@@ -36,7 +38,15 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
-__all__ = ["as_number", "clipped_sums", "items_per_user", "label_kind", "require_distinct_columns", "require_summable"]
+__all__ = [
+    "as_number",
+    "clipped_sums",
+    "items_per_user",
+    "label_kind",
+    "require_distinct_columns",
+    "require_summable",
+    "summed_columns",
+]
 
 Result = TypeVar("Result")
 
@@ -52,9 +62,8 @@ _NUMBER = "[ \\t\\n\\r\\f]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[ 
 
 
 def clipped_sums(
-    data: object,
+    table: Table,
     *,
-    columns: tuple[str, str, str],
     items: list[object],
     bounds: tuple[int, int],
     resolution: float,
@@ -65,8 +74,7 @@ def clipped_sums(
     Rows with a missing user or item, or with a value that is not a finite number, are dropped.
 
     Args:
-        data: A path, a frame, a relation or a dict of arrays.
-        columns: The names of user, item and value. Users and items are integers, text or bytes.
+        table: The rows, with one column each of users, items and values.
         items: The items to sum.
         bounds: The least and the largest sum of one user for one item, in units.
         resolution: The unit of the values.
@@ -78,8 +86,23 @@ def clipped_sums(
         InputError: The data cannot be read.
         ParameterError: Two columns have the same name, or the data is of another type.
     """
+    columns = summed_columns(table)
+    return _answered(table.data, columns, items, lambda found: _summed(found, len(items), bounds, resolution, l0))
+
+
+def summed_columns(table: Table) -> tuple[str, str, str]:
+    """Return the names of the columns of users, items and values of a sum.
+
+    Raises:
+        ParameterError: There is no column to sum, users or items have several columns, two names are the same, or the
+            table has parameters that sums have no use for.
+    """
+    if table.value is None:
+        raise ParameterError("a sum needs a column to sum: give value=, its name")
+    columns = one_name("user", table.user, "a sum"), one_name("item", table.item, "a sum"), table.value
     require_distinct_columns(columns)
-    return _answered(data, columns, items, lambda found: _summed(found, len(items), bounds, resolution, l0))
+    _require_one_query(table, "a sum")
+    return columns
 
 
 def require_distinct_columns(columns: tuple[str, str, str]) -> None:
@@ -90,45 +113,43 @@ def require_distinct_columns(columns: tuple[str, str, str]) -> None:
         require_text("the name of a column", name)
 
 
-def require_summable(data: object, *, columns: tuple[str, str, str]) -> None:
-    """Raise the errors of `clipped_sums` for data and columns that cannot be summed, whatever the items are.
+def _require_one_query(table: Table, what: str) -> None:
+    """Raise ParameterError for parameters that a query of all rows has no use for."""
+    if table.period is not None:
+        raise ParameterError(f"{what} reads all rows of a table: leave out time, every, since and until")
+    if table.memory is not None or table.progress is not None:
+        raise ParameterError(f"{what} reads the rows in one query: leave out memory and progress")
+
+
+def require_summable(table: Table) -> None:
+    """Raise the errors of `clipped_sums` for rows and columns that cannot be summed, whatever the items are.
 
     The function reads all rows. DuckDB computes a column of a query only when it is read, and one cell can fail it.
-
-    Args:
-        data: A path, a frame, a relation or a dict of arrays.
-        columns: The names of user, item and value.
 
     Raises:
         SchemaError: A column is missing or of another type.
         InputError: The data cannot be read.
         ParameterError: Two columns have the same name, or the data is of another type.
     """
-    require_distinct_columns(columns)
+    columns = summed_columns(table)
     query = "SELECT count(u), count(i), count(*) FILTER (isfinite(v)) FROM g"
-    _answered(data, columns, [], lambda found: found.sql(query).fetchall())
+    _answered(table.data, columns, [], lambda found: found.sql(query).fetchall())
 
 
-def items_per_user(data: object, *, columns: tuple[str, str], items: list[object]) -> NDArray[np.int64]:
+def items_per_user(table: Table, items: list[object]) -> NDArray[np.int64]:
     """Return the number of distinct items in `items` of each user who has any of them, in any order of the users.
 
-    Args:
-        data: A path, a frame, a relation or a dict of arrays.
-        columns: The names of user and item. Users and items are integers, text or bytes.
-        items: The items to count.
-
     Raises:
-        SchemaError: A column is missing or of another type.
+        SchemaError: A column is missing or of another type than integers, text and bytes.
         InputError: The data cannot be read.
-        ParameterError: Both columns have the same name, or the data is of another type.
+        ParameterError: The data is of another type, or users or items have several columns.
     """
-    if columns[0] == columns[1] or not all(isinstance(name, str) for name in columns):
-        raise ParameterError("user and item must be the names of two different columns")
-    for name in columns:
-        require_text("the name of a column", name)
+    what = "a number of listed items"
+    _require_one_query(table, what)
+    columns = one_name("user", table.user, what), one_name("item", table.item, what)
     query = """SELECT count(DISTINCT w.place) AS n FROM g JOIN w ON g.i = w.label
         WHERE g.u IS NOT NULL GROUP BY g.u"""
-    return _answered(data, columns, items, lambda found: np.asarray(found.sql(query).fetchnumpy()["n"], np.int64))
+    return _answered(table.data, columns, items, lambda found: np.asarray(found.sql(query).fetchnumpy()["n"], np.int64))
 
 
 @interruptible()

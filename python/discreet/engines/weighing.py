@@ -10,10 +10,10 @@ from discreet import _core
 from discreet.engines import local
 from discreet.engines.engine import Counts, Engine, Label, Progress, Weighting, encoded, labels
 from discreet.engines.memory import random_limit
-from discreet.engines.selection import Names, Period
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.private import Private
-from discreet.progress import ProgressOption, shown
+from discreet.progress import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,25 +58,15 @@ class LocalLists(Private):
         self._labels, self._lists = labels, lists
 
     @classmethod
-    def read(
-        cls,
-        source: object,
-        user: Names,
-        item: Names,
-        *,
-        period: Period | None,
-        l0: int | None,
-        memory: int | str | None,
-        progress: Progress | None,
-    ) -> LocalLists:
+    def read(cls, table: Table, *, l0: int | None, tick: Progress | None) -> LocalLists:
         """Read tables of this machine, as `local.histogram` does, and keep at most `l0` items of each user."""
 
         def gather(sources: list[object], room: int) -> tuple[_core.Labels, _core.Lists]:
             return _core.Lists.read(
-                sources, user, item, l0=l0, memory=random_limit(room), times=period, progress=progress
+                sources, table.user, table.item, l0=l0, memory=random_limit(room), times=table.period, progress=tick
             )
 
-        return cls(*local.read(source, user, item, memory, gather, period))
+        return cls(*local.read(table, gather))
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
         """Return access for one release; every weighting is supported."""
@@ -104,17 +94,8 @@ class _LocalWeighing(Private):
 class RemoteLists(Private):
     """The items of every user in a table of a cluster or a warehouse, which weighs them again for every release."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        source: object,
-        user: Names,
-        item: Names,
-        period: Period | None,
-        progress: ProgressOption,
-    ) -> None:
-        self._engine, self._source, self._columns, self._progress = engine, source, (user, item), progress
-        self._period = period
+    def __init__(self, engine: Engine, table: Table) -> None:
+        self._engine, self._table = engine, table
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
         """Return access for one release, after computing its first weights."""
@@ -129,10 +110,8 @@ class RemoteLists(Private):
 
     def weigh(self, weighting: Weighting, named: Sequence[Label]) -> Counts:
         """Return the weights of all items except the released ones."""
-        with shown(self._progress) as tick:
-            return self._engine.weights(
-                self._source, *self._columns, period=self._period, weighting=weighting, without=named, progress=tick
-            )
+        with shown(self._table.progress) as tick:
+            return self._engine.weights(self._table, weighting=weighting, without=named, tick=tick)
 
 
 class _RemoteWeighing(Private):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Unpack
 
 from discreet import _core
-from discreet.engines.selection import Names
+from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.privacy.guarantee import Sensitivity
-from discreet.progress import ProgressOption
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import Table
 from discreet.tables.user_items import UserItems
 
-__all__ = ["TableMechanism", "without_value"]
+__all__ = ["TableMechanism"]
 
 
 class TableMechanism(Mechanism[object, Release]):
@@ -34,24 +33,18 @@ class TableMechanism(Mechanism[object, Release]):
         self,
         data: object,
         *,
-        user: Names | None = None,
-        item: Names | None = None,
         value: str | None = None,
-        memory: int | str | None = None,
-        progress: ProgressOption = None,
         rng: _core.Rng | Opening | None = None,
+        **columns: Unpack[Columns],
     ) -> Release:
         """Release what the mechanism finds in a table.
 
         Args:
-            data: A `Table`, or the rows that a `Table` takes; rows need `user` and `item`.
-            user: The name of the column of users, or of several columns that are one user.
-            item: The name of the column of items, or of several columns that are one item.
-            value: The name of the column to sum, for `ClippedSums` and `DiscoverAndSum` only.
-            memory: Bytes, or text such as "2GB", that reading may use.
-            progress: True for a bar on a terminal or in a notebook, or a function that is called now and then.
+            data: A `Table`, or the rows that a Table takes.
+            value: The name of the column to sum, for a mechanism that sums.
             rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
                 key from the operating system.
+            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
 
         Returns:
             A Release.
@@ -72,25 +65,12 @@ class TableMechanism(Mechanism[object, Release]):
         kind = type(self).__name__
         if isinstance(data, Histogram | UserItems):
             raise ParameterError(f"{kind} takes rows, not {type(data).__name__}: give it a table, user= and item=")
-        columns = {"user": user, "item": item, "value": value, "memory": memory, "progress": progress}
-        if isinstance(data, Table):
-            if any(given is not None for given in columns.values()):
-                raise ParameterError("a Table already has its columns, memory and progress: leave them out")
-            return self._released(data, rng)
-        if user is None or item is None:
-            raise ParameterError(f"{kind} reads a table: give user= and item=, the names of the columns")
-        return self._released(Table(data, user=user, item=item, value=value, memory=memory, progress=progress), rng)
-
-    def _released(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        if value is not None and self.releases != "sums":
+            raise ParameterError(f"{kind} does not sum a column: leave out value")
+        table = as_table(data, columns, value, caller=kind)
         release = self._read(table, rng)
-        return release if table.period is None else changed(release, every=table.period.every)
+        return release if table.every is None else changed(release, every=table.every)
 
     @abstractmethod
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         """Return the release. Implementations open the random stream last, after all validation."""
-
-
-def without_value(table: Table, kind: str) -> None:
-    """Raise ParameterError if the table names a column to sum."""
-    if table.value is not None:
-        raise ParameterError(f"{kind} does not sum a column: leave out value")

@@ -203,7 +203,7 @@ def _runs(mechanism: Chosen, source: Source, l0: int | None) -> Iterator[tuple[R
                 run = mechanism.release(items, rng=rng)
                 yield run, source.ranks(run.items)
         elif (rows := source.rows()) is not None:
-            run = mechanism.release(rows[0], user=rows[1], item=rows[2], rng=rng)
+            run = mechanism.release(rows, rng=rng)
             yield run, source.ranks(run.items)
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 import numpy as np
 
 from discreet import engines
+from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.planning.law import Size, clipped, fitted, fitted_spread, kept_share, law_of
 from discreet.privacy.validation import require_number, require_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from discreet.engines.selection import Names
 
 __all__ = ["DEFAULT", "PAIRS_LIMIT", "Shape"]
 
@@ -83,7 +82,7 @@ class Shape:
         )
 
     @classmethod
-    def of(cls, data: object, *, user: Names, item: Names) -> Self:
+    def of(cls, data: object, **columns: Unpack[Columns]) -> Self:
         """Return the shape of a PUBLIC table. This reads the table WITHOUT privacy: never give it private data.
 
         A plan depends on the shape, so it reveals these numbers. Use a table that anybody may read, such as last
@@ -92,9 +91,8 @@ class Shape:
         to the mean number of items keeps as many pairs. The table is read twice.
 
         Args:
-            data: A public table, as for `discreet.count`.
-            user: The name of the column of users, or of several columns that are one user.
-            item: The name of the column of items, or of several columns that are one item.
+            data: A public `Table`, or the public rows that a Table takes.
+            **columns: The columns of rows, as for `Table`.
 
         Returns:
             The shape.
@@ -111,13 +109,14 @@ class Shape:
             >>> shape.users, shape.items, round(shape.items_per_user, 2)
             (3, 2, 1.33)
         """
-        engines.require_rows_again(data)
-        counted = engines.histogram(data, user, item, users=True)
+        table = as_table(data, columns, caller="Shape.of")
+        engines.require_rows_again(table.data)
+        counted = engines.histogram(table, users=True)
         if not len(counted.counts) or counted.users is None:
             raise ParameterError("the table has no pairs of a user and an item: give a public table with rows")
         counts = np.asarray(counted.counts)
         l0 = max(1, round(int(counts.sum()) / counted.users))
-        kept = np.asarray(engines.histogram(data, user, item, l0=l0).counts).sum() / counts.sum()
+        kept = np.asarray(engines.histogram(table, l0=l0).counts).sum() / counts.sum()
         size = Size(counted.users, len(counts), 0.0, float(counts.sum() / counted.users))
         spread = fitted_spread(size, l0, float(kept)) if size.items_per_user > 1 else 1.0
         return cls.of_counts(counts, users=counted.users, spread=spread)

@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet import engines
 from discreet.cached import cached_property
+from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
 from discreet.planning.shape import DEFAULT, Shape
 from discreet.privacy.validation import require_whole
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from discreet.engines.selection import Names
 
-__all__ = ["Counts", "Drawn", "Source", "Table", "source_of"]
+__all__ = ["Counts", "Drawn", "PublicTable", "Source", "source_of"]
 
 
 class Source:
@@ -49,8 +50,8 @@ class Source:
         """Return the items of every user, or None if they are not known, or too many."""
 
     @abstractmethod
-    def rows(self) -> tuple[object, Names, Names] | None:
-        """Return a table and its columns of users and items, or None if there is none."""
+    def rows(self) -> Table | None:
+        """Return a table, or None if there is none."""
 
     def ranks(self, items: list[Any]) -> NDArray[np.int64]:
         """Return the ranks of released items."""
@@ -101,29 +102,29 @@ class Drawn(Source):
         """Return the share of pairs that is lost, without the rounding of counts."""
         return 0.0 if l0 is None else 1 - self.shape.kept_share(l0)
 
-    def rows(self) -> tuple[object, Names, Names] | None:
+    def rows(self) -> Table | None:
         """Return the table of the shape, if it is not too large."""
         if not self.shape.makes_table:
             return None
         if self._table is None:
             self._table = self.shape.table()
-        return self._table, "user", "item"
+        return Table(self._table, user="user", item="item")
 
     def user_items(self) -> UserItems | None:
         """Return the items of every user, if they are not too many."""
         found = self.rows()
         if self._lists is None and found is not None:
-            self._lists = UserItems.from_table(found[0], user=found[1], item=found[2])
+            self._lists = UserItems.from_table(found)
         return self._lists
 
 
-class Table(Source):
+class PublicTable(Source):
     """A public table of (user, item) rows."""
 
-    def __init__(self, data: object, user: Names, item: Names) -> None:
-        engines.require_rows_again(data)
-        self._data, self._user, self._item = data, user, item
-        found = engines.histogram(data, user, item, users=True)
+    def __init__(self, data: object, columns: Columns) -> None:
+        self._data, self._columns = data, columns  # plain values, so that a plan is pickled
+        engines.require_rows_again(self.rows().data)
+        found = engines.histogram(self.rows(), users=True)
         counts = np.asarray(found.counts)
         order = np.argsort(-counts, kind="stable")
         self._counts, self.users = counts[order], found.users
@@ -144,7 +145,7 @@ class Table(Source):
     def clipped(self, l0: int) -> NDArray[np.int64]:
         """Return the counts by rank with at most l0 items of each user, chosen as in a release."""
         if l0 not in self._clipped:
-            found = engines.histogram(self._data, self._user, self._item, l0=l0)
+            found = engines.histogram(self.rows(), l0=l0)
             counts = np.zeros(len(self.counts), np.int64)
             counts[self.ranks(found.labels.to_list())] = np.asarray(found.counts)
             self._clipped[l0] = counts
@@ -153,12 +154,12 @@ class Table(Source):
     def user_items(self) -> UserItems:
         """Return the items of every user."""
         if self._lists is None:
-            self._lists = UserItems.from_table(self._data, user=self._user, item=self._item)
+            self._lists = UserItems.from_table(self.rows())
         return self._lists
 
-    def rows(self) -> tuple[object, Names, Names]:
+    def rows(self) -> Table:
         """Return the table."""
-        return self._data, self._user, self._item
+        return as_table(self._data, self._columns, caller="plan")
 
 
 class Counts(Source):
@@ -195,9 +196,11 @@ def source_of(like: object, user: Names | None, item: Names | None) -> Source:
     if (user is None) != (item is None):
         raise ParameterError("give user= and item= together: the names of the columns of the public table")
     if user is not None and item is not None:
-        if like is None or isinstance(like, Shape | Release):
+        if like is None or isinstance(like, Shape | Release | Table):
             raise ParameterError("user= and item= name the columns of a public table: give the table as like=")
-        return Table(like, user, item)
+        return PublicTable(like, {"user": user, "item": item})
+    if isinstance(like, Table):
+        return PublicTable(like, {})
     if like is None:
         return Drawn(DEFAULT, is_default=True)
     if isinstance(like, Shape):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, NoReturn, SupportsIndex, Unpack
 
 import numpy as np
 
@@ -11,12 +11,11 @@ from discreet import _core, engines
 from discreet.engines.engine import Label
 from discreet.engines.frames import pair_columns, plain_column
 from discreet.engines.memory import Memory
-from discreet.engines.selection import Names, Period
+from discreet.engines.table import Columns, as_table
 from discreet.errors import ItemTypeError, ParameterError
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_array, require_flag, require_whole
 from discreet.private import Private
-from discreet.progress import ProgressOption
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -62,39 +61,24 @@ class Histogram(Private):
         cls,
         data: object,
         *,
-        user: Names,
-        item: Names,
-        period: Period | None = None,
         l0: int | None = None,
         k_bar: int | None = None,
         only: Sequence[str | int | bytes] | ArrayLike | None = None,
         cap: int | None = None,
         count_users: bool = False,
-        memory: int | str | None = None,
-        progress: ProgressOption = None,
+        **columns: Unpack[Columns],
     ) -> Histogram:
         """Count the distinct users of each item in a table of (user, item) rows, exactly.
 
         Args:
-            data: A path or glob of Parquet, CSV or JSON lines files, a frame or relation with `__arrow_c_stream__`
-                (polars, pandas, pyarrow, DuckDB), a dict of two arrays of equal length, or a list of these. A list is
-                counted as one table, so a user in several of its tables counts once. Counting of Spark DataFrames and
-                Ibis tables is pushed down.
-            user: The name of the column of users, or of several columns that are one user: integers, text, bytes,
-                dates, times or booleans.
-            item: The name of the column of items, or of several columns that are one item, of the same types. A row
-                with a NULL in one of the columns is dropped.
-            period: How a column of times divides or limits the rows; see `discreet.tables.period_of`.
+            data: A `Table`, or the rows that a Table takes. A list is counted as one table, so a user in several of its
+                tables counts once. Counting of Spark DataFrames and Ibis tables is pushed down.
             l0: Count at most l0 distinct items of each user, chosen uniformly. Threshold mechanisms need it.
             k_bar: Keep only the k_bar + 1 largest counts. Mechanisms with this k_bar read no other counts.
             only: Items that are known without the data. Other items are not counted, and do not use up a user's l0.
             cap: Stop each count at this number of users, for a mechanism that needs no more (its `cap`).
             count_users: Also count the users who have any counted item. `ConfirmedCounts` then releases more items.
-            memory: Bytes, or text such as "2GB", that counting may use in addition to the data and the histogram; half
-                of the machine's memory by default. Rows that do not fit spill to encrypted temporary files without a
-                name.
-            progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
-                numbers: the number of rows is not public.
+            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
 
         Returns:
             A Histogram.
@@ -110,6 +94,7 @@ class Histogram(Private):
             >>> dp.Histogram.from_table({"user": [1, 1, 2], "page": ["a", "b", "a"]}, user="user", item="page", l0=1)
             Histogram(l0=1, linf=1, SENSITIVE)
         """
+        table = as_table(data, columns, caller="from_table")
         sensitivity = Sensitivity(l0=l0, linf=1)
         require_flag("count_users", count_users)
         if k_bar is not None:
@@ -122,22 +107,12 @@ class Histogram(Private):
                 )
         limit = None if k_bar is None else k_bar + 1
         labels, counts, users = engines.histogram(
-            data,
-            user,
-            item,
-            period=period,
-            l0=sensitivity.l0,
-            limit=limit,
-            cap=cap,
-            only=only,
-            users=count_users,
-            memory=memory,
-            progress=progress,
+            table, l0=sensitivity.l0, limit=limit, cap=cap, only=only, users=count_users
         )
         # Nobody has more of the listed items than there are.
         is_clipped = only is None or sensitivity.l0 is None or sensitivity.l0 < len(only)  # type: ignore[arg-type]
-        clipped_to, every = (sensitivity.l0 if is_clipped else None), (None if period is None else period.every)
-        return cls._of(labels, counts, sensitivity, limit, cap, clipped_to, users, every=every)
+        clipped_to = sensitivity.l0 if is_clipped else None
+        return cls._of(labels, counts, sensitivity, limit, cap, clipped_to, users, every=table.every)
 
     @classmethod
     def from_pairs(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
 from discreet import _core, engines
 from discreet.engines.frames import pair_columns
 from discreet.engines.memory import Memory, random_limit
-from discreet.engines.selection import Names, Period
+from discreet.engines.table import Columns, as_table
 from discreet.engines.weighing import Lists, LocalLists
 from discreet.privacy.guarantee import Sensitivity
 from discreet.private import Private
-from discreet.progress import ProgressOption
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -36,34 +35,18 @@ class UserItems(Private):
         raise TypeError("use UserItems.from_table or UserItems.from_pairs")
 
     @classmethod
-    def from_table(
-        cls,
-        data: object,
-        *,
-        user: Names,
-        item: Names,
-        period: Period | None = None,
-        l0: int | None = None,
-        memory: int | str | None = None,
-        progress: ProgressOption = None,
-    ) -> UserItems:
+    def from_table(cls, data: object, *, l0: int | None = None, **columns: Unpack[Columns]) -> UserItems:
         """Read the items of every user from a table of (user, item) rows.
 
         A `SetUnion` with the method "greedy" begins with a user's most frequent items: the items with the most rows of
         this user.
 
         Args:
-            data: A table as for `Histogram.from_table`. The rows of a Spark DataFrame or an Ibis table stay where they
-                are, and every release weighs them there.
-            user: The name of the column of users, or of several columns.
-            item: The name of the column of items, or of several columns that are one item.
-            period: How a column of times divides or limits the rows; see `tables.period_of`.
+            data: A `Table`, or the rows that a Table takes. The rows of a Spark DataFrame or an Ibis table stay where
+                they are, and every release weighs them there. The table's memory limits the items, too.
             l0: Keep at most l0 items of each user, chosen uniformly. This saves memory for a `SetUnion` of this l0,
                 which bounds the items anyway. Leave l0 out for `IteratedSetUnion`, which chooses items in every round.
-            memory: Bytes, or text such as "2GB", for reading and for the items; half of the machine's memory by
-                default.
-            progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
-                numbers: the number of rows is not public.
+            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
 
         Returns:
             A UserItems.
@@ -73,8 +56,8 @@ class UserItems(Private):
                 `Histogram.from_table`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
-        found = engines.lists(data, user, item, period=period, l0=l0, memory=memory, progress=progress)
-        return cls._of(found, None if period is None else period.every)
+        table = as_table(data, columns, caller="from_table")
+        return cls._of(engines.lists(table, l0=l0), table.every)
 
     @classmethod
     def from_pairs(

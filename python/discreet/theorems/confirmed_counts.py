@@ -42,6 +42,7 @@ __all__ = [
     "forecast",
     "forecast_on",
     "level",
+    "level_deltas",
     "levels",
     "margin",
     "octaves",
@@ -160,6 +161,16 @@ def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level
     return tuple(
         level(relative_error, number, factor=factor, replaced=replaced) for number in range(LOWEST, HIGHEST + 1)
     )
+
+
+@lru_cache(maxsize=8)
+def level_deltas(
+    relative_error: float, factor: int, replaced: bool, rho: float, delta: float
+) -> tuple[list[float], list[float]]:
+    """Return the shares of delta of all noise of all levels, and of their bounds; see `deltas`."""
+    found = levels(relative_error, factor=factor, replaced=replaced)
+    noise = [step.price for level in found for step in level.steps]
+    return deltas(noise, rho, delta), deltas([level.bound.price for level in found], rho, delta)
 
 
 def level(relative_error: float, number: int, *, factor: int, replaced: bool) -> Level:

@@ -324,8 +324,7 @@ class ConfirmedCounts(HistogramMechanism):
             histogram._counts(),
             histogram._limit,
             levels,
-            theorem.deltas([step.price for level in levels for step in level.steps], self.rho, self.delta),
-            theorem.deltas([level.bound.price for level in levels], self.rho, self.delta),
+            *theorem.level_deltas(self.relative_error, factor, replaced, self.rho, self.delta),
             (theorem.LOWEST, budget - first, self.k_bar, theorem.MOST, factor, users or 0, noisy, start, highest),
             rng,
         )

@@ -10,16 +10,15 @@ import numpy as np
 
 from discreet import _core, engines
 from discreet.engines.sums import items_per_user
-from discreet.errors import ParameterError
+from discreet.engines.table import Table
 from discreet.mechanisms.base import Opening, opened
-from discreet.mechanisms.from_table import TableMechanism, without_value
+from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import PERCENTILE, require_countable, require_items
 from discreet.mechanisms.published import published
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
-from discreet.tables.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -160,17 +159,7 @@ class ContributionBound(TableMechanism):
         return 1 + rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        without_value(table, "ContributionBound")
-        if self.only is not None:
-            if table.period is not None:
-                raise ParameterError("only= reads all rows of a table: leave out the period")
-            if table.memory is not None or table.progress is not None:
-                raise ParameterError("only= reads in one query: leave out memory and progress")
-            if not isinstance(table.user, str) or not isinstance(table.item, str):
-                raise ParameterError("only= reads one column of users and one of items")
-            numbers = items_per_user(table.data, columns=(table.user, table.item), items=list(self.only))
-        else:
-            numbers = engines.numbers_of_items(table.data, **table.pairs)
+        numbers = engines.numbers_of_items(table) if self.only is None else items_per_user(table, list(self.only))
         rng = opened(rng)
         found = self._drawn(numbers, rng)
         which = "items" if self.only is None else "the listed items"

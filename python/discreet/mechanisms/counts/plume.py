@@ -8,10 +8,11 @@ from typing import Self
 import numpy as np
 
 from discreet import _core, engines
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
-from discreet.mechanisms.from_table import TableMechanism, without_value
+from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import clipped, published
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
@@ -20,7 +21,6 @@ from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import Table
 from discreet.theorems import rogers2024
 
 __all__ = ["Plume"]
@@ -213,13 +213,11 @@ class Plume(TableMechanism):
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         # The second pass chooses each user's items again, among the selected ones.
-        without_value(table, "Plume")
         engines.require_rows_again(table.data)
-        wanted = table.pairs
-        histogram = Histogram.from_table(table.data, **wanted, l0=self.m)
+        histogram = Histogram.from_table(table, l0=self.m)
         rng = opened(rng)
         found = self.selection.release(histogram, rng=rng)
-        again = Histogram.from_table(table.data, **wanted, l0=self.m_prime, only=found.items)
+        again = Histogram.from_table(table, l0=self.m_prime, only=found.items)
         noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))
         noisy = again._counts_of(found.items) + noise
         least = -np.inf

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import _core
-from discreet.engines.selection import one_name
-from discreet.engines.sums import clipped_sums
+from discreet.engines.sums import clipped_sums, summed_columns
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
@@ -19,7 +19,6 @@ from discreet.privacy.validation import require_number, require_whole
 from discreet.release.export import shortened
 from discreet.release.facts import Summed
 from discreet.release.release import Release, changed
-from discreet.tables.table import Table
 from discreet.theorems import rogers2024
 from discreet.wording import counted
 
@@ -139,21 +138,9 @@ class ClippedSums(TableMechanism):
         return ("each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01",)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        if table.value is None:
-            raise ParameterError("ClippedSums needs a column to sum: give value=, its name")
-        if table.period is not None:
-            raise ParameterError("ClippedSums reads all rows of a table: leave out the period")
-        kind = "ClippedSums"
-        if table.memory is not None or table.progress is not None:
-            raise ParameterError("ClippedSums reads in one query: leave out memory and progress")
-        sums = clipped_sums(
-            table.data,
-            columns=(one_name("user", table.user, kind), one_name("item", table.item, kind), table.value),
-            items=list(self.items),
-            bounds=(self.low, self.high),
-            resolution=self.resolution,
-            l0=self.l0,
-        )
+        _, _, value = summed_columns(table)
+        bounds = self.low, self.high
+        sums = clipped_sums(table, items=list(self.items), bounds=bounds, resolution=self.resolution, l0=self.l0)
         rng = opened(rng)
         noisy = np.array(sums, np.int64) + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
         labels = _core.Labels.from_sequence(list(self.items))
@@ -171,7 +158,7 @@ class ClippedSums(TableMechanism):
                 sigmas=self.sigma,
                 clipped=True,
                 l0=bound,
-                summed=self.summed(table.value),
+                summed=self.summed(value),
             )
         )
         return changed(release, notes=(*release.notes, *notes))

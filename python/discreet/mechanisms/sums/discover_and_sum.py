@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 
 from discreet import _core, engines
-from discreet.engines.selection import one_name
-from discreet.engines.sums import require_summable
+from discreet.engines.sums import require_summable, summed_columns
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
@@ -22,7 +22,6 @@ from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import Table
 from discreet.wording import counted
 
 __all__ = ["DiscoverAndSum"]
@@ -195,18 +194,11 @@ class DiscoverAndSum(TableMechanism):
         return self.selection.release_chance(users)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        if table.value is None:
-            raise ParameterError("DiscoverAndSum needs a column to sum: give value=, its name")
-        if table.memory is not None or table.progress is not None:
-            raise ParameterError("DiscoverAndSum sums in one query: leave out memory and progress")
-        if table.period is not None:
-            raise ParameterError("DiscoverAndSum reads all rows of a table: leave out the period")
-        kind = "DiscoverAndSum"
-        columns = (one_name("user", table.user, kind), one_name("item", table.item, kind), table.value)
+        _, _, value = summed_columns(table)
         engines.require_rows_again(table.data)
         # Before the charge, because the sums are made after it.
-        require_summable(table.data, columns=columns)
-        histogram = Histogram.from_table(table.data, user=table.user, item=table.item, l0=self.l0)
+        require_summable(table)
+        histogram = Histogram.from_table(table, l0=self.l0)
         rng = opened(rng)
         found = self.selection.release(histogram, rng=rng)
         if found.items:
@@ -229,7 +221,7 @@ class DiscoverAndSum(TableMechanism):
                 item_type=found.item_type,
                 clipped=True,
                 l0=self.l0,
-                summed=sums.summed(table.value),
+                summed=sums.summed(value),
             )
         )
         return changed(release, notes=(*release.notes, *sums._notes(), note))  # noqa: SLF001 - of the same room

@@ -9,9 +9,10 @@ from typing import Self
 import numpy as np
 
 from discreet import _core, engines
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
-from discreet.mechanisms.from_table import TableMechanism, without_value
+from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import published
 from discreet.mechanisms.union.set_union import SetUnion
@@ -20,7 +21,6 @@ from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import Table
 from discreet.tables.user_items import UserItems
 
 __all__ = ["DiscoverAndPeel"]
@@ -147,13 +147,11 @@ class DiscoverAndPeel(TableMechanism):
         return self.discovery.release_chance(users)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        without_value(table, "DiscoverAndPeel")
         engines.require_rows_again(table.data)
-        wanted = table.pairs
-        items = UserItems.from_table(table.data, **wanted, l0=self.l0)
+        items = UserItems.from_table(table, l0=self.l0)
         stream = opened(rng)
         found = self.discovery.release(items, rng=stream)
-        again = Histogram.from_table(table.data, **wanted, only=found.items) if found.items else None
+        again = Histogram.from_table(table, only=found.items) if found.items else None
         # Add one to every count: the selection skips counts of zero, but the candidates must not depend on the data.
         counts = np.ones(0, np.int64) if again is None else again._counts_of(found.items) + 1
         rows, _ = stream.peel(counts, int(counts.max(initial=0)), self.epsilon, 0, _NEVER, self.k)

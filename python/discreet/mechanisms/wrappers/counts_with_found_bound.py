@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from discreet import _core, engines
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.from_table import TableMechanism, without_value
+from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.wrappers.counts_with_share import RHO_SHARE
@@ -21,7 +22,6 @@ from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import Table
 
 __all__ = ["CountsWithFoundBound"]
 
@@ -184,17 +184,16 @@ class CountsWithFoundBound(TableMechanism):
         return round_down(self.rho * (1 - self.l0_share - RHO_SHARE), 4096)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        without_value(table, type(self).__name__)
         engines.require_rows_again(table.data)
-        numbers = engines.numbers_of_items(table.data, **table.pairs)
+        numbers = engines.numbers_of_items(table)
         if not engines.rows_here(table.data):
             # An engine may refuse l0 for a table, and must refuse it before the charge.
-            Histogram.from_table(table.data, **table.pairs, l0=1, k_bar=1)
+            Histogram.from_table(table, l0=1, k_bar=1)
         rng = opened(rng)
         l0 = self.bound._drawn(numbers, rng)
         pairs, (mechanism, reasons) = self.pairs(l0), self.counting(l0)
         share = pairs.share(*pairs._measured(numbers, rng))
-        release = mechanism.release(Histogram.from_table(table.data, **table.pairs, l0=l0), rng=rng)
+        release = mechanism.release(Histogram.from_table(table, l0=l0), rng=rng)
         found = f"l0 = {l0:,} was found with privacy: about {self.percentile} % of the users do not have more items"
         return changed(
             release,

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from discreet import _core, engines
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.from_table import TableMechanism, without_value
+from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.privacy.conversion import round_down
@@ -19,7 +20,6 @@ from discreet.privacy.guarantee import Guarantee, require_promise, resolve_rho
 from discreet.release.facts import Listed
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
-from discreet.tables.table import Table
 
 __all__ = ["RHO_SHARE", "CountsWithShare"]
 
@@ -154,12 +154,11 @@ class CountsWithShare(TableMechanism):
         return self.pairs.l0
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        without_value(table, type(self).__name__)
         engines.require_rows_again(table.data)
-        histogram = Histogram.from_table(table.data, **table.pairs, l0=self.l0)
+        histogram = Histogram.from_table(table, l0=self.l0)
         if isinstance(self.mechanism, KnownItems):
             histogram._require_type_of(self.mechanism.items)  # noqa: SLF001 - the schema, which is public
-        numbers = engines.numbers_of_items(table.data, **table.pairs)
+        numbers = engines.numbers_of_items(table)
         # Before the charge: a mechanism may refuse a histogram.
         self.mechanism._require(histogram)
         rng = opened(rng)

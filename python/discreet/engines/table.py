@@ -1,0 +1,141 @@
+"""`Table`: rows with the names of their columns, and how to read them. SENSITIVE."""
+
+from __future__ import annotations
+
+from typing import NoReturn, TypedDict
+
+from discreet.engines.memory import Memory
+from discreet.engines.selection import Names, Period, Times, period_of, require_names
+from discreet.errors import ParameterError
+from discreet.privacy.validation import require_text
+from discreet.private import Private
+from discreet.progress import ProgressOption, require_progress
+
+__all__ = ["Columns", "Table", "as_table"]
+
+
+class Columns(TypedDict, total=False):
+    """The columns of rows that are no `Table`, and how to read them; see `Table`."""
+
+    user: Names
+    item: Names
+    time: str | None
+    every: str | None
+    since: Times
+    until: Times
+    memory: int | str | None
+    progress: ProgressOption
+
+
+class Table(Private):
+    """Rows of users and items, with the names of their columns. It is as sensitive as its rows.
+
+    Each function that takes rows takes a Table instead. It is checked when it is made, and read when it is used, so
+    several releases may share it. Some mechanisms read the rows twice.
+
+    Args:
+        data: Rows of (user, item): a path or glob of Parquet, CSV or JSON lines files, a frame or relation with
+            `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of arrays of equal length, a list of these, a
+            Spark DataFrame or an Ibis table.
+        user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
+            dates, times or booleans.
+        item: The name of the column of items, or a list of columns that are one item together, such as ["country",
+            "page"]. They are columns of the release, too. A row with a NULL in one of them is left out.
+        time: The name of a column of times: timestamps, dates or text such as 2026-01-31T12:00. A time without a zone
+            is in UTC. A row whose cell is no time is left out.
+        every: "1h", "1d", "1w" or "1mo": the period of a row becomes the first column of its item, named as the column
+            of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
+        since: Read only rows from this time on.
+        until: Read only rows before this time.
+        value: The name of the column to sum, for sums only.
+        memory: Bytes, or text such as "2GB", that reading may use in addition to the data and its counts; half of the
+            machine's memory by default. Rows that do not fit spill to encrypted temporary files without a name.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
+            numbers: the number of rows is not public.
+
+    Raises:
+        ParameterError: A name is no string, two names are the same, or another parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> visits = dp.Table({"user": [*range(5000)], "page": ["home"] * 5000}, user="user", item="page")
+        >>> visits
+        Table(SENSITIVE)
+        >>> dp.count(visits, rho=1, delta=1e-6).items, dp.top_k(visits, k=1, rho=1, delta=1e-6).items
+        (['home'], ['home'])
+    """
+
+    data: object
+    user: Names
+    item: Names
+    period: Period | None
+    value: str | None
+    memory: int | str | None
+    progress: ProgressOption
+
+    def __init__(
+        self,
+        data: object,
+        *,
+        user: Names,
+        item: Names,
+        time: str | None = None,
+        every: str | None = None,
+        since: Times = None,
+        until: Times = None,
+        value: str | None = None,
+        memory: int | str | None = None,
+        progress: ProgressOption = None,
+    ) -> None:
+        if value is not None:
+            if not isinstance(value, str):
+                raise ParameterError("value must be the name of a column")
+            require_text("the name of the column of values", value)
+        if isinstance(data, Table):
+            raise ParameterError("data must be rows, not a Table")
+        require_progress(progress)
+        if memory is not None:
+            Memory.of(memory)
+        period = period_of(time, every, since, until)
+        user, item = require_names(user, item, period)
+        self._hold(data=data, user=user, item=item, period=period, value=value, memory=memory, progress=progress)
+
+    @property
+    def every(self) -> str | None:
+        """The length of the periods of the items, or None."""
+        return None if self.period is None else self.period.every
+
+    def exchanged(self) -> Table:
+        """Return this table with users for items and items for users, whose counts are the items of each user."""
+        made = object.__new__(type(self))
+        held = {name: getattr(self, name) for name in Table.__annotations__}
+        made._hold(**{**held, "user": self.item, "item": self.user})
+        return made
+
+    def _hold(self, **members: object) -> None:
+        for name, member in members.items():
+            object.__setattr__(self, name, member)
+
+    def __repr__(self) -> str:
+        return "Table(SENSITIVE)"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a Table cannot be changed: make a new one")
+
+
+def as_table(data: object, columns: Columns, value: str | None = None, *, caller: str) -> Table:
+    """Return `data` if it is a Table, or the rows `data` with these columns.
+
+    Raises:
+        ParameterError: A column is missing, or given beside a Table. Other errors are those of a Table.
+        TypeError: There is no parameter of such a name; `caller` is the function that has none.
+    """
+    if unknown := [name for name in columns if name not in Columns.__annotations__]:
+        raise TypeError(f"{caller}() got an unexpected keyword argument {unknown[0]!r}")
+    if isinstance(data, Table):
+        if value is not None or any(given is not None for given in columns.values()):
+            raise ParameterError("a Table already has its columns, memory and progress: leave them out")
+        return data
+    if columns.get("user") is None or columns.get("item") is None:
+        raise ParameterError(f"{caller} reads a table: give user= and item=, the names of the columns")
+    return Table(data, **columns, value=value)

@@ -1,0 +1,100 @@
+"""A `Table`: rows that several releases share, checked when it is made and read when it is used."""
+
+import inspect
+
+import pytest
+
+import discreet as dp
+from discreet.errors import ParameterError
+
+# All noise is below a hundredth of these counts: no test fails by chance more often than once in 1e20 runs.
+LOG = {
+    "user": [*range(4000)] * 2,
+    "page": ["home"] * 4000 + ["help"] * 4000,
+    "n": [1] * 8000,
+    "ts": ["2026-01-31"] * 8000,
+}
+COLUMNS = {"user": "user", "item": "page"}
+PROMISE = {"rho": 1, "delta": 1e-6}
+PLUME = dp.Plume(rho=1, delta=1e-6, m=2, m_prime=2)
+BOUND = dp.mechanisms.ContributionBound.from_rho(rho=0.01, percentile=90)
+VERBS = {
+    "count": lambda *data, **more: dp.count(*data, **more, **PROMISE),
+    "count_auto": lambda *data, **more: dp.count(*data, **more, **PROMISE, l0="auto"),
+    "top_k": lambda *data, **more: dp.top_k(*data, **more, **PROMISE, k=2),
+    "peel": lambda *data, **more: dp.top_k(*data, **more, k=2, epsilon=4, delta=1e-6, method="discover+peel", l0=2),
+    "select": lambda *data, **more: dp.select(*data, **more, **PROMISE, l0=2),
+    "histogram": lambda *data, **more: dp.GumbelTopK(k=2, scale=1, delta=1e-6).release(
+        dp.Histogram.from_table(*data, **more)
+    ),
+    "lists": lambda *data, **more: dp.mechanisms.SetUnion.from_rho(**PROMISE, l0=2).release(
+        dp.tables.UserItems.from_table(*data, **more)
+    ),
+    "mechanism": lambda *data, **more: PLUME.release(*data, **more),
+    "budget": lambda *data, **more: dp.Budget(**PROMISE).release(
+        dp.Plume(rho=1, delta=1e-6, m=2, m_prime=2), *data, **more
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_table_takes_the_place_of_rows_and_columns(verb):
+    table = dp.Table(LOG, **COLUMNS, time="ts", every="1d")
+    expected = VERBS[verb](LOG, **COLUMNS, time="ts", every="1d")
+    for _ in range(2):  # the same table again
+        assert (
+            sorted(VERBS[verb](table).items)
+            == sorted(expected.items)
+            == [("2026-01-31", page) for page in ("help", "home")]
+        )
+
+
+def test_a_sum_and_a_plan_take_a_table():
+    table = dp.Table(LOG, **COLUMNS, value="n")
+    found = dp.sum(table, bounds=(0, 2), l0=2, **PROMISE)
+    assert all(abs(count - 4000) < 10 * sigma for count, sigma in zip(found.counts, found.sigmas, strict=True))
+    assert set(dp.count(table, **PROMISE).items) == {"home", "help"}
+    assert "4,000 users" in str(dp.plan("count", **PROMISE, like=table))
+    assert dp.Shape.of(table) == dp.Shape.of(LOG, **COLUMNS)
+    assert BOUND.release(table).items == [2]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_columns_beside_a_table_and_missing_columns_are_refused(verb):
+    table = dp.Table(LOG, **COLUMNS)
+    for more in (COLUMNS, {"memory": "1GB"}, {"time": "ts"}):
+        with pytest.raises(ParameterError, match="leave them out"):
+            VERBS[verb](table, **more)
+    for more in ({}, {"user": "user"}, {"item": "page"}):
+        with pytest.raises(ParameterError, match="give user= and item="):
+            VERBS[verb](LOG, **more)
+    with pytest.raises(TypeError, match="'usr'"):
+        VERBS[verb](LOG, **COLUMNS, usr="user")
+
+
+def test_a_table_is_checked_before_it_is_read():
+    for wrong in (
+        {"item": 5},
+        {"item": "user"},
+        {"every": "1d"},
+        {"time": "ts"},
+        {"memory": -1},
+        {"progress": 5},
+        {"value": 5},
+    ):
+        with pytest.raises(ParameterError):
+            dp.Table("no such file.csv", **(COLUMNS | wrong))
+    with pytest.raises(ParameterError, match="not a Table"):
+        dp.Table(dp.Table(LOG, **COLUMNS), **COLUMNS)
+
+
+def test_a_table_is_frozen_and_shows_nothing():
+    table = dp.Table(LOG, **COLUMNS)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        table.user = "page"
+    assert repr(table) == "Table(SENSITIVE)"
+
+
+def test_the_parameters_of_count_are_few():
+    own = [name for name, one in inspect.signature(dp.count).parameters.items() if one.kind != one.VAR_KEYWORD]
+    assert len(own) <= 12
