@@ -97,12 +97,14 @@ class Bounding:
                 raise ParameterError('l0 must be a whole number of at least 1, "auto" or None')
             return cls(l0=None, percentile=percentile, l0_share=l0_share)
         if not (is_equal(percentile, PERCENTILE) and is_equal(l0_share, L0_SHARE)):
-            raise ParameterError('percentile and l0_share are for l0="auto": leave them out', names="percentile")
+            raise ParameterError(
+                'percentile and l0_share are for l0="auto": leave them out', names="percentile l0_share"
+            )
         if not measures:
             return None
         if l0 is None:
             raise ParameterError(
-                "kept_share needs l0: without a bound, all pairs of users and items are kept", names="l0"
+                "kept_share needs l0: without a bound, all pairs of users and items are kept", names="kept_share l0"
             )
         return cls(l0=l0, percentile=percentile, l0_share=l0_share)
 
@@ -112,11 +114,15 @@ class Bounding:
         if mechanism is not None:
             raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
         if not (is_equal(unbounded[0], RELATIVE_ERROR) and is_equal(unbounded[1], K_BAR)):
-            raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these", names="l0")
+            raise ParameterError(
+                "l0 excludes relative_error and k_bar: leave out either l0 or these", names="l0 relative_error k_bar"
+            )
         if items is not None and self.l0 is None:
-            raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number')
+            raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number', names="l0")
         if items is not None and not others:
-            raise ParameterError("kept_share is about all items of a user: with items, give others=True")
+            raise ParameterError(
+                "kept_share is about all items of a user: with items, give others=True", names="kept_share"
+            )
 
     def made(
         self, rho: float | None, epsilon: float | None, delta: float, listed: tuple[object, ...] | None

@@ -85,7 +85,9 @@ def clipped_sums(
 def require_distinct_columns(columns: tuple[str, str, str]) -> None:
     """Raise ParameterError unless these are the names of three different columns."""
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
-        raise ParameterError("user, item and value must be the names of three different columns")
+        raise ParameterError(
+            "user, item and value must be the names of three different columns", names="user item value"
+        )
     for name in columns:
         require_text("the name of a column", name)
 
@@ -123,7 +125,7 @@ def items_per_user(data: object, *, columns: tuple[str, str], items: list[object
         ParameterError: Both columns have the same name, or the data is of another type.
     """
     if columns[0] == columns[1] or not all(isinstance(name, str) for name in columns):
-        raise ParameterError("user and item must be the names of two different columns")
+        raise ParameterError("user and item must be the names of two different columns", names="user item")
     for name in columns:
         require_text("the name of a column", name)
     query = """SELECT count(DISTINCT w.place) AS n FROM g JOIN w ON g.i = w.label
