@@ -221,9 +221,12 @@ class Guarantee:
 
     @property
     def quoted(self) -> tuple[float, float]:
-        """The (epsilon, delta) pair to quote: `dp`, or the conversion at twice this delta if it is clearly stronger."""
+        """The (epsilon, delta) pair to quote: `dp`, or the conversion at twice this delta if it is clearly stronger.
+
+        The epsilon of a conversion is rounded up to four digits, as it is printed.
+        """
         total = min(2 * self.delta, 0.5) or 1e-6
-        converted = self._converted(total), total
+        converted = _printable(self._converted(total)), total
         # A dp of nearly the same epsilon is quoted: the caller stated it, or its delta is smaller.
         return converted if self.dp is None or converted[0] < _STRONGER * self.dp[0] else self.dp
 
@@ -314,6 +317,13 @@ def unusual(guarantee: Guarantee) -> tuple[str, ...]:
             "Choose a smaller epsilon or rho"
         )
     return tuple(notes)
+
+
+def _printable(number: float) -> float:
+    """Return a number rounded up to four significant digits."""
+    from decimal import ROUND_CEILING, Context
+
+    return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(number)))
 
 
 def _either(a: float, b: float) -> float:
