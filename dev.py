@@ -173,6 +173,8 @@ def build(*groups: str) -> None:
     for group in groups:
         wanted += project["dependency-groups"][group]
     known = stamp("packages").splitlines()
+    # Compiling all of each package takes long. The bytecode would not be read either: it is kept in another folder
+    # (PYTHONPYCACHEPREFIX).
     if missing := [requirement for requirement in wanted if requirement not in known]:
         run("installing packages", [PYTHON, "-m", "pip", "install", "--quiet", "--no-compile", *missing])
         set_stamp("packages", "\n".join(known + missing))

@@ -57,6 +57,14 @@ def test_epsilon_takes_the_total_delta():
     assert Guarantee(0, 1e-6).epsilon(1e-6) == 0
 
 
+@pytest.mark.parametrize("rho", [1e-12, 0.1, 0.5, 1, 2, 1000])
+def test_a_printed_epsilon_is_implied(rho):
+    guarantee = Guarantee(rho, 1e-6)
+    epsilon, delta = guarantee.quoted
+    assert f"({epsilon:.4g}, {delta:.4g})-DP" in guarantee.promise
+    assert float(f"{epsilon:.4g}") >= guarantee.epsilon(delta)
+
+
 def test_dp_and_bounded_range_become_guarantees():
     assert Guarantee.from_dp(1.0, 1e-6).rho == pytest.approx(0.5)
     assert Guarantee.from_bounded_range(1.0).rho == pytest.approx(0.125)

@@ -57,7 +57,19 @@ def test_a_budget_shows_its_total_once():
     assert repr(budget).startswith("Budget of (1, 1e-06)-DP per user (added or removed): nothing is spent")
     assert repr(budget).count("rho") == 1
     dp.count(LOG, **COLUMNS, epsilon=1.0, delta=1e-6, budget=budget)
-    assert repr(budget).endswith("one release at this epsilon and delta used it up")
+    assert repr(budget).endswith(
+        "one release of at most this epsilon and delta took all of it; nothing is left for others"
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "l0", "is_whole"), [(0.5, 5e-7, None, False), (0.01, 1e-6, 3, True)])
+def test_a_release_says_that_it_took_a_whole_budget(epsilon, delta, l0, is_whole):
+    budget = dp.Budget(epsilon=1.0, delta=1e-6)
+    total = budget.total
+    assert f"add up to rho {total.rho:.6g} and delta {total.delta:g}, or one larger release" in repr(budget)
+    release = dp.count(LOG, **COLUMNS, l0=l0, epsilon=epsilon, delta=delta, budget=budget)
+    assert (budget.history[0].rho > release.guarantee.rho) == is_whole
+    assert any("took the whole budget of (1, 1e-06)-DP" in note for note in release.notes) == is_whole
 
 
 @pytest.mark.parametrize(
@@ -158,8 +170,12 @@ def test_parameters_in_errors_become_options():
         ("every and until need time, the time", "every until time", "--every and --until need --time, the time"),
         ("others needs items, the items that are public", "others items", "--others needs --items, the items that are"),
         ('percentile is for l0="auto": leave', "percentile", "--percentile is for --l0 auto: leave"),
-        ("kept_share needs l0: without l0, all", "l0", "--kept-share needs --l0: without --l0, all"),
-        ("l0 excludes relative_error and k_bar: leave", "l0", "--l0 excludes --relative-error and --k-bar: leave"),
+        ("kept_share needs l0: without l0, all", "kept_share l0", "--kept-share needs --l0: without --l0, all"),
+        ("l0 excludes k_bar: leave", "l0 k_bar", "--l0 excludes --k-bar: leave"),
+        ("k (9) must be at most k_bar (5): lower k", "k k_bar", "-k (9) must be at most --k-bar (5): lower -k"),
+        ("user, item and value must be three", "user item value", "--user, --item and --column must be three"),
+        ("there is no column 'k_bar' for l0='auto'", "", "there is no column 'k_bar' for --l0 auto"),
+        ("item: no column 'item' or \"items='a'\"", "item", "--item: no column 'item' or \"items='a'\""),
         ("every, since and until need time", "", "every, since and until need time"),
         ("there is no column 'l0' or 'time'", "", "there is no column 'l0' or 'time'"),
     ],
@@ -176,9 +192,62 @@ def test_errors_of_the_command_name_its_options(log):
         (["--others"], "--others needs --items"),
         (["--kept-share"], "--kept-share needs --l0"),
         (["--l0", "auto", "--k-bar", "7"], "--k-bar is for counts without --l0"),
+        (["--memory", "1MB"], "--memory must be at least 256MiB"),
+        (["--item", "user"], "--user, --item and --time must be"),
     ):
         code, _, errors = discreet("count", log, *COUNT, *BUDGET, *given)
         assert (code, expected in errors) == (2, True), errors
+    for verb, given, expected in (
+        ("top-k", ["-k", "0"], "-k must be a whole number"),
+        ("top-k", ["-k", "2", "--l0", "1"], "--l0 needs --method discover+peel"),
+        ("sum", ["--column", "item", "--bounds", "0", "1", "--l0", "1"], "--user, --item and --column must be"),
+        ("sum", ["--column", "n", "--bounds", "2", "1", "--l0", "1"], "--bounds must be the least sum"),
+        ("sum", ["--column", "n", "--bounds", "0", "1", "--l0", "1", "--resolution", "0"], "--resolution must be"),
+    ):
+        code, _, errors = discreet(verb, log, *COUNT, *BUDGET, *given)
+        assert (code, expected in errors) == (2, True), errors
+
+
+def test_a_path_in_an_error_is_no_option(tmp_path):
+    for name in ("relative_error.csv", "k_bar"):
+        assert f"{tmp_path / name}" in discreet("count", tmp_path / name, *COUNT, *BUDGET)[2]
+
+
+def test_an_empty_release_says_why(log):
+    empty = dp.count({"user": [1], "item": ["a"]}, **COLUMNS, rho=1.0, delta=1e-6)
+    assert not len(empty)
+    for text in (
+        repr(empty),
+        empty._repr_html_(),
+        discreet("count", log, *COUNT, "--rho", "1e-6", "--delta", "1e-6")[2],
+    ):
+        assert "o item is common enough to be released" in text
+        assert "Another release is charged again" in text
+    found = dp.count(LOG, **COLUMNS, rho=1.0, delta=1e-6)
+    assert "common enough" not in repr(found) + repr(found[:0])
+
+
+@pytest.mark.parametrize("price", [2.5, None])
+def test_the_remedy_for_a_column_of_floats_works(price):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"user": range(2001), "item": [*[7.5] * 2000, price]})
+    with pytest.raises(SchemaError, match=r'\.round\(\)\.astype\("Int64"\)'):
+        dp.count(frame, **COLUMNS, rho=1.0, delta=1e-6)
+    frame["item"] = frame["item"].round().astype("Int64")
+    assert dp.count(frame, **COLUMNS, rho=1.0, delta=1e-6).items == [8]
+
+
+def test_a_guarantee_is_judged_by_its_better_pair(tmp_path):
+    release = dp.top_k(LOG, **COLUMNS, k=50, rho=0.5, delta=1e-6)
+    assert release.promise.endswith(", which implies (5.222, 2e-06)-DP")
+    assert release.notes == ()
+    release.write(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "e^epsilon with epsilon = 5.222" in page
+    assert "This epsilon is large" not in page
+    stated = dp.top_k(LOG, **COLUMNS, k=50, epsilon=12, delta=1e-6)
+    assert stated.guarantee.quoted == (12, 1e-6)
+    assert any("weak guarantee" in note for note in stated.notes)
 
 
 def test_a_noun_for_the_number_one_is_singular():

@@ -23,7 +23,11 @@ def test_sums_are_near_the_exact_ones():
     assert release.l0 == 3
     assert release.guarantee == dp.Guarantee(1.0, 1e-6)
     assert release.measure == (
-        "sums of cents in units of 1, clipped to [0, 40] units for each user; sigma is the noise alone"
+        "sums of cents in units of 1, clipped to [0, 40] units for each user and item; sigma is the noise alone"
+    )
+    assert (
+        "cells that are no finite numbers, such as dates or 3,50, are skipped: a sum of such cells is noise alone"
+        in release.notes
     )
     assert release.quantity == "sum"
     assert dp.count(SALES, user="user", item="shop", rho=1, delta=1e-6).quantity == "count"
@@ -210,7 +214,10 @@ def test_a_release_of_sums_calls_its_numbers_sums(file, tmp_path):
     assert code == 0, errors
     text = page.read_text()
     assert "<h1>Sums of cents in units of 0.01, for 3 items</h1>" in text
-    assert "Clipped to [0, 40] units for each user; sigma is the noise alone. A true sum may be far higher" in text
+    assert (
+        "Clipped to [0, 40] units for each user and item; sigma is the noise alone. A true sum may be far higher"
+        in text
+    )
     assert ">sum</th>" in text
     assert "<h2>The sums</h2>" in text
     assert ">count<" not in text
@@ -251,7 +258,7 @@ def test_a_file_of_sums_with_the_former_note_is_still_a_release_of_sums(tmp_path
     written |= {"notes": [former], "measure": former}
     (tmp_path / "sums.json").write_text(json.dumps(written))
     read = dp.Release.read(tmp_path / "sums.json")
-    assert (read.quantity, read.measure) == ("sum", former)
+    assert (read.quantity, read.measure) == ("sum", former.replace("user;", "user and item;"))
     for odd in ("[5, 3]", "[0, 9999999999]", "[0, 40]"):
         column = "cents in units of 1e999," if odd == "[0, 40]" else "values"
         measure = former.replace("[0, 40]", odd).replace("values", column)

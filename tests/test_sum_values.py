@@ -268,5 +268,5 @@ def test_missing_cells_of_every_kind_of_array_are_skipped():
 )
 def test_bounds_and_resolution_may_be_numbers_of_numpy_and_decimals(bounds, resolution):
     release = dp.sum(SALES, **COLUMNS, bounds=bounds, resolution=resolution, l0=3, rho=1, delta=1e-6)
-    assert "clipped to [0, 20] units for each user" in release.measure
+    assert "clipped to [0, 20] units for each user and item" in release.measure
     assert f"resolution={float(str(resolution))}" in release.made_by

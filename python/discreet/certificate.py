@@ -140,9 +140,9 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         )
     digest = export.file_digest(path, columns, content)
     if digest != expected:
-        raise InputError(
+        raise _written_again(
             f"the rows of {path} are not those of its certificate: the SHA-256 of the rows differs. Restore the file "
-            "that was written with this certificate, or write the Release again with certificate=True"
+            "that was written with this certificate"
         )
     dataset = None if ledger is None else _paid_by(ledger, digest, made_by)
     return Verified(
@@ -165,14 +165,21 @@ def _fault(content: dict[str, Any], error: Exception) -> str:
     return f"has an invalid field: {detail}"
 
 
+def _written_again(text: str) -> InputError:
+    """Return an error with the remedy of a caller who still has the Release."""
+    remedy = ". If you still have the Release, write it again with certificate=True, which costs no budget"
+    error = InputError(text + remedy)
+    error.only_in_python = remedy
+    return error
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(untrusted.content(path, untrusted.CERTIFICATE))
     except (OSError, ValueError, RecursionError):
-        raise InputError(
-            f"cannot read the certificate {path}: find the file that was written with these rows. If you still have "
-            "the Release, write it again with certificate=True, which costs no budget. Rows without a certificate "
-            "cannot be verified; drawing new rows costs budget"
+        raise _written_again(
+            f"cannot read the certificate {path}: find the file that was written with these rows. Rows without a "
+            "certificate cannot be verified; drawing new rows costs budget"
         ) from None
     return content if isinstance(content, dict) else {}
 

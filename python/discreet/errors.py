@@ -89,6 +89,8 @@ class DiscreetError(Exception):
     """The parameters that the text names. The command line shows them as options."""
     remedy: str = ""
     """The end of the text, if it gives parameters of a call that works. The command line shows them as options."""
+    only_in_python: str = ""
+    """The part of the text about a step that the command line does not have, and leaves out."""
 
 
 class ParameterError(DiscreetError, ValueError):

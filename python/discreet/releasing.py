@@ -97,7 +97,7 @@ class Bounding:
             return None
         if l0 is None:
             raise ParameterError(
-                "kept_share needs l0: without a bound, all pairs of users and items are kept", names="l0"
+                "kept_share needs l0: without a bound, all pairs of users and items are kept", names="kept_share l0"
             )
         return cls(l0=l0)
 
@@ -107,11 +107,13 @@ class Bounding:
         if mechanism is not None:
             raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
         if not is_equal(relative_error, RELATIVE_ERROR):
-            raise ParameterError("l0 excludes relative_error: leave out either of them", names="l0")
+            raise ParameterError("l0 excludes relative_error: leave out either of them", names="l0 relative_error")
         if items is not None and self.l0 is None:
-            raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number')
+            raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number', names="l0")
         if items is not None and not others:
-            raise ParameterError("kept_share is about all items of a user: with items, give others=True")
+            raise ParameterError(
+                "kept_share is about all items of a user: with items, give others=True", names="kept_share"
+            )
 
     def made(
         self, rho: float | None, epsilon: float | None, delta: float, listed: tuple[object, ...] | None

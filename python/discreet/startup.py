@@ -1,4 +1,4 @@
-"""The start of the command `discreet`: Ctrl-C while it imports the library, and faster imports."""
+"""The start of the command `discreet`: how Ctrl-C ends it while it imports the library, and faster imports."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def is_command() -> bool:
 def hold() -> None:
     """Install handlers that end the process with code 130 and one line instead of a traceback, until `release`.
 
-    Signals that another program handles or ignores keep their handlers.
+    Signals that another program handles or ignores keep their handlers. During an import on first use, the signal waits
+    until the import ends: see `discreet.imports`.
     """
     for number, default in _DEFAULTS.items():
         if signal.getsignal(number) is default:
@@ -82,7 +83,7 @@ def release() -> None:
 
 
 def _end(number: int, frame: object) -> None:
-    """End the process at once. No resource that needs closing is open yet."""
+    """End the process. No resource that needs closing is open yet."""
     try:
         os.write(2, f"{INTERRUPTED}\n".encode())
     finally:

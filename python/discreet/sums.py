@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["sum"]
 
+_SKIPPED = "cells that are no finite numbers, such as dates or 3,50, are skipped: a sum of such cells is noise alone"
+
 
 def sum(  # noqa: A001 - the name of the command, and of SQL
     data: object,
@@ -120,7 +122,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     at = delta if listed is not None and epsilon is None else None
     asked = Asked(chosen, epsilon, delta, quoted_at=at)
     made, _ = asked.chosen()
-    notes = unusual(asked.guarantee(made))
+    notes = (_SKIPPED, *unusual(asked.guarantee(made)))
     if listed is not None:  # `DiscoverAndSum` checks it before its own reads
         engines.require_rows_again(table.data)
     return publish(made, lambda: table, budget, asked, notes)
@@ -133,11 +135,14 @@ def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:
     pair = list(given) if isinstance(given, tuple | list) or getattr(given, "ndim", 0) == 1 else []
     if len(pair) != 2:
         raise ParameterError(
-            "bounds must be a pair of the least and the largest sum of a user for an item, such as (0, 20)"
+            "bounds must be a pair of the least and the largest sum of a user for an item, such as (0, 20)",
+            names="bounds",
         )
     low, high = (_units(bound, Decimal(str(step))) for bound in pair)
     if low >= high:
-        raise ParameterError("bounds must be the least sum and then the largest: low must be below high")
+        raise ParameterError(
+            "bounds must be the least sum and then the largest: low must be below high", names="bounds"
+        )
     return low, high, step
 
 
@@ -158,13 +163,17 @@ def _units(bound: object, unit: Decimal) -> int:
         units = Decimal(text := str(bound)) / unit
     except (InvalidOperation, TypeError, ValueError):
         raise ParameterError(
-            f"bounds must be two numbers, such as (0, 20), and each an int, a float or a Decimal, not {brief(bound)}"
+            f"bounds must be two numbers, such as (0, 20), and each an int, a float or a Decimal, not {brief(bound)}",
+            names="bounds",
         ) from None
     if not units.is_finite():
-        raise ParameterError("bounds must be finite: choose the least and the largest sum without the data")
+        raise ParameterError(
+            "bounds must be finite: choose the least and the largest sum without the data", names="bounds"
+        )
     if units != int(units):
         raise ParameterError(
             f"bounds must be whole multiples of the resolution, {unit}, and {text} is not; give another resolution, "
-            "such as 0.01 for amounts with two decimal places"
+            "such as 0.01 for amounts with two decimal places",
+            names="bounds resolution",
         )
     return int(units)

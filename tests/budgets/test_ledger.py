@@ -57,6 +57,8 @@ def test_a_dataset_is_opened_with_a_total_epsilon(path):
 def test_an_unknown_dataset_is_refused_with_the_nearest_name(path):
     ledger = Ledger.open(path)
     ledger.dataset("views", rho=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match=rf"the ledger {path} has .* its ledger has another path"):
+        ledger.dataset("visits")
     with pytest.raises(ParameterError, match="did you mean 'views'"):
         ledger.dataset("view")
     for name in ("", " ", "a\nb", "\ud800", "x" * 201, None, 3, b"views"):

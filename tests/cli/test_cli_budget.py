@@ -79,7 +79,8 @@ def test_a_release_at_the_whole_epsilon_spends_the_budget(run):
     ]
     code, _, err = run("count", "log.csv", *whole, "--l0", "3")
     assert code == 0
-    assert "Charged to views: the whole budget, which covers one release at its epsilon and delta." in err
+    assert "Note: this release took the whole budget of (1, 1e-06)-DP" in err
+    assert "Charged to views: the whole budget. " in err
     assert "Remaining for views: rho 0, delta 0." in err
     assert run("count", "log.csv", *whole, "--l0", "3")[0] == 3
 

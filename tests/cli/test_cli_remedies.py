@@ -101,7 +101,8 @@ def test_the_total_of_an_existing_dataset_has_a_remedy_that_works(tmp_path):
     first = ["budget", "init", ledger, "--dataset", "views", "--rho", "1", "--delta", "1e-6"]
     assert discreet(*first)[0] == 0
     other = ["budget", "init", ledger, "--rho", "2", "--delta", "1e-6", "--dataset"]
-    assert "fixed for good: repeat them, or choose another --dataset" in errors_of(*other, "views")
+    refused = errors_of(*other, "views")
+    assert "fixed for good: repeat this total. Another dataset is for the data of other users" in refused
     assert discreet(*first)[0] == 0
     assert discreet(*other, "more views")[0] == 0
 

@@ -10,6 +10,7 @@ from counting import csv
 from discreet import _core
 from discreet.engines.checking import check
 from discreet.engines.selection import period_of
+from discreet.engines.sql import query
 from discreet.errors import InputError, ParameterError, SchemaError
 from floors import PACKAGE, imported, parsed
 
@@ -76,6 +77,19 @@ def test_a_file_is_checked_without_columns(tmp_path):
     assert out.splitlines()[0] == "NOT PRIVATE  9 rows"
     assert "1 file with an unclosed quote" in out
     assert "users" not in out
+
+
+def test_users_that_are_written_as_floats_are_shown(tmp_path):
+    path = csv(tmp_path, "user,page,price\n5.0,home,1\n5,home,1\n-6.0,home,1.0\n,home,2.50\n")
+    for columns in ((), ("--user", "user", "--item", "page")):
+        out = discreet("check", path, *columns)[1]
+        assert "column user: 2 cells such as 5.0, a label other than 5." in out
+        assert "column page: " not in out.replace("column page: VARCHAR", "")
+    assert 'try_cast("user" AS BIGINT)' in out
+    read = f"read_csv('{path}', all_varchar = true, quote = '\"', escape = '\"', parallel = false)"
+    cast = f'SELECT try_cast("user" AS BIGINT) AS "user", page FROM {read}'
+    found = check(query(cast, None), "user", "page")
+    assert (found.users, found.decimals) == (2, {})
 
 
 def test_text_of_parquet_that_is_not_utf8_is_counted(tmp_path):

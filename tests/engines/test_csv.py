@@ -47,7 +47,7 @@ def test_one_malformed_csv_row_does_not_affect_other_rows(tmp_path, odd):
 
 @pytest.mark.parametrize(("name", "marks"), [("log.csv", "commas"), ("log.txt", "commas"), ("log.tsv", "tabs")])
 def test_a_csv_file_with_another_separator_names_the_right_one(tmp_path, name, marks):
-    with pytest.raises(SchemaError, match=f"separated by {marks}"):
+    with pytest.raises(SchemaError, match=f"separated by {marks}: for other files give --delimiter, --encoding or"):
         counted(csv(tmp_path, "user;item\n1;a\n", name))
 
 

@@ -173,8 +173,8 @@ class Audit:
     def __str__(self) -> str:
         verdict = counted(len(self.violations), "VIOLATION").upper() if self.violations else "no violation"
         lines = [self.mechanism, f"guarantee: {self.guarantee}"]
-        if self.quoted is not None:
-            epsilon, delta = self.guarantee.quoted
+        if self.quoted is not None and self.guarantee.dp is not None:
+            epsilon, delta = self.guarantee.dp
             holds = "is VIOLATED" if self.quoted.violates else "holds"
             lines.append(f"({epsilon:.4g}, {delta:.4g})-DP {holds}; in the worst pair {self.quoted}")
         worst = self.violations[0] if self.violations else self.tightest

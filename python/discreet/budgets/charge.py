@@ -180,8 +180,8 @@ class Account:
         if not alike:
             stated = " and ".join(f"{key} {value:g}" for key, value in total.items())
             raise ParameterError(
-                f"the dataset {name!r} has a total of {stated} per {self.protected}, which is fixed for good: leave "
-                "these parameters out, repeat them, or choose another name"
+                f"the dataset {name!r} has a total of {stated} per {self.protected}, which is fixed for good: repeat "
+                "this total. Another dataset is for the data of other users: two budgets for the same users add up"
             )
 
     @property
@@ -229,8 +229,7 @@ class Account:
 
         A release that used up the account by its epsilon gets none: its rho is not the rho that was charged.
         """
-        by_epsilon = self.promise.dp is not None and charge == self._most
-        return charge - cost if cost.within(charge) and not by_epsilon else NOTHING
+        return charge - cost if cost.within(charge) and not self.is_whole(charge) else NOTHING
 
     @property
     def stated(self) -> str:
@@ -241,16 +240,25 @@ class Account:
         return f"({epsilon:.4g}, {delta:.4g})-DP per {self.protected}"
 
     @property
+    def whole(self) -> str:
+        """The note of a release that takes the whole account."""
+        rho, delta = self.total.floats(up=False)
+        return (
+            f"this release took the whole budget of {self.stated}, because only releases of at most rho {rho:.6g} and "
+            f"delta {delta:.6g} in total can share it"
+        )
+
+    @property
     def left(self) -> str:
         """The remaining budget as text."""
         if self.used_by_epsilon:
-            return "one release at this epsilon and delta used it up"
+            return "one release of at most this epsilon and delta took all of it; nothing is left for others"
         left, total = self.remaining, self.guarantee(self.total, up=False)
         rest = f"rho {left.rho:.6g} of {total.rho:.6g} and delta {left.delta:.6g} of {total.delta:.6g} left"
         if self.promise.dp is not None and self.spent == NOTHING:
             return (
-                "nothing is spent; it suffices for one release at this epsilon and delta, or for several releases that "
-                f"add up to rho {left.rho:.6g} and delta {left.delta:g}"
+                f"nothing is spent; it covers releases that add up to rho {left.rho:.6g} and delta {left.delta:g}, or "
+                "one larger release of at most this epsilon and delta, which takes all of it"
             )
         return f"{rest}. {OUT_OF_DELTA}" if self.out_of_delta else rest
 
@@ -259,10 +267,14 @@ class Account:
         """Whether all delta is spent but not all rho, so that only releases without delta fit."""
         return self.spent.rho < self.total.rho and 0 < self.total.delta <= self.spent.delta
 
+    def is_whole(self, charge: Charge) -> bool:
+        """Return whether a charge is that of one release which takes a whole account in epsilon."""
+        return self.promise.dp is not None and charge == self._most
+
     @property
     def used_by_epsilon(self) -> bool:
         """Whether one (epsilon, delta)-DP release used up the account."""
-        return self.promise.dp is not None and self.spent == self._most
+        return self.is_whole(self.spent)
 
     def fits(self, charge: Charge) -> bool:
         """Return whether both rho and delta of a charge fit."""

@@ -6,7 +6,7 @@ import inspect
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, Unpack, cast, overload
 
 from discreet import _core
 from discreet.budgets.balance import Balance
@@ -23,7 +23,7 @@ from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.privacy.validation import require_choice, require_number, require_text
 from discreet.release import markup, plot
-from discreet.release.release import Release
+from discreet.release.release import Release, changed
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -224,6 +224,8 @@ class PrivacyFilter(Balance):
                 raise ParameterError(
                     "a budget cannot be charged for a seeded release, which gives no privacy; leave out rng"
                 )
+            if isinstance(release, Release) and account.is_whole(promised):
+                release = cast("Published", changed(release, notes=(*release.notes, account.whole)))
             receipt.release = release
             given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
             self._settle(reserved[0], given_back, release)

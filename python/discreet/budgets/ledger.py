@@ -139,8 +139,8 @@ class Ledger:
                 return None
             if (rho is None and epsilon is None) or delta is None:
                 raise ParameterError(
-                    f"the ledger has no dataset {name!r}{_near(name, book)}; "
-                    "give rho and delta, or epsilon and delta, to create it"
+                    f"the ledger {self._chain.path} has no dataset {name!r}{_near(name, book)}; give rho and delta, or "
+                    "epsilon and delta, to create it. If it exists, its ledger has another path: open that one"
                 )
             account = Account.holding(rho, delta, unit or "user", neighbours or "added", epsilon=epsilon)
             return Event(kind="opened", dataset=name, charge=account.total, parameters=json.dumps(account.terms))

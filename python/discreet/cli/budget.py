@@ -69,8 +69,9 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
     else:
         total = made.total
         click.echo(
-            f"{dataset}: ({epsilon:g}, {delta:g})-DP per {unit}. It covers one release at this epsilon and delta, or "
-            f"several with a total cost of rho={total.rho:.6g} and delta={total.delta:.6g}.",
+            f"{dataset}: ({epsilon:g}, {delta:g})-DP per {unit}. It covers several releases with a total cost of "
+            f"rho={total.rho:.6g} and delta={total.delta:.6g}, or one larger release of at most this epsilon and "
+            "delta, which takes the whole budget.",
             err=True,
         )
     if exists:
@@ -109,6 +110,8 @@ def history(ledger: str, dataset: str | None) -> None:
     reserved   charged, and no release of the rows is recorded
     released   charged, and the rows were released
     charged    charged for a release that was made elsewhere, such as a stream
+
+    If one release took a whole budget in epsilon, its row has the rho and delta of the budget.
     """
     outputs.require_apart(None, ledger)
     names = ["number", "time", "dataset", "mechanism", "rho", "delta", "status", "digest"]

@@ -176,7 +176,7 @@ class _Commands(click.Group):
         if sys.flags.optimize > 1:
             restore_help(command)
         if name in work.OF and not {"-h", "--help"} & {*rest}:
-            getattr(work, work.OF[name])  # import it while an interrupt still ends the process
+            getattr(work, work.OF[name])  # before `release`: an interrupt waits for the import, and ends the process
         return name, command, rest
 
 

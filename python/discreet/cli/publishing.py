@@ -156,7 +156,7 @@ def publish(
             # The ledger rounds up to whole units of its own, so the charge can be larger in the last digits.
             charged = f"what was spent, rho {release.spent.rho:.6g} and delta {release.spent.delta:.3g}"
         elif cost.rho > total.rho or cost.delta > total.delta:
-            charged = "the whole budget, which covers one release at its epsilon and delta"
+            charged = "the whole budget"
         click.echo(
             f"Charged to {dataset}: {charged}. Remaining for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
             err=True,

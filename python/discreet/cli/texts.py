@@ -7,52 +7,68 @@ from contextlib import suppress
 
 import click
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InputError, LedgerError, ResourceError, StateError
 
 __all__ = ["in_options", "restore_help"]
 
-_WORDS = re.compile(r"\b(?:(certificate|others)=True|(unit|method|items|l0)=(['\"])([\w+]+)\3)")
+_WORDS = re.compile(
+    r"\b(?:(certificate|others)=True|(unit|method|items|l0)=(['\"])([\w+]+)\3|(user|item|like)=(?=[\s,.:;]|$))"
+    r"|(?<!\w)(?:'[^']*'|\"[^\"]*\")"
+)
+"""Parameters with values, and quoted texts. A quoted text may be a name in the data, so it stays as it is."""
 _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
-_NAMES = re.compile(r"(?<![\w-])(kept_share|l0_share|relative_error|k_bar)(?![\w=])")
-_BARE = re.compile(r"\b(user|item|like)=(?=[\s,.:;]|$)")
-_IN_PYTHON = {
-    " If you still have the Release, write it again with certificate=True, which costs no budget.": "",
-    ", or write the Release again with certificate=True": "",
-    "leave these parameters out, repeat them, or choose another name": "repeat them, or choose another --dataset",
-}
-"""Steps that only a caller of the library can take, and what replaces them in the command."""
 _OPTIONS = {
+    *("bounds", "delta", "delimiter", "encoding", "epsilon", "every", "horizon", "item", "items", "k", "k_bar"),
+    *("kept_share", "l0", "l0_share", "linf", "memory", "method", "others", "percentile", "relative_error"),
+    *("resolution", "rho", "since", "time", "until", "user", "value"),
+}
+"""The parameters that are options."""
+_SPELT = {"k": "-k", "value": "--column"}
+"""The options whose names are not those of their parameters."""
+_ENGLISH = _OPTIONS - {
     "delta",
     "epsilon",
-    "every",
-    "items",
-    "item",
+    "k",
+    "k_bar",
+    "kept_share",
     "l0",
-    "others",
-    "percentile",
+    "l0_share",
+    "linf",
+    "relative_error",
     "rho",
-    "since",
-    "time",
-    "until",
-    "user",
 }
-"""The parameters that options have, besides those of `_NAMES`."""
-_ENGLISH = {"every", "item", "items", "others", "since", "time", "until", "user"}
 """The parameters that are words of English too. Only the first such word of an error is one."""
+_OF_PATHS = (InputError, LedgerError, ResourceError, StateError)
+"""The errors that name files, as they are spelt, and no parameters."""
 
 
 def in_options(error: DiscreetError) -> str:
     """Return the text of an error with the parameters that it names as options, such as --l0 for l0."""
     rest, remedy = str(error).removesuffix(error.remedy), error.remedy
-    for step, other in _IN_PYTHON.items():
-        rest = rest.replace(step, other)
-    for name in error.names:
-        if name in _OPTIONS:
-            rest = re.sub(rf"(?<![\w(-]){name}(?![\w=])", f"--{name}", rest, count=name in _ENGLISH)
-    rest = _BARE.sub(r"--\1", rest)
-    rest = _NAMES.sub(lambda found: "--" + found[1].replace("_", "-"), rest)
-    rest = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", rest)
+    if error.only_in_python:
+        rest = rest.replace(error.only_in_python, "")
+    if not isinstance(error, _OF_PATHS):
+        names = [name for name in error.names if name in _OPTIONS]
+        rest = _options(rest, names)
     return rest + _NUMBERS.sub(r"--\1 ", remedy).replace("without epsilon", "without --epsilon")
+
+
+def _options(text: str, names: list[str]) -> str:
+    """Return a text with these parameters, and parameters with values, as options; quoted texts stay."""
+    parts, end, left = [], 0, dict.fromkeys(names, 0) | {name: 1 for name in names if name in _ENGLISH}
+    for found in [*_WORDS.finditer(text), None]:
+        part = text[end : found.start() if found else len(text)]
+        for name in [*left]:
+            option = _SPELT.get(name, f"--{name.replace('_', '-')}")
+            part, times = re.subn(rf"(?<![\w(-]){name}(?![\w=])", option, part, count=left[name])
+            if times and left[name]:
+                del left[name]
+        parts.append(part)
+        if found:
+            flag, name, _, value, bare = found.groups()
+            parts.append(f"--{flag or bare or f'{name} {value}'}" if flag or name or bare else found[0])
+            end = found.end()
+    return "".join(parts)
 
 
 def restore_help(command: click.Command) -> None:

@@ -61,6 +61,8 @@ class Check(Private):
     """DuckDB's types of the columns. All columns of CSV and JSON lines are text."""
     dropped: dict[str, int]
     """The numbers of rows that a count leaves out, by reason. A row with several reasons counts for each."""
+    decimals: dict[str, int] = field(default_factory=dict)
+    """The numbers of cells such as 5.0 in columns of text, by column."""
     excluded: int = 0
     """The number of rows that `since` and `until` exclude. They have no other reason."""
     unclosed: int = 0
@@ -84,6 +86,12 @@ class Check(Private):
         yield counted(self.rows, "row")
         for name, kind in self.types.items():
             yield f"column {name}: {kind}"
+        for name, number in self.decimals.items():
+            yield (
+                f"column {name}: {counted(number, 'cell')} such as 5.0, a label other than 5. Programs write integers "
+                'so if a cell is missing. Write them as integers (pandas: .astype("Int64")), or read the file by --sql '
+                f"with try_cast({quoted(name)} AS BIGINT)"
+            )
         for reason, number in self.dropped.items():
             yield f"{counted(number, 'row')} left out: {reason}{self._where(reason, number)}"
         if self.excluded:
@@ -293,12 +301,23 @@ def _header(data: CsvFiles) -> list[str]:
     return [cell.decode("utf-8", "replace") for cell in cells][:_MOST]
 
 
-def _types(table: _Stream, columns: list[str]) -> dict[str, str]:
-    connection = connect()
-    connection.register("given", table.__arrow_c_stream__())  # DuckDB would replace an error of an object by its own
-    given = connection.table("given")
-    kinds = dict(zip(given.columns, map(str, given.types), strict=True))
-    return {name: kinds.get(name, "") for name in columns}
+def _types(tables: _Tables, labels: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the types of the columns, and the numbers of cells such as 5.0 in columns of `labels` that hold text."""
+    types, decimals = dict[str, str](), Counter[str]()
+    for table in tables.all:
+        connection = connect()
+        connection.execute("SET threads = 1")
+        connection.register(
+            "given", table.__arrow_c_stream__()
+        )  # DuckDB would replace an error of an object by its own
+        given = connection.table("given")
+        kinds = dict(zip(given.columns, map(str, given.types), strict=True))
+        types = types or {name: kinds.get(name, "") for name in tables.columns}
+        if texts := [name for name in labels if kinds.get(name) == "VARCHAR"]:
+            cells = (f"count(*) FILTER (regexp_full_match({quoted(name)}, '-?[0-9]+[.]0'))" for name in texts)
+            (numbers,) = given.aggregate(", ".join(cells)).fetchall()
+            decimals.update(dict(zip(texts, numbers, strict=True)))
+    return types, {name: number for name, number in decimals.items() if number}
 
 
 def _of_columns(tables: _Tables, user: Names, item: Names, period: Period | None, room: Memory) -> Check:
@@ -320,9 +339,11 @@ def _of_columns(tables: _Tables, user: Names, item: Names, period: Period | None
     memory = room.beside_scan
     sources: list[object] = [*tables.all]
     many, distinct, levels = _core.items_per_user(sources, user, item, _PERCENTILES, memory=memory, times=period)
+    types, decimals = _types(tables, [*users, *items])
     named = [*(f"{level:.0%}" for level in _PERCENTILES[:-1]), "most"]
     return Check(
-        **tables.facts(_types(tables.all[0], tables.columns), rows, dropped),
+        **tables.facts(types, rows, dropped),
+        decimals=decimals,
         excluded=excluded,
         counted=read,
         users=many,
@@ -354,7 +375,7 @@ def _with_sums(found: Check, tables: _Tables, value: str) -> Check:
 def _of_all(tables: _Tables) -> Check:
     """Return the facts of all columns, of any types."""
     rows, dropped = 0, Counter[str]()
-    types = _types(tables.all[0], tables.columns)
+    types, decimals = _types(tables, tables.columns)
     for table in tables.all:
         connection = connect()
         connection.execute("SET threads = 1")  # SQLite can be read only in the thread that opened it
@@ -373,4 +394,4 @@ def _of_all(tables: _Tables) -> Check:
         found, *others = map(int, connection.execute(query).fetchone() or ())
         rows += found
         dropped.update(dict(zip(asked, others, strict=True)))
-    return Check(**tables.facts(types, rows, dropped))
+    return Check(**tables.facts(types, rows, dropped), decimals=decimals)

@@ -21,6 +21,11 @@ _ENCODINGS = {
 }
 _TEXTS = {"utf-8": "UTF-8", "utf-16": "UTF-16 (without a byte order mark: little-endian)"}
 """The names of encodings in error texts."""
+_OTHERWISE = (
+    "for other files give --delimiter, --encoding or --no-header, or in Python CsvFiles with delimiter, encoding or "
+    "header=False"
+)
+"""The remedy for a file whose first line has none of the columns."""
 _MOST_COLUMNS = 10_000
 """The largest number of a column in a file without a header."""
 
@@ -47,13 +52,13 @@ class Dialect:
         if mark is not None and (
             not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0'
         ):
-            raise ParameterError("delimiter must be one ASCII character, and no quote or line end")
+            raise ParameterError("delimiter must be one ASCII character, and no quote or line end", names="delimiter")
         if not isinstance(self.header, bool):
             raise ParameterError("header must be True or False")
         text = self.encoding if isinstance(self.encoding, str) else ""
         known = [name for name, names in _ENCODINGS.items() if text.lower().replace("_", "-") in names]
         if not known:
-            raise ParameterError(f"encoding must be one of {', '.join(_ENCODINGS)}")
+            raise ParameterError(f"encoding must be one of {', '.join(_ENCODINGS)}", names="encoding")
         object.__setattr__(self, "encoding", known[0])
 
     @property
@@ -231,7 +236,10 @@ def _places(header: list[bytes], columns: list[str], shown: str, dialect: Dialec
     delimiter = dialect.delimiter or delimiter
     marks = {",": "commas", "\t": "tabs"}.get(delimiter, repr(delimiter))
     text = _TEXTS.get(dialect.encoding, dialect.encoding)
-    headless = f"; the first line of a CSV file must be the names of its columns, in {text}, separated by {marks}"
+    headless = (
+        f"; the first line of a CSV file must be the names of its columns, in {text}, separated by {marks}: "
+        f"{_OTHERWISE}"
+    )
     files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
     # Other columns are not read, so their names may repeat.
     files.require_distinct(columns, shown)

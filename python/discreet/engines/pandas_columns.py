@@ -206,7 +206,8 @@ def _require_no_floats(column: pandas.Series[object]) -> None:
     if getattr(column.dtype, "kind", "") in ("f", "c"):
         raise SchemaError(
             f"column {column.name!r} has the type {column.dtype}; floats are no labels, because equal numbers can "
-            'differ in their last bits; cast it to text or to integers (with missing cells by .astype("Int64"))'
+            "differ in their last bits; round it, and cast it to text or to integers, such as by "
+            '.round().astype("Int64"), which keeps missing cells'
         )
 
 

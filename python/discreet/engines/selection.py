@@ -113,7 +113,7 @@ def require_names(user: Names, item: Names, period: Period | None = None) -> tup
     given = [*users, *items, *([] if period is None else [period.column])]
     if len({*given}) < len(given):
         if len(given) == 2:
-            raise ParameterError("user and item must be two different columns")
+            raise ParameterError("user and item must be two different columns", names="user item")
         raise ParameterError("user, item and time must be the names of different columns", names="user item time")
     released = [*([] if period is None or period.every is None else [period.column]), *items]
     if len(released) > 1 and not all(name and "\0" not in name for name in released):

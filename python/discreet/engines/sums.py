@@ -108,7 +108,9 @@ def summed_columns(table: Table) -> tuple[str, str, str]:
 def require_distinct_columns(columns: tuple[str, str, str]) -> None:
     """Raise ParameterError unless these are the names of three different columns."""
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
-        raise ParameterError("user, item and value must be the names of three different columns")
+        raise ParameterError(
+            "user, item and value must be the names of three different columns", names="user item value"
+        )
     for name in columns:
         require_text("the name of a column", name)
 

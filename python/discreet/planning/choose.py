@@ -138,7 +138,9 @@ def _for_count(
         raise ParameterError('a plan of count needs l0 as a number: l0="auto" finds the number in the data')
     if l0 is not None:
         if not (is_equal(relative_error, RELATIVE_ERROR) and is_equal(k_bar, K_BAR)):
-            raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these", names="l0")
+            raise ParameterError(
+                "l0 excludes relative_error and k_bar: leave out either l0 or these", names="l0 relative_error k_bar"
+            )
         return fewest_users(with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     try:
@@ -166,12 +168,14 @@ def _for_top_k(
     if method == "discover+peel":
         if l0 is None:
             raise ParameterError(
-                'method="discover+peel" needs l0: the most items of one user that count in the search for items'
+                'method="discover+peel" needs l0: the most items of one user that count in the search for items',
+                names="l0",
             )
         return made_for(mechanisms.DiscoverAndPeel, rho, epsilon, delta=delta, k=k, l0=l0), ()
     if l0 is not None:
         raise ParameterError(
-            'l0 needs method="discover+peel"; with "gumbel" a user may have any number of items, so leave out l0'
+            'l0 needs method="discover+peel"; with "gumbel" a user may have any number of items, so leave out l0',
+            names="l0",
         )
     return made_for(mechanisms.GumbelTopK, rho, epsilon, delta=delta, k=k, k_bar=k_bar), ()
 

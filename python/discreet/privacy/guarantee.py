@@ -29,6 +29,8 @@ RHO_LIMIT = 10_000.0
 """The largest rho of a guarantee. A larger one gives no privacy."""
 _LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
 """A guarantee gets a note for a delta of at least 0.001 and for an epsilon above 10."""
+_STRONGER = 0.9
+"""The conversion of rho is quoted instead of a pair with its own proof if its epsilon is below this share of it."""
 
 
 def _claimed(name: str, value: float, high: float) -> float:
@@ -219,18 +221,22 @@ class Guarantee:
 
     @property
     def quoted(self) -> tuple[float, float]:
-        """The (epsilon, delta) pair to quote: `dp`, or the conversion at twice this delta."""
-        if self.dp is not None:
-            return self.dp
+        """The (epsilon, delta) pair to quote: `dp`, or the conversion at twice this delta if it is clearly stronger.
+
+        The epsilon of a conversion is rounded up to four digits, as it is printed.
+        """
         total = min(2 * self.delta, 0.5) or 1e-6
-        return self._converted(total), total
+        converted = _printable(self._converted(total)), total
+        # A dp of nearly the same epsilon is quoted: the caller stated it, or its delta is smaller.
+        return converted if self.dp is None or converted[0] < _STRONGER * self.dp[0] else self.dp
 
     @property
     def promise(self) -> str:
         """The guarantee in one line, with the pair to quote."""
         epsilon, delta = self.quoted
-        is_complete = self.dp is not None or math.isinf(epsilon)
-        return str(self) if is_complete else f"{self}, which implies ({epsilon:.4g}, {delta:.4g})-DP"
+        if (epsilon, delta) == self.dp or math.isinf(epsilon):
+            return str(self)
+        return f"{replace(self, dp=None)}, which implies ({epsilon:.4g}, {delta:.4g})-DP"
 
     def stating(self, epsilon: float, delta: float) -> Guarantee:
         """Return the same guarantee, quoted as (epsilon, delta)-DP.
@@ -311,6 +317,13 @@ def unusual(guarantee: Guarantee) -> tuple[str, ...]:
             "Choose a smaller epsilon or rho"
         )
     return tuple(notes)
+
+
+def _printable(number: float) -> float:
+    """Return a number rounded up to four significant digits."""
+    from decimal import ROUND_CEILING, Context
+
+    return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(number)))
 
 
 def _either(a: float, b: float) -> float:

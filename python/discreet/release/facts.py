@@ -68,7 +68,7 @@ class Summed(NamedTuple):
     @property
     def bounds(self) -> str:
         """The bounds of the sum of a user, as text."""
-        return f"clipped to [{self.low}, {self.high}] units for each user; {_NOISE_ALONE}"
+        return f"clipped to [{self.low}, {self.high}] units for each user and item; {_NOISE_ALONE}"
 
 
 def measure_of(kind: Kind, *, clipped: bool, l0: int | None, most: int | None, summed: Summed | None) -> str:

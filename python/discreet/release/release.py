@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["ItemType", "Release", "changed", "later"]
 
 _SHOWN = 10
+_EMPTY = (
+    "no item is common enough to be released: raise rho, epsilon or delta, or use data of more users. Rows with a "
+    "missing user or item are skipped, and so are rows outside of since and until. Times are rare items: give time= "
+    "and every= to count periods. `discreet check` shows the owner of the data which rows are read. Another release is "
+    "charged again"
+)
 
 
 def later(labels: _core.Labels) -> list[Any]:
@@ -178,7 +184,7 @@ class Release(Rows):
         return "sum" if self.kind == "sums" else "count"
 
     def __repr__(self) -> str:
-        lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
+        lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes, *self._empty]
         # The column after the items, a count or a rank, is printed before them.
         end = len(self.item_names)
         lines += [f"{(cells[end:] or [''])[0]:>12}  {', '.join(cells[:end])}" for cells in self._shown(_SHOWN)]
@@ -190,7 +196,12 @@ class Release(Rows):
         own = [self.quantity if name == "count" else name for name, _, _ in self._columns[len(self.item_names) :]]
         names = [export.shortened(name) for name in (*self.item_names, *own)]
         title, more = f"{self._size}, {self.promise}", len(self) - _SHOWN
-        return markup.table(names, self._shown(_SHOWN), title=title, notes=self.notes, more=more)
+        return markup.table(names, self._shown(_SHOWN), title=title, notes=(*self.notes, *self._empty), more=more)
+
+    @property
+    def _empty(self) -> tuple[str, ...]:
+        """The explanation of a release without items. It depends on nothing else."""
+        return (_EMPTY,) if not len(self) and self.part_of is None and self.round is None else ()
 
     @property
     def _size(self) -> str:
