@@ -113,8 +113,8 @@ def interruptible() -> Iterator[None]:
     As a decorator it covers all errors of a function. Libraries turn the exception of a signal handler into errors of
     their own, so the handlers note which one they raised.
     """
-    with reading() as call:
-        found = {int(number): signal.getsignal(number) for number in ENDS}
+    found = {int(number): signal.getsignal(number) for number in ENDS}
+    with reading({number for number, handler in found.items() if _is_ending(handler)}) as call:
         try:
             with handling({number: _noting(each, call) for number, each in found.items() if callable(each)}):
                 yield
@@ -136,7 +136,13 @@ def _noting(handler: Handler, call: Reading) -> Handler:
                 call.stop()
             raise
 
+    run.is_ending = _is_ending(handler)  # type: ignore[attr-defined]
     return run
+
+
+def _is_ending(handler: object) -> bool:
+    """Return whether a signal handler is sure to raise KeyboardInterrupt."""
+    return handler is signal.default_int_handler or getattr(handler, "is_ending", False)
 
 
 def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bool = False) -> DuckDBPyConnection:

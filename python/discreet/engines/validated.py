@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import _thread
+import os
+import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +20,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Reading", "interrupted_with_call", "reading", "validated"]
 
+_END = b"\0"
+"""What ends a thread that hears of signals. No signal has this number."""
+_listening: list[int] = []
+"""The pipes that signals are written to. A child process must not write to those of its parent."""
+
+
+def _forget_pipes() -> None:
+    if _listening:
+        with suppress(ValueError):
+            signal.set_wakeup_fd(-1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pipes)
+
 _begun: WeakSet[object] = WeakSet()
 """The readers whose batches were read here. A reader that is read again gives no rows, as an empty table does."""
 
@@ -28,9 +45,15 @@ class Reading:
     """One call that reads tables, with the interrupt that ends it, or that ends a reader on any of Arrow's threads.
 
     It keeps the class and the arguments of an exception, because the traceback would hold rows.
+
+    Args:
+        ending: The signals whose handlers are sure to raise an interrupt.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ending: Collection[int] = ()) -> None:
+        self._ending = ending
+        self._pipe: tuple[int, int] | None = None
+        """The end of the pipe that signals are written to, and the former one."""
         self._noted: tuple[type[BaseException], tuple[object, ...]] | None = None
         self._connections: WeakSet[DuckDBPyConnection] = WeakSet()
         self._over = threading.Event()
@@ -65,6 +88,45 @@ class Reading:
                 # A signal may interrupt `Thread.start`, which holds a lock. A second `Thread.start` would wait for it.
                 _thread.start_new_thread(self._stop, ())
 
+    def interrupts(self, connection: DuckDBPyConnection) -> None:
+        """Let an interrupt of this call interrupt this connection."""
+        self._connections.add(connection)
+        if self._ending and self._pipe is None:
+            self._listen()
+
+    def _listen(self) -> None:
+        """Hear of signals in another thread, because a task of DuckDB in this one may last for ever.
+
+        Python's handlers run in the main thread alone, when DuckDB returns to it.
+        """
+        with suppress(OSError):
+            heard, written = os.pipe()
+            try:
+                os.set_blocking(written, False)
+                before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+            except (AttributeError, ValueError):  # not the main thread, or Windows
+                os.close(heard)
+                os.close(written)
+                return
+            self._pipe = written, before
+            _listening.append(written)
+            try:
+                _thread.start_new_thread(self._hear, (heard, before))
+            except RuntimeError:  # the system refused the thread
+                os.close(heard)
+
+    def _hear(self, heard: int, before: int) -> None:
+        """Stop DuckDB after a signal that ends the call, and pass all signals on."""
+        try:
+            while (number := os.read(heard, 1)) not in (b"", _END):
+                if before != -1:
+                    with suppress(OSError):
+                        os.write(before, number)
+                if number[0] in self._ending:
+                    self._stop()
+        finally:
+            os.close(heard)
+
     def _stop(self) -> None:
         while not self._over.wait(0.02):
             with self._interrupting, suppress(RuntimeError):  # the set grows meanwhile
@@ -75,6 +137,13 @@ class Reading:
     def end(self) -> None:
         """Let no thread interrupt DuckDB any more: a connection may be the caller's own."""
         self._over.set()
+        if self._pipe is not None:
+            (written, before), self._pipe = self._pipe, None
+            signal.set_wakeup_fd(before)
+            _listening.remove(written)
+            with suppress(OSError):
+                os.write(written, _END)
+            os.close(written)
         with self._interrupting:
             self._connections.clear()
 
@@ -84,9 +153,9 @@ _reading: ContextVar[Reading | None] = ContextVar("reading", default=None)
 
 
 @contextmanager
-def reading() -> Iterator[Reading]:
+def reading(ending: Collection[int] = ()) -> Iterator[Reading]:
     """Begin a call: readers that `validated` makes in it report an interrupt to this call only."""
-    call = Reading()
+    call = Reading(ending)
     token = _reading.set(call)
     try:
         yield call
@@ -98,7 +167,7 @@ def reading() -> Iterator[Reading]:
 def interrupted_with_call(connection: DuckDBPyConnection) -> None:
     """Let an interrupt of the current call interrupt this connection."""
     if (call := _reading.get()) is not None:
-        call._connections.add(connection)  # noqa: SLF001 - of this module
+        call.interrupts(connection)
 
 
 def validated(data: _Data) -> _Data:
