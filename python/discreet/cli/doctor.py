@@ -11,6 +11,7 @@ import click
 from discreet import _core, api
 from discreet.cli.parsing import Command
 from discreet.engines import local, sql
+from discreet.imports import importing
 from discreet.wording import counted
 
 __all__ = ["doctor"]
@@ -38,7 +39,8 @@ def _check_count() -> str:
 
 
 def _check_duckdb() -> str:
-    import duckdb
+    with importing():
+        import duckdb
 
     counted_rows = local.histogram(sql.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
     if counted_rows.counts.tolist() != [1]:

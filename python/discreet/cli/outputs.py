@@ -16,6 +16,7 @@ import click
 from discreet.engines.files import files_in
 from discreet.engines.sql import files_of, reads_files
 from discreet.engines.versions import require_version
+from discreet.imports import importing
 from discreet.release import export
 
 __all__ = ["require_apart", "require_form", "require_new", "require_public", "require_stored", "require_writable"]
@@ -45,7 +46,8 @@ def require_writable(output: str | None, *, certificate: bool = False) -> None:
     if output is None:
         return
     if export.form_of(output) == "parquet":
-        import duckdb  # noqa: F401 - writes Parquet
+        with importing():
+            import duckdb  # noqa: F401 - writes Parquet
 
         require_version("duckdb")
     export.require_replaceable(output, certified=certificate)

@@ -28,6 +28,7 @@ from discreet.engines.entropy import fresh_key
 from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
+from discreet.imports import importing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,7 +178,8 @@ def _byte_length(cell: Value, backend: BaseBackend) -> Value:
 
 def _lengths(cells: object) -> object:
     """Return the length in bytes of each cell, for polars, which passes cells as Arrow."""
-    from pyarrow import compute
+    with importing():
+        from pyarrow import compute
 
     return compute.binary_length(cells).cast("int64")
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.engines.typed_arrays import digits_of, is_backed_by_arrow, of_pandas_zone, of_pyarrow
 from discreet.errors import SchemaError
+from discreet.imports import importing
 
 if TYPE_CHECKING:
     import pandas
@@ -216,7 +217,8 @@ def as_arrow(frame: pandas.DataFrame, labels: list[str]) -> pyarrow.Table:
         SchemaError: A column of labels holds floats.
         ImportError: pyarrow is not installed.
     """
-    import pyarrow
+    with importing():
+        import pyarrow
 
     columns = {}
     for name in frame.columns:

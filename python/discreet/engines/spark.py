@@ -36,6 +36,7 @@ from discreet.engines.entropy import fresh_bits, fresh_key
 from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
+from discreet.imports import importing
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -331,7 +332,8 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
 
 def _hide_failed_cells() -> None:
     """Filter PySpark's own loggers, which print the cell on which a query failed, for queries of this module."""
-    from pyspark.logger import PySparkLogger
+    with importing():
+        from pyspark.logger import PySparkLogger
 
     for kind in ("DataFrame", "SQL"):
         PySparkLogger.getLogger(f"{kind}QueryContextLogger").addFilter(_is_of_others)
