@@ -2,9 +2,11 @@
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 from command import BUDGET, COUNT, discreet
@@ -12,6 +14,8 @@ from command import BUDGET, COUNT, discreet
 import discreet as dp
 from discreet.cli.texts import in_options
 from discreet.errors import BudgetExceeded, ParameterError, SchemaError
+from discreet.planning.choose import choose
+from discreet.releasing import Asked
 
 LOG = {"user": [u for u in range(2000) for _ in range(2)], "item": ["home", "help"] * 2000}
 COLUMNS = {"user": "user", "item": "item"}
@@ -93,6 +97,39 @@ def test_an_insufficient_budget_suggests_an_epsilon_that_fits(verb, data, more, 
     tried = {name: float(value) for name, value in (part.split("=") for part in advice)}
     assert list(tried) == ["epsilon", "delta"]
     getattr(dp, verb)(data, **more, **tried, budget=budget)
+
+
+def test_every_suggested_number_fits_when_it_is_copied():
+    random, tried = Random(5), 0
+    verbs = [("count", {}), ("count", {"l0": 3}), ("top_k", {"k": 2}), ("select", {"l0": 1})]
+    for _ in range(150):
+        verb, more = random.choice(verbs)
+        unit, other = random.choice(["rho", "epsilon"]), random.choice(["rho", "epsilon"])
+        budget = dp.Budget(**{unit: 10 ** random.uniform(-2, 1)}, delta=10 ** random.uniform(-9, -3))
+        if random.random() < 0.4:
+            left = budget.remaining
+            budget.charge(dp.Guarantee(left.rho * random.uniform(0.1, 0.9), left.delta * random.uniform(0.01, 0.9)))
+        asked = {other: 10 ** random.uniform(-2, 2), "delta": 10 ** random.uniform(-9, -3)}
+        if random.random() < 0.2 and other == unit == "epsilon":
+            asked["delta"] = budget.guarantee.dp[1]
+
+        def required(given, verb=verb, more=more, budget=budget):
+            rho = given.get("rho")
+            choices = Asked(
+                lambda e, d: choose(verb, **more, rho=rho, epsilon=e, delta=d), given.get("epsilon"), given["delta"]
+            )
+            choices.require_paid(budget, choices.chosen()[0])
+
+        try:
+            required(asked)
+        except BudgetExceeded as error:
+            numbers = dict(re.findall(r"(rho|epsilon|delta)=([\d.e+-]*\d)", error.remedy))
+            kept = {"delta": asked["delta"]} if {"rho", "epsilon"} & {*numbers} else asked
+            required(kept | {name: float(number) for name, number in numbers.items()})
+            tried += len(numbers) > 0
+        except ParameterError:
+            continue
+    assert tried > 50
 
 
 def test_the_error_about_pairs_gives_an_example_that_runs():

@@ -285,7 +285,7 @@ def test_a_column_with_any_name_keeps_the_title_of_its_sums(tmp_path):
 
 def test_the_help_of_the_command_says_what_is_needed():
     text = " ".join(discreet("sum", "--help")[1].split())
-    assert "FILE is a Parquet, CSV or JSON lines file" in text
+    assert "FILE is a Parquet, CSV, JSON lines or Arrow file" in text
     assert "Needed without --items." in text
     assert "Needed, but not for --rho with --items" in text
     assert "Read the rows of this SELECT" in text

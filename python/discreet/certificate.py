@@ -28,6 +28,16 @@ _FIELDS = ("made_by", "version", "rho", "delta", "unit", "neighbours", "columns"
 """The fields that every certificate has."""
 _FORMER = {"spend": "meet_relative_error", "together": "shared_order"}
 """The current name of each renamed parameter. Old certificates have the former name."""
+_RANKED = (
+    mechanisms.GumbelTopK
+    | mechanisms.PermuteAndFlip
+    | mechanisms.ExponentialMechanism
+    | mechanisms.DiscoverAndPeel
+    | mechanisms.ContributionBound
+)
+"""The mechanisms that publish ranks."""
+_NAMES = mechanisms.UnionMechanism | mechanisms.OptimalSelection
+"""The mechanisms that publish names alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,8 +258,19 @@ class _Facts:
         return isinstance(self.mechanism, mechanisms.TableMechanism | mechanisms.KeptPairs | streams.StreamMechanism)
 
     @property
+    def measures(self) -> tuple[list[str], ...]:
+        """The possible columns after those of the items."""
+        made = self.innermost
+        if isinstance(made, _RANKED):
+            return (["rank"],)
+        if isinstance(made, _NAMES) or (isinstance(made, mechanisms.TruncatedGeometric) and not made.with_counts):
+            return ([],)
+        counts = ["count", "sigma"]
+        return (counts, []) if isinstance(made, HistogramMechanism) else (counts,)  # `select` drops counts
+
+    @property
     def l0(self) -> int | None:
-        """The bound of every release with counts, or None if it depends on the release or on the data."""
+        """The bound of every release with counts, or None if there is none, or it depends on the release."""
         made = self.mechanism
         if isinstance(made, mechanisms.Plume):
             return made.m_prime
@@ -259,6 +280,13 @@ class _Facts:
             mechanisms.CountsWithShare | mechanisms.KeptPairs | mechanisms.DiscoverAndSum | streams.StreamMechanism
         )
         return made.l0 if isinstance(made, bounded) else None
+
+    @property
+    def claims_l0(self) -> bool:
+        """Whether the bound of counts depends on the release: on a histogram, or on a bound that was found."""
+        made = self.mechanism
+        is_given = isinstance(made, HistogramMechanism) and not self.always_clips
+        return is_given or isinstance(made, mechanisms.CountsWithFoundBound)
 
     def sums(self, summed: Summed | None) -> bool:
         """Return whether a release has these bounds and this resolution of sums."""
@@ -302,20 +330,20 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
     clipped = given("clipped", clips)
     exact = not facts.steps
     checks = {
-        "columns": columns[: len(names)] == names and measures in ([], ["rank"], ["count", "sigma"]),
+        "columns": columns[: len(names)] == names and measures in facts.measures,
         "kind": given("kind", facts.kind) == facts.kind,
         "listed": given("listed", facts.listed[0]) in facts.listed,
         "noise": given("noise", facts.law) == facts.law,
         "clipped": isinstance(clipped, bool)
         and (clipped or (not clips and l0 is None))
         and (has_counts or not clipped),
-        "l0": l0 is None or facts.l0 is None or l0 == facts.l0,
+        "l0": "l0" not in content or facts.claims_l0 or l0 == (facts.l0 if has_counts else None),
         "most": given("most") in (None, most),
-        "summed": facts.sums(summed),
+        "summed": facts.sums(summed) and (given("summed", summed) is None) == (summed is None),
         "above": "above" not in content or facts.has_threshold(given("above"), has_counts=has_counts),
         "round": facts.has_round(given("round")),
         "users": given("users") is None or isinstance(mechanism, mechanisms.ConfirmedCounts),
-        "calls": facts.steps or given("calls") is None or _is_one(given("calls")),
+        "calls": facts.steps or _is_one(given("calls", 1)),
         "stopped_early": given("stopped_early", False) is False or facts.steps,
         "spent_rho": "spent_rho" not in content or _is_part(given("spent_rho"), claimed.rho, exact=exact),
         "spent_delta": "spent_delta" not in content or _is_part(given("spent_delta"), claimed.delta, exact=exact),
@@ -347,7 +375,6 @@ def _is_part(value: object, most: float, *, exact: bool) -> bool:
 def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
     """Return the fields of a certificate that neither its mechanism nor its rows imply."""
     made, is_sum = facts.mechanism, facts.kind == "sums"
-    may_clip = isinstance(made, HistogramMechanism) and not facts.always_clips
     measures = mechanisms.CountsWithShare | mechanisms.CountsWithFoundBound | mechanisms.KeptPairs
     found = {
         "guarantee": content["version"] != _core.__version__,
@@ -356,8 +383,8 @@ def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
         "spent_delta": facts.steps,
         "calls": facts.steps,
         "stopped_early": facts.steps,
-        "clipped": may_clip,
-        "l0": may_clip or isinstance(made, mechanisms.CountsWithFoundBound),
+        "clipped": facts.claims_l0 and isinstance(made, HistogramMechanism),
+        "l0": facts.claims_l0,
         "kept_share": isinstance(made, measures),
         "listed": len(facts.listed) > 1,
         "above": isinstance(facts.innermost, ThresholdMechanism),

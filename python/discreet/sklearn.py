@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+import numpy as np
+
 from discreet.api import select
 from discreet.errors import ParameterError, needs
 
@@ -132,8 +134,6 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns:
             An array of terms.
         """
-        import numpy as np
-
         check_is_fitted(self, "vocabulary_")
         return np.array(list(self.vocabulary_), dtype=object)
 

@@ -159,6 +159,7 @@ def test_selection_methods_are_options(tmp_path):
     for _ in range(8):
         code, out, err = discreet("select", *columns, "--l0", "3", "--method", "greedy")
         assert code == 0, err
+        assert "The methods policy_laplace and dp_sips do not miss such an item" in " ".join(err.split())
         found |= {*out.splitlines()[1:]}
     assert found == {"help", "home"}
     assert discreet("top-k", *columns, "-k", "2", "--method", "discover+peel")[0] == 2

@@ -7,6 +7,7 @@ import pytest
 from command import discreet
 from counting import csv
 
+import discreet as dp
 from discreet import _core
 from discreet.engines.checking import check
 from discreet.engines.selection import period_of
@@ -173,6 +174,9 @@ def test_a_column_to_sum_is_checked(tmp_path, form):
     facts = [line.removeprefix("NOT PRIVATE  ") for line in out.splitlines()]
     summed = 4 if form == "jsonl" else 3
     assert f"{summed} rows summed" in facts
+    if form != "duckdb":
+        columns = {"user": "user", "item": "shop", "value": "cents", "resolution": 0.5}
+        assert dp.sum(path, **columns, items=["a"], bounds=(0, 5), rho=10_000).counts.tolist() == [15]
     # An empty cell of a text file is NULL, and JSON lines leave out a line for each missing key.
     wrong = {"csv": "5 rows", "tsv": "5 rows", "jsonl": "4 rows"}.get(form, "6 rows")
     assert f"{wrong} left out: cents is no finite number" in facts

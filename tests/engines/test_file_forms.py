@@ -116,6 +116,33 @@ def test_arrow_files_are_read(tmp_path, compression):
         counted(tmp_path / "a.feather", item="other")
 
 
+def test_arrow_files_are_summed(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    feather = pytest.importorskip("pyarrow.feather")
+
+    def write(name, **columns):
+        feather.write_feather(pyarrow.table({"item": ["x", "y", None], **columns}), tmp_path / f"{name}.arrow")
+
+    def summed(name, user="user"):
+        columns = {"user": user, "item": "item", "value": "value", "items": ["x", "y"], "bounds": (0, 9)}
+        found = dp.sum(tmp_path / name, **columns, rho=10_000)
+        return dict(zip(found.items, found.counts.tolist(), strict=True))
+
+    write("a", user=[1, 2, 3], value=[2, 30, 1])
+    write("b", user=[1, None, 3], value=[4, 1, 1])
+    assert summed("a.arrow") == {"x": 2, "y": 9}
+    assert summed("*.arrow") == {"x": 6, "y": 9}
+    write("c", user=[1, 2, 3], value=["2", "3", "1"], Value=[1, 2, 3])
+    assert summed("c.arrow") == {"x": 2, "y": 3}
+    with pytest.raises(SchemaError, match="not of the same types in all files"):
+        summed("*.arrow")
+    with pytest.raises(SchemaError, match="differ by case"):
+        summed("c.arrow", user="Value")
+    write("d", user=[1, 2, 3], value=pyarrow.array([1, 2, 3], pyarrow.float64()).cast(pyarrow.float16()))
+    with pytest.raises(SchemaError, match="a type that DuckDB cannot read"):
+        summed("d.arrow")
+
+
 def parquet(path, **columns):
     pyarrow = pytest.importorskip("pyarrow")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from counting import WHOLE, counted
 import discreet as dp
 from discreet.engines.checking import check
 from discreet.engines.sql import query
-from discreet.errors import SchemaError
+from discreet.errors import InputError, SchemaError
 
 ROWS = "FROM (VALUES (1, 'a'), (1, 'a'), (2, 'a'), (2, 'b')) t(\"user\", item)"
 LOG = f"read_csv('rows.csv', {WHOLE})"
@@ -242,3 +242,15 @@ def test_a_query_does_not_change_a_database(folder):
         "x": 1
     }
     assert state(folder) == before
+
+
+@pytest.mark.parametrize("verb", ["count", "sum"])
+def test_a_relation_beside_an_open_result_names_the_remedy(verb):
+    connection = duckdb.connect()
+    rows = connection.sql("SELECT i::VARCHAR AS u, 'a' AS i, 1 AS v FROM range(3000) t(i)")
+    more = {"delta": 1e-6} if verb == "count" else {"value": "v", "items": ["a"], "bounds": (0, 1)}
+    connection.execute("SELECT 1")
+    with pytest.raises(InputError, match="fetch the result of the connection's last query first"):
+        getattr(dp, verb)(rows, user="u", item="i", rho=1, **more)
+    connection.fetchall()
+    assert len(getattr(dp, verb)(rows, user="u", item="i", rho=1, **more)) == 1

@@ -192,6 +192,13 @@ def test_too_many_similar_items_end_the_release():
     assert release.spent.rho < 0.5
 
 
+def test_a_stop_by_noise_alone_is_not_stated_as_a_fact():
+    notes = ConfirmedCounts(rho=1.0, delta=1e-6).release(histogram([1], 1), rng=seeded_rng(224)).notes
+    (stop,) = [note for note in notes if "k_bar" in note]
+    assert "may be nearly as common" in stop
+    assert "or it is noise alone" in stop
+
+
 def test_a_cut_histogram_ends_before_a_missing_count():
     release = ConfirmedCounts(rho=5.0, delta=1e-6, k_bar=3).release(
         histogram([90_000, 80_000, 70_000, 10, 9], 150_000, complete=False), rng=seeded_rng(1)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.errors import ParameterError
+from discreet.queries import bounded
 from discreet.queries.bounded import BoundedAnswers, _least_reach
 from discreet.queries.choose import METHODS
 from discreet.queries.expected import Survivors, gaussian_survival
@@ -265,3 +267,13 @@ def test_the_corrected_errors_sum_to_their_share(share, rate):
     left = errors.without(share, rate * errors.grid, gumbel=True)
     assert errors.mass.sum() - left.mass.sum() == pytest.approx(share, rel=1e-6)
     assert errors.without(2.0, rate * errors.grid + 1).mass.sum() == pytest.approx(0)
+
+
+def test_a_search_for_bounded_noise_gives_up_early(monkeypatch):
+    tried, search = [], bounded._least_reach
+    monkeypatch.setattr(bounded, "_least_reach", lambda *given: tried.append(given) or search(*given))
+    with pytest.raises(ParameterError, match="no bounded noise"):
+        BoundedAnswers.from_epsilon(k=17, epsilon=0.1684, delta=3.6e-14)
+    assert len(tried) <= 6
+    found = BoundedAnswers.from_epsilon(k=2, epsilon=1.0068130425387452, delta=1.6980542666242898e-16)
+    assert (found.reach, found.power) == (370, 128)

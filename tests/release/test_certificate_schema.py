@@ -10,6 +10,7 @@ import pytest
 import discreet as dp
 from discreet.errors import InputError, ParameterError
 from discreet.release.facts import implied
+from discreet.release.release import changed
 
 SCHEMA = json.loads((files("discreet") / "certificate.schema.json").read_text("utf-8"))
 LOG = {
@@ -42,6 +43,7 @@ RELEASES = {
     "sums": lambda: dp.mechanisms.DiscoverAndSum(rho=1, delta=1e-6, l0=2, low=0, high=9).release(
         LOG, user="user", item="page", value="price"
     ),
+    "public sums": lambda: dp.sum(LOG, user="user", item="page", value="price", items=["home"], bounds=(0, 9), rho=1),
     "a round": step_of_a_stream,
     "replaced users": lambda: dp.mechanisms.Replacement.from_rho(dp.GaussianThreshold, rho=1, delta=1e-6, l0=2).release(
         dp.Histogram.from_table(LOG, user="user", item="page", l0=2)
@@ -63,11 +65,11 @@ def test_the_certificate_of_a_release_matches_the_schema(kind, tmp_path):
         assert not valid({key: value for key, value in content.items() if key != name})
 
 
-OTHER_VALUES = [True, -1, 7, 0.5, "sums", "none", "laplace", [3, 1.0], {}, [[]]]
+OTHER_VALUES = [None, True, -1, 7, 0.5, "sums", "none", "laplace", [3, 1.0], {}, [[]]]
 MORE = ("most", "summed", "part_of", "l0", "kept_share", "round", "every", "epsilon")
 
 
-@pytest.mark.parametrize("kind", ["count", "clipped count", "found bound", "public items", "ranks", "sums", "a round"])
+@pytest.mark.parametrize("kind", [name for name in RELEASES if name not in ("periods", "two columns", "nothing")])
 def test_each_field_is_recomputed_or_named_as_a_claim(kind, tmp_path):
     path, place = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
     RELEASES[kind]().write(path, certificate=True)
@@ -86,21 +88,33 @@ def test_each_field_is_recomputed_or_named_as_a_claim(kind, tmp_path):
     assert dp.verify(path).claims == claims
 
 
+@pytest.mark.parametrize(
+    ("made_by", "rows"),
+    [("ranks", "count"), ("ranks", "names"), ("names", "count"), ("names", "ranks"), ("count", "ranks")],
+)
+def test_the_columns_are_those_of_the_mechanism(made_by, rows, tmp_path):
+    made = RELEASES[made_by]()
+    fields = {name: getattr(made, name) for name in ("made_by", "guarantee", "noise", "spent")}
+    changed(RELEASES[rows](), **fields).write(tmp_path / "rows.csv", certificate=True)
+    with pytest.raises(InputError, match="does not imply: columns"):
+        dp.verify(tmp_path / "rows.csv")
+
+
 @pytest.mark.parametrize("change", [{"clipped": False}, {"clipped": False, "l0": None}])
 @pytest.mark.parametrize("kind", ["clipped count", "found bound", "sums", "a round"])
 def test_clipped_counts_that_a_file_denies_stay_clipped(kind, change, tmp_path):
     path, place = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
     RELEASES[kind]().write(path, certificate=True)
     content = json.loads(place.read_text("utf-8"))
-    changed = {**content, **change, "kept_share": None}
-    place.write_text(json.dumps(changed))
+    denied = {**content, **change, "kept_share": None}
+    place.write_text(json.dumps(denied))
     with pytest.raises(InputError, match=r"clipped|share"):
         dp.verify(path)
     if "l0" not in change:
         with pytest.raises(InputError, match="l0"):
             dp.Release.read(path)
         return
-    place.write_text(json.dumps({**changed, "measure": "counts of users", "notes": []}))
+    place.write_text(json.dumps({**denied, "measure": "counts of users", "notes": []}))
     found = dp.Release.read(path)
     assert found.clipped
     assert "are taken for clipped ones" in found.notes[0]

@@ -287,7 +287,7 @@ HEADER_CHANGES = {
     "calls": [-1, 1.5, "x", True, 2**80, "missing"],
     "round": [-1, "x", 2.5],
     "above": [-1, "x", 2.5, True],
-    "users": [[1], [1, 2, 3], ["a", "b"], 5, [1, math.nan], [True, 1.0], {}],
+    "users": [[1], [1, 2, 3], ["a", "b"], 5, [1, math.nan], [True, 1.0], [2**62, 1.0], {}],
     "notes": ["x", [1], [[]], ["a"] * 2000, "missing"],
     "made_by": [3, None, "x" * 200_000, "missing"],
     "version": [3, None, "missing"],
@@ -370,6 +370,9 @@ def test_invalid_headers_are_input_errors(tmp_path, name):
         [{"item": "a", "count": 1.5, "sigma": 1.0}],
         [{"item": "a", "count": True, "sigma": 1.0}],
         [{"item": "a", "count": 2**70, "sigma": 1.0}],
+        [{"item": "a", "count": 2**62, "sigma": 1.0}],
+        [{"item": "a", "count": -(2**62), "sigma": 1.0}],
+        [{"item": "a", "count": 1, "sigma": 1e18}],
         [{"item": "a", "count": 1, "sigma": -1.0}],
         [{"item": "a", "count": 1, "sigma": math.nan}],
         [{"item": "a", "count": 1, "sigma": "1"}],
@@ -386,6 +389,26 @@ def test_invalid_rows_are_input_errors(tmp_path, rows):
     path.write_text(json.dumps({**json.loads(path.read_text()), "rows": rows}))
     with pytest.raises(InputError, match="as a release"):
         Release.read(path)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("sigma", [0.0, 5e-324, 1e-9, 3, 9.9e17])
+@pytest.mark.parametrize("above", [None, 0, 2**62 - 1])
+def test_the_largest_numbers_of_a_file_have_intervals(tmp_path, noise, sigma, above):
+    counts, path = [2**62 - 1, 2**53, 1, 0, -(2**62) + 1], tmp_path / "rows.json"
+    kind = dp.mechanisms.GaussianCounts if noise == "gaussian" else dp.mechanisms.LaplaceCounts
+    made_by = repr(kind(items=("a",), **{"sigma" if noise == "gaussian" else "scale": 1.0}))
+    more = {"items": [*"abcde"], "sigmas": np.full(5, sigma), "above": above, "noise": noise, "listed": "all"}
+    counted(**more, counts=np.array(counts), made_by=made_by).write(path)
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "users": [2**62 - 1, 9.9e17]}))
+    found = Release.read(path)
+    for confidence in (1e-9, 0.95, math.nextafter(1, 0)):
+        ends = found.interval(confidence)
+        assert np.all((ends["low"] >= 0) & (ends["low"] <= ends["high"]))
+        assert np.all(ends["high"] >= np.maximum(counts, 0))
+    found.write(tmp_path / "rows.html")
+    assert found.compare(found, 0.95).differences == [0] * 5
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -48,15 +48,16 @@ def _fitting(
 ) -> tuple[float, float] | None:
     """Return an epsilon and delta, with three digits, that fit into the remaining budget; None if none is found."""
     left, cost, whole = budget.remaining, budget.cost(made(epsilon, delta)), budget.guarantee.dp
-    most = epsilon
     if left.dp is not None and whole is not None:
-        most, delta = min(epsilon, whole[0]), min(delta, whole[1])
+        epsilon, delta = min(epsilon, whole[0]), min(delta, whole[1])
     elif cost.delta > left.delta:
-        delta = shortened(delta * left.delta / cost.delta)
+        delta = delta * left.delta / cost.delta
+    # The text has three digits, so these digits are tried: a number that the text rounds up would be refused again.
+    most = shortened(epsilon)
 
-    found = _largest(budget, made, most, delta)
+    found = _largest(budget, made, most, shortened(delta))
     # At a smaller epsilon a mechanism may charge a larger share of its delta. So try a delta that fits as a whole.
-    return found or _largest(budget, made, most, min(delta, shortened(left.delta)))
+    return found or _largest(budget, made, most, shortened(min(delta, left.delta)))
 
 
 def _largest(

@@ -15,6 +15,7 @@ from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, spendings, spent_over_time
 from discreet.errors import LedgerError, ParameterError
+from discreet.imports import importing
 from discreet.privacy.guarantee import require_one
 from discreet.privacy.validation import require_choice, require_flag, require_number
 from discreet.release import export, markup, plot
@@ -196,7 +197,8 @@ class Ledger:
 
 def _near(name: str, book: Book) -> str:
     """Return a hint with the dataset whose name is most similar, or an empty text."""
-    import difflib
+    with importing():
+        import difflib
 
     found = difflib.get_close_matches(name, book.accounts, 1)
     return f" (did you mean {found[0]!r}?)" if found else ""

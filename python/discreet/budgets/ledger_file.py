@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import LedgerError
+from discreet.imports import importing
 
 if sys.platform == "win32":
     import msvcrt
@@ -152,7 +153,8 @@ def _linked_from_nameless(path: Path, content: bytes) -> bool:
 
 def _linked_from_draft(path: Path, content: bytes) -> None:
     """Create the file under a temporary name in its folder and link it to its path."""
-    import tempfile
+    with importing():
+        import tempfile
 
     descriptor, draft = tempfile.mkstemp(prefix=".discreet-", dir=path.parent)
     try:
@@ -167,7 +169,8 @@ def _linked_from_draft(path: Path, content: bytes) -> None:
 
 def _locked(path: Path, timeout: float, writable: bool) -> io.FileIO:
     """Open and lock the file at this path, and return it."""
-    import random
+    with importing():
+        import random
 
     thread = threading.get_ident()
     interrupted = _held.pop(thread, None)

@@ -12,6 +12,7 @@ from discreet import _core, api
 from discreet.cli.parsing import Command
 from discreet.engines import local, sql
 from discreet.engines.table import Table
+from discreet.imports import importing
 from discreet.wording import counted
 
 __all__ = ["doctor"]
@@ -40,7 +41,8 @@ def _check_count() -> str:
 
 def _check_duckdb() -> str:
     counted_rows = local.histogram(Table(sql.query("SELECT 1 AS u, 'x' AS i"), user="u", item="i"))
-    import duckdb  # which the query has imported
+    with importing():
+        import duckdb
 
     if counted_rows.counts.tolist() != [1]:
         raise RuntimeError("the count of a table with one row is not 1")

@@ -99,8 +99,8 @@ def select(**options: Unpack[Options]) -> None:
 def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the command
     """Sum a column for each item in FILE, for items that are not known in advance.
 
-    FILE is a Parquet, CSV or JSON lines file, or a quoted glob or a folder of such files, as for `discreet count`. It
-    is read twice, so it cannot be standard input. A row whose value is no number, such as 3,50, is left out;
+    FILE is a Parquet, CSV, JSON lines or Arrow file, or a quoted glob or a folder of such files, as for `discreet
+    count`. It is read twice, so it cannot be standard input. A row whose value is no number, such as 3,50, is left out;
     `discreet check --column` shows the owner of the data how many rows are.
 
     The values of a user for an item are added up, and this sum is clipped to --bounds. At most --l0 items of each user

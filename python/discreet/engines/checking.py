@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet import _core
@@ -17,7 +18,7 @@ from discreet.engines.engine import require_no_period
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, library
 from discreet.engines.json_rows import JsonRows
-from discreet.engines.local import retried_carefully, scan
+from discreet.engines.local import Reopened, retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, columns_of, one_name, require_names
 from discreet.engines.sql import connect, interruptible, require_whole_csv
@@ -176,22 +177,11 @@ def check(
         raise_alone(InputError("cannot check the data; check the file and its format"))
 
 
-class _Stream:
-    """A table that can be read several times."""
-
-    def __init__(self, open_rows: Callable[[], Any]) -> None:
-        self._open_rows = open_rows
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        rows = self._open_rows()
-        return rows.__arrow_c_stream__() if hasattr(rows, "__arrow_c_stream__") else rows
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Tables(Private):
     """Tables with the same columns, and the rows that their reader drops."""
 
-    all: list[_Stream]
+    all: list[Reopened]
     columns: list[str]
     dropped: dict[str, int] = field(default_factory=dict)
     unclosed: int = 0
@@ -212,12 +202,12 @@ class _Tables(Private):
                 datasets = arrow_files(source)
                 source.require_no_folder(wanted or ())
                 columns = wanted or [*datasets[0].schema.names][:_MOST]
-                return cls(all=[_Stream(_opening(one, columns)) for one in datasets], columns=columns)
+                return cls(all=[Reopened(partial(frame, one, columns)) for one in datasets], columns=columns)
             if source.form == "parquet":
                 columns = wanted or _parquet_columns(source)
                 found = scan([data], columns, room, careful=careful, keeps_long=True)
                 total = _total(source) if careful else None
-                return cls(all=[_Stream(lambda: Rows(found))], columns=columns, total=total)
+                return cls(all=[Reopened(lambda: Rows(found))], columns=columns, total=total)
             if source.form == "JSON lines":
                 return cls._of_json(source, wanted, [] if value is None else [value])
             data = CsvFiles(path=data)
@@ -227,11 +217,11 @@ class _Tables(Private):
         if library(data) == "ibis":
             rows, mistyped = remote.ibis.readable(data, columns)
             dropped = {"a cell is not of its column's type, or not UTF-8": mistyped}
-            return cls(all=[_Stream(_batches_of(rows))], columns=columns, dropped=dropped)
+            return cls(all=[Reopened(_batches_of(rows))], columns=columns, dropped=dropped)
         files.require_columns(data.columns, columns)
         require_whole_csv(data)
         found = data.project(", ".join(map(quoted, columns)))
-        return cls(all=[_Stream(lambda: Rows(found))], columns=columns)
+        return cls(all=[Reopened(lambda: Rows(found))], columns=columns)
 
     @classmethod
     def _of_csv(cls, data: CsvFiles, columns: list[str]) -> _Tables:
@@ -241,7 +231,7 @@ class _Tables(Private):
         for name, file, line in places:
             lines_of.setdefault(_CSV[name], []).append(_place(rows.paths, file, line))
         dropped = {_CSV["short"]: short, _CSV["not text"]: not_text, _CSV["long"]: long}
-        return cls(all=[_Stream(lambda: rows)], columns=columns, dropped=dropped, unclosed=unclosed, lines_of=lines_of)
+        return cls(all=[Reopened(lambda: rows)], columns=columns, dropped=dropped, unclosed=unclosed, lines_of=lines_of)
 
     @classmethod
     def _of_json(cls, source: files.Source, columns: list[str] | None, floats: list[str]) -> _Tables:
@@ -255,7 +245,7 @@ class _Tables(Private):
             reason = _JSON[kind] if key is None else _JSON[kind].format(columns[key])
             dropped[reason] = number
             lines_of[reason] = [_place(rows.paths, *place) for place in places]
-        return cls(all=[_Stream(lambda: rows)], columns=columns, dropped=dropped, lines_of=lines_of, unread=unread)
+        return cls(all=[Reopened(lambda: rows)], columns=columns, dropped=dropped, lines_of=lines_of, unread=unread)
 
     def facts(self, types: dict[str, str], rows: int, dropped: Counter[str]) -> dict[str, Any]:
         """Return what all checks say: `rows` of the tables have these types, and a count drops some of them."""
@@ -270,10 +260,6 @@ class _Tables(Private):
 
 def _place(paths: Sequence[str], file: int, line: int) -> str:
     return f"line {line:,}" if len(paths) == 1 else f"{paths[file]} line {line:,}"
-
-
-def _opening(dataset: Any, columns: list[str]) -> Callable[[], object]:
-    return lambda: frame(dataset, columns)
 
 
 def _batches_of(rows: Table) -> Callable[[], object]:

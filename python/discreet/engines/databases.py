@@ -10,6 +10,7 @@ from discreet.engines import files
 from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, interruptible, require_whole_csv
 from discreet.errors import DiscreetError, InputError, SchemaError, needs, raise_alone
+from discreet.imports import importing
 from discreet.privacy.validation import require_path, require_text
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def _of_sqlite(path: Path, table: str) -> Table:
 
 def _require_table(names: dict[str, tuple[str, str]], table: str, path: Path) -> None:
     if table not in names:
-        import difflib
+        with importing():
+            import difflib
 
         near = difflib.get_close_matches(table, names, n=1)
         raise SchemaError(f"{path} has no table {table!r}{f'; did you mean {near[0]!r}?' if near else ''}")

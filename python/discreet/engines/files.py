@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from discreet.errors import InputError, SchemaError
+from discreet.imports import importing
 from discreet.privacy.validation import require_path
 
 if TYPE_CHECKING:
@@ -288,8 +290,6 @@ def _values(path: str) -> dict[str, str | None]:
 
 
 def _decoded(value: str) -> str | None:
-    from urllib.parse import unquote_to_bytes
-
     if value == _NULL:
         return None
     try:
@@ -377,7 +377,8 @@ def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "
         if known[name] > 1:
             raise SchemaError(f"there is more than one column {name!r}; rename all but one")
         if not known[name]:
-            import difflib
+            with importing():
+                import difflib
 
             near = difflib.get_close_matches(name.lower(), shown, n=1)
             hint = f"; did you mean {shown[near[0]]!r}?" if near else instead

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet import _core
 from discreet.engines import files
@@ -30,13 +31,14 @@ from discreet.imports import importing
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-__all__ = ["REMEDIES", "histogram", "read", "retried_carefully", "scan"]
+__all__ = ["REMEDIES", "Reopened", "histogram", "read", "retried_carefully", "scan"]
 
 _Result = TypeVar("_Result")
 REMEDIES = {
-    "duckdb": "; if a query cannot cast a cell, TRY_CAST makes it NULL; if text is not UTF-8, use "
-    "read_parquet(..., utf8_validation = 'replace'); if times in seconds or milliseconds exceed DuckDB's microseconds, "
-    "give the Arrow table or the Parquet file itself instead of a relation",
+    "duckdb": "; fetch the result of the connection's last query first, if it is open; if a query cannot cast a cell, "
+    "TRY_CAST makes it NULL; if text is not UTF-8, use read_parquet(..., utf8_validation = 'replace'); if times in "
+    "seconds or milliseconds exceed DuckDB's microseconds, give the Arrow table or the Parquet file itself instead of "
+    "a relation",
 }
 """Further remedies in errors about unreadable frames, by library."""
 _FILE_NUMBER = "file_index"
@@ -184,7 +186,7 @@ def scan(
     keeps_long: bool = False,
     floats: Sequence[str] = (),
 ) -> DuckDBPyRelation | CsvRows | JsonRows:
-    """Return the named columns of Parquet, CSV or JSON lines files, given by paths and globs, as an Arrow stream.
+    """Return the named columns of files of any format, given by paths and globs, as an Arrow stream.
 
     A row with text that is not UTF-8 is always dropped from files of text. It fails the scan of Parquet files, unless
     the scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than `_core.LONGEST`
@@ -196,15 +198,18 @@ def scan(
         return CsvRows.of(source, columns)
     if source.form == "JSON lines":
         return JsonRows.of(source, columns, floats)
-    if source.form != "parquet":
-        raise InputError(
-            f"cannot read {source.shown}: this needs a Parquet, CSV or JSON lines file, or a table in memory"
-        )
-
     with importing():
         import duckdb
 
     connection = connect(room)
+    if source.form == "Arrow":
+        source.require_no_folder(columns)
+        files.require_distinct(columns, source.shown)
+        tables = [Reopened(partial(frame, one, columns)) for one in arrow_files(source)]
+        try:
+            return _union(connection, source, tables)
+        except duckdb.Error:
+            raise_alone(SchemaError(f"a column of {source.shown} has a type that DuckDB cannot read; cast it"))
     try:
         of_folders = _require_one_schema(connection, source, columns)
         found = _rows(connection, source, columns, of_folders, careful=careful)
@@ -213,6 +218,30 @@ def scan(
         raise_alone(
             InputError(f"cannot read {source.shown} as {source.form}: files must be complete and match their suffix")
         )
+
+
+class Reopened:
+    """A table that can be read several times, as DuckDB does."""
+
+    def __init__(self, open_rows: Callable[[], Any]) -> None:
+        self._open_rows = open_rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        rows = self._open_rows()
+        return rows.__arrow_c_stream__() if hasattr(rows, "__arrow_c_stream__") else rows
+
+
+def _union(connection: DuckDBPyConnection, source: files.Source, tables: list[Reopened]) -> DuckDBPyRelation:
+    """Return the rows of all tables; raise SchemaError if their types differ."""
+    names = [f"file{number}" for number in range(len(tables))]
+    for name, table in zip(names, tables, strict=True):
+        table.__arrow_c_stream__()  # DuckDB would replace an error of an object by its own
+        connection.register(name, table)
+    if len({(*map(str, connection.table(name).types),) for name in names}) > 1:
+        raise SchemaError(
+            f"the columns of {source.shown} are not of the same types in all files; write them as one type"
+        )
+    return connection.sql(" UNION ALL ".join(f"SELECT * FROM {name}" for name in names))
 
 
 def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, columns: list[str]) -> list[str]:

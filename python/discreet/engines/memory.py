@@ -9,6 +9,7 @@ from pathlib import Path
 
 from discreet.engines.entropy import fresh_bits
 from discreet.errors import ParameterError
+from discreet.imports import importing
 
 __all__ = ["Memory", "random_limit"]
 
@@ -107,7 +108,8 @@ def _machine_memory() -> int:
 def _address_space() -> list[int]:
     """Return the limit of the process's address space (`ulimit -v`), if there is one."""
     try:
-        import resource
+        with importing():
+            import resource
     except ImportError:  # Windows
         return []
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -56,7 +56,7 @@ class Microseconds:
     def __init__(self, paths: Sequence[str], column: str) -> None:
         try:
             with importing():
-                from pyarrow import compute, parquet  # noqa: F401
+                from pyarrow import compute, parquet  # noqa: F401 - `_batches` and `_scaled` need them
         except ImportError:
             # A fallback to DuckDB would let one cell decide whether there is a release.
             raise SchemaError(

@@ -37,6 +37,7 @@ from discreet.engines.selection import Names, columns_of
 from discreet.engines.sql import interruptible
 from discreet.engines.table import Table
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
+from discreet.imports import importing
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -319,7 +320,8 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], tick: Progress 
 
 def _hide_failed_cells() -> None:
     """Filter PySpark's own loggers, which print the cell on which a query failed, for queries of this module."""
-    from pyspark.logger import PySparkLogger
+    with importing():
+        from pyspark.logger import PySparkLogger
 
     for kind in ("DataFrame", "SQL"):
         PySparkLogger.getLogger(f"{kind}QueryContextLogger").addFilter(_is_of_others)

@@ -15,7 +15,7 @@ from discreet.engines import files
 from discreet.engines.entropy import fresh_bits
 from discreet.engines.sql import interruptible
 from discreet.errors import InputError, ResourceError, raise_alone
-from discreet.imports import handling
+from discreet.imports import handling, importing
 from discreet.startup import ENDS
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def opened(path: str, master: str, columns: Sequence[str]) -> Iterator[DataFrame
             f"cannot read {path} with Spark: this needs Parquet files; write the table as Parquet, or count it without "
             "Spark"
         )
-    import logging  # takes milliseconds
+    with importing():
+        import logging  # takes milliseconds
 
     # PySpark logs an interrupt with its traceback, which the standard library prints if the root logger has no handler.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -62,7 +63,8 @@ def opened(path: str, master: str, columns: Sequence[str]) -> Iterator[DataFrame
 
 def _started(master: str) -> SparkSession:
     try:
-        from pyspark.sql import SparkSession
+        with importing():
+            from pyspark.sql import SparkSession
     except ImportError:
         raise ResourceError("the engine spark needs PySpark: pip install 'pyspark[connect]>=4'") from None
     builder = SparkSession.builder.appName("discreet")

@@ -37,7 +37,7 @@ SURE, _MISSED = 10, 1e-6
 """An item with 10 times the users for a 50 % chance should be missed with a probability of at most this."""
 _GREEDY_NOTE = (
     "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of all users: no "
-    'number of users makes a release certain. method="policy_laplace" and "dp_sips" do not miss such an item'
+    "number of users makes a release certain. The methods policy_laplace and dp_sips do not miss such an item"
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, cast, overlo
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
+from discreet.imports import importing
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.fewest import users_for
@@ -156,8 +157,9 @@ class Plan:
             return None
 
     def _repr_html_(self) -> str:
-        import base64
-        import html
+        with importing():
+            import base64
+            import html
 
         text, picture = f"<pre>{html.escape(str(self))}</pre>", self._repr_png_()
         if picture is None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, SupportsIndex
 
 from discreet.errors import ParameterError
+from discreet.imports import importing
 
 __all__ = [
     "brief",
@@ -110,7 +111,8 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
     known = list(choices)
     if isinstance(value, str) and value in known:
         return value
-    from difflib import get_close_matches
+    with importing():
+        from difflib import get_close_matches
 
     near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
     meant = f"; did you mean {near[0]!r}?" if near else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Self
 
@@ -36,6 +36,9 @@ _MANY = 100
 """From this number of queries on, rough costs guide the search."""
 _ROUGH = 0.3
 """About the relative error of a rough cost, before its correction."""
+_RISES = 3
+"""After so many powers in a row that fail with higher and higher costs at their largest reach, a search tries only the
+largest power. Rounding makes the costs so high, not the noise."""
 _SPARE = 1e-3
 """The share of delta for the error of the numerical computation of delta."""
 
@@ -207,13 +210,19 @@ def _best(
     starts = {tried: limit(tried) for tried in powers[powers.index(min(errors, key=errors.__getitem__)) :]}
     if rough is not None:
         starts = _promising(k, starts, rough)
+    failed, hopeless = _Failures(), False
     for tried, start in starts.items():
-        found = _least_reach(start, _most(limit(tried)), partial(_swapped, cost, tried)) if tried in errors else None
+        if hopeless and tried != powers[-1]:
+            continue
+        own, largest = partial(_swapped, cost, tried), _most(limit(tried))
+        found = _least_reach(start, largest, own) if tried in errors else None
         error = math.inf if found is None else _bounded_error(found, tried, k)
         if found is not None and error < best:
             best, reach, power = error, found, tried
         elif power and rough is None:
             break
+        elif found is None and tried in errors:
+            hopeless = failed.rise(own(largest)) or hopeless
     if not power:
         raise ParameterError("no bounded noise gives this guarantee; use the Gaussian method")
     return reach, power
@@ -223,14 +232,31 @@ def _promising(k: int, starts: dict[int, int], rough: Callable[[int, int], float
     """Return about the least reach of each power that is best or nearly best by rough costs."""
     found: dict[int, int] = {}
     errors: dict[int, float] = {}
+    failed = _Failures()
     for power, start in starts.items():
-        reach = _least_reach(start, _most(start), partial(_swapped, rough, power), start >> 6)
+        own = cache(partial(_swapped, rough, power))
+        reach = _least_reach(start, _most(start), own, start >> 6)
         if reach is None:
+            if failed.rise(own(_most(start))):
+                break
             continue
         found[power], errors[power] = reach, _bounded_error(reach, power, k)
         if errors[power] > 1.02 * min(errors.values()):
             break
     return {power: reach for power, reach in found.items() if errors[power] <= 1.01 * min(errors.values())}
+
+
+class _Failures:
+    """The costs of successive powers that fail, each at its largest reach."""
+
+    def __init__(self) -> None:
+        self._last, self._rises = math.inf, 0
+
+    def rise(self, cost: float) -> bool:
+        """Add a cost; return whether the last `_RISES` costs rose."""
+        self._rises = self._rises + 1 if cost > self._last else 0
+        self._last = cost
+        return self._rises >= _RISES
 
 
 def _most(limit: int) -> int:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from discreet.errors import ParameterError
+from discreet.imports import importing
 from discreet.logs import debug
 from discreet.mechanisms.base import EpsilonKind, made_for
 from discreet.privacy.guarantee import Guarantee, require_promise
@@ -62,7 +63,8 @@ class AnswerPlan:
         return str(self)
 
     def _repr_html_(self) -> str:
-        import html
+        with importing():
+            import html
 
         return f"<pre>{html.escape(str(self))}</pre>"
 

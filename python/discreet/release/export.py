@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from discreet import _core
 from discreet.engines import parquet, untrusted
 from discreet.errors import InputError, ParameterError, ResourceError
+from discreet.imports import importing
 from discreet.release.blocks import Column, Values, blocks, csv_of, distinct_keys, escapes, header_of
 from discreet.release.formats import FORMATS, WRITTEN
 from discreet.release.replacing import (
@@ -268,7 +269,8 @@ def _require_as_written(
 
 def _sha256(content: bytes = b"") -> hashlib._Hash:
     # A release that is only shown needs no hash, and the module takes milliseconds to import.
-    import hashlib
+    with importing():
+        import hashlib
 
     return hashlib.sha256(content)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from discreet.imports import importing
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -19,13 +21,16 @@ _FAR, _STEP = 10.0, 0.02
 """The range in which a threshold changes an interval, and the steps in which it is computed, in sigmas."""
 _MOST_BELOW = 30.0
 """The lowest end below a threshold, in sigmas. Noise that exceeds it has a probability below 1e-18."""
+_MOST = 2**62
+"""The limit of counts and reaches, so that the ends are numbers of 64 bits."""
 
 
 def score(confidence: float) -> float:
     """Return the number of standard deviations that a normal variable exceeds with probability 1 - confidence."""
-    from statistics import NormalDist  # takes milliseconds to import, and most releases need no interval
+    with importing():
+        from statistics import NormalDist  # takes milliseconds to import, and most releases need no interval
 
-    return NormalDist().inv_cdf((1 + confidence) / 2)
+    return -NormalDist().inv_cdf((1 - confidence) / 2)  # (1 + confidence) / 2 may round to 1
 
 
 def interval(
@@ -40,7 +45,7 @@ def interval(
         law: The law of the noise.
         above: The threshold, if only counts above it were released.
     """
-    reach = reaches(sigmas, confidence, law)
+    reach, counts = reaches(sigmas, confidence, law), np.clip(counts, -_MOST, _MOST - 1)
     low, high = counts - reach, counts + reach
     if above is not None and len(counts):
         low = np.minimum(low, _selected_low(counts, float(sigmas.max()), confidence, law, above))
@@ -57,14 +62,14 @@ def _selected_low(
     threshold. It is not half of that: such an item never misses its upper end, which is above the threshold. Beyond
     `_FAR` sigmas above the threshold the condition changes nothing.
     """
-    beyond = np.clip((counts - above - 1) / max(sigma, 1e-9), 0, None)
+    beyond = np.clip((counts.astype(float) - above - 1) / max(sigma, 1e-9), 0, _FAR)
     cells = np.floor(beyond / _STEP).astype(np.int64)
     used = np.unique(cells[beyond < _FAR])
     ends = np.full(round(_FAR / _STEP) + 1, -math.inf)
     ends[used] = [_below(cell * _STEP, 1 - confidence, law) for cell in used.tolist()]
     below = ends[np.minimum(cells, len(ends) - 1)]
-    found = np.ceil(above + 0.5 - np.where(np.isfinite(below), below, 0.0) * sigma).astype(np.int64)
-    return np.where(np.isfinite(below), found, counts)
+    found = np.ceil(above + 0.5 - np.where(np.isfinite(below), below, 0.0) * sigma)
+    return np.where(np.isfinite(below), np.clip(found, -_MOST, _MOST).astype(np.int64), counts)
 
 
 def _below(beyond: float, chance: float, law: Law) -> float:
@@ -93,7 +98,7 @@ def reaches(sigmas: NDArray[np.float64], confidence: float, law: Law) -> NDArray
         for sigma in distinct.tolist()
     ]
     # Gaussian noise is rounded: it exceeds t if the noise before rounding exceeds t + 1/2.
-    return np.maximum(np.ceil(np.array(found, float) - 1e-9), 0).astype(np.int64)[places]
+    return np.clip(np.ceil(np.array(found, float) - 1e-9), 0, _MOST).astype(np.int64)[places]
 
 
 def _laplace(sigma: float, confidence: float) -> float:

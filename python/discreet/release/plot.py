@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import needs
+from discreet.imports import importing
 from discreet.release.export import shortened
 
 if TYPE_CHECKING:
@@ -192,8 +193,9 @@ def picture(draw: Callable[[Axes], object]) -> bytes:
 
 def _png(figure: Figure | SubFigure) -> bytes:
     """Return a figure as PNG, and close it if the backend of notebooks would show it a second time."""
-    import matplotlib
-    from matplotlib import pyplot
+    with importing():
+        import matplotlib
+        from matplotlib import pyplot
 
     content, figure = io.BytesIO(), figure.figure
     figure.savefig(content, format="png")

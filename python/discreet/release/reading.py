@@ -48,6 +48,8 @@ _UNSHOWN = (
 )
 _LONGEST = 100_000
 """The most characters of a text in a header."""
+_MOST = 2**62
+"""The limit of whole numbers: the difference of two of them has 64 bits. No count or sum of a release reaches it."""
 
 
 class _Damaged(ValueError):
@@ -366,8 +368,8 @@ def _require_typed(cell: str, kind: str) -> None:
 
 
 def _whole(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    if any(type(cell) is not int for cell in cells):
-        raise _Damaged("its counts or ranks are not whole numbers")
+    if any(type(cell) is not int or not -_MOST < cell < _MOST for cell in cells):
+        raise _Damaged("its counts or ranks are not whole numbers below 2^62")
     return np.array(cells, np.int64)
 
 
@@ -414,7 +416,7 @@ def _flag(header: dict[str, Any], name: str) -> bool:
 
 
 def _number(value: object) -> int:
-    if type(value) is not int or not 0 <= value < 2**62:
+    if type(value) is not int or not 0 <= value < _MOST:
         raise _Damaged("its header has an invalid number")
     return value
 
@@ -438,6 +440,6 @@ def _users(value: object) -> tuple[int, float] | None:
     if value is None:
         return None
     number, sigma = _list(value)
-    if type(number) is not int or type(sigma) not in (int, float) or not 0 <= sigma < 1e18:
+    if type(number) is not int or type(sigma) not in (int, float) or not (abs(number) < _MOST and 0 <= sigma < 1e18):
         raise _Damaged("users in its header are not a number and its sigma")
     return number, float(sigma)

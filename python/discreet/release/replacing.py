@@ -15,6 +15,7 @@ from pathlib import Path
 
 from discreet.engines import untrusted
 from discreet.errors import InputError
+from discreet.imports import importing
 
 __all__ = [
     "certificate_path",
@@ -130,7 +131,8 @@ def _rename(draft: Path, target: Path, new: Path | None, certified: str | os.Pat
 
 def _drafting(target: Path) -> AbstractContextManager[str]:
     """Return a new folder beside the target, which only its owner may read."""
-    import tempfile
+    with importing():
+        import tempfile
 
     return tempfile.TemporaryDirectory(dir=target.parent, prefix=".discreet-", ignore_cleanup_errors=True)
 
@@ -179,7 +181,8 @@ def require_replaceable(path: str | os.PathLike[str], *, certified: bool = False
 
 def require_space(folder: Path, size: int = _ROWS) -> None:
     """Raise InputError if a folder cannot get a new file of this size, which is removed again."""
-    import tempfile
+    with importing():
+        import tempfile
 
     try:
         with tempfile.TemporaryFile(dir=folder, prefix=".discreet-") as file:

@@ -11,6 +11,7 @@ import numpy as np
 from discreet import _core
 from discreet.engines.sql import Columns
 from discreet.errors import ParameterError, needs
+from discreet.imports import importing
 from discreet.privacy.validation import require_whole
 from discreet.release import export
 from discreet.release.export import ItemType
@@ -292,7 +293,8 @@ def series(pandas: Any, values: export.Values, kind: str) -> Any:
     dtype = {"string": "str", "binary": "object"}.get(kind, kind)
     if kind == "string" and getattr(pandas.api.types.pandas_dtype(dtype), "storage", "") == "pyarrow":
         # pandas 3 keeps text in Arrow arrays if pyarrow is installed. From Python's strings it takes ten times as long.
-        import pyarrow
+        with importing():
+            import pyarrow
 
         array = pyarrow.table(Columns([("", values, kind)])).column(0)
         return pandas.Series(pandas.api.types.pandas_dtype(dtype).__from_arrow__(array))

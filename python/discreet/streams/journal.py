@@ -11,6 +11,7 @@ from pathlib import Path
 
 from discreet import _core
 from discreet.errors import StateError
+from discreet.imports import importing
 from discreet.streams.paths import make_durable, open_plain, write_all
 
 __all__ = ["Journal", "Lines", "failure_point", "read_lines"]
@@ -141,7 +142,8 @@ def failure_point(name: str) -> None:
 
 def _lock(handle: int, path: Path) -> None:
     try:
-        import fcntl
+        with importing():
+            import fcntl
     except ImportError:  # on Windows SQLite's lock of the stream's file is enough: readers do not release it
         return
     try:
@@ -153,7 +155,8 @@ def _lock(handle: int, path: Path) -> None:
 
 def _unlock(handle: int) -> None:
     try:
-        import fcntl
+        with importing():
+            import fcntl
     except ImportError:
         return
     with contextlib.suppress(OSError):

@@ -253,7 +253,7 @@ def _tilt(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float) -> tuple[flo
         low, high = (theta, high) if mean < epsilon else (low, theta)
         # Newton's step, or bisection if that step leaves the interval.
         step = theta + (epsilon - mean) / variance
-        if abs(step - theta) <= 1e-4 * theta:
+        if abs(step - theta) <= 1e-4 * theta or high - low <= 1e-4 * low:  # the second one at the largest tilt
             break
         theta = step if low < step < high else (low + high) / 2
     return theta, max(theta, slope), math.sqrt(variance)

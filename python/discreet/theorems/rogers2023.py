@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from discreet.errors import ParameterError
+from discreet.imports import importing
 from discreet.privacy.conversion import bounded_range_rho, pure_rho, round_down, round_up
 
 __all__ = [
@@ -133,7 +134,8 @@ def gumbel_scale(rho: float, k: int, linf: int) -> float:
 
 def _isf(p: float) -> float:
     """Return the value that a standard normal exceeds with probability p, accurate for small p."""
-    from statistics import NormalDist
+    with importing():
+        from statistics import NormalDist
 
     return -NormalDist().inv_cdf(p)
 

@@ -29,8 +29,9 @@ __all__ = ["ConfirmedCounts"]
 _LEAST_DELTA = 1e-100
 _LARGEST_SIGMA = 1e9
 _ENDINGS = {
-    "bound": "more than k_bar ({k_bar:,}) items are nearly as common as the next item to release; a larger k_bar, "
-    "chosen without the data, releases more",
+    "bound": "the noisy bound on all counts but the k_bar ({k_bar:,}) largest is too high for a further item: more "
+    "than k_bar items may be nearly as common as the next one, or it is noise alone. In the first case, a larger "
+    "k_bar, chosen without the data, releases more",
     "delta": "no smaller count can be confirmed with delta={delta:g} and relative_error={relative_error:g}; raise "
     "delta or lower relative_error",
     "most": "a release has at most {most:,} items",
