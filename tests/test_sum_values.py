@@ -120,7 +120,14 @@ def test_numbers_of_every_type_are_summed():
         assert abs(release.counts[0] - 3000) < 8 * release.sigmas[0]
     nothing = pyarrow.table({"user": [*range(3000)], "shop": ["a"] * 3000, "cents": pyarrow.nulls(3000)})
     frame = pytest.importorskip("polars").from_arrow(nothing)
-    for table in (nothing, frame, nothing.to_pydict(), dict(zip(frame.columns, frame.get_columns(), strict=True))):
+    missing = {**nothing.to_pydict(), "cents": [pytest.importorskip("pandas").NA] * 3000}
+    for table in (
+        nothing,
+        frame,
+        missing,
+        nothing.to_pydict(),
+        dict(zip(frame.columns, frame.get_columns(), strict=True)),
+    ):
         release = dp.sum(table, **COLUMNS, bounds=(0, 5), l0=1, rho=100, delta=1e-6)
         assert abs(release.counts[0]) < 8 * release.sigmas[0]
 

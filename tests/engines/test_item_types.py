@@ -503,11 +503,23 @@ def test_no_cell_decides_the_type_of_an_array_in_a_dict(monkeypatch, kind):
             if library in frames:
                 frame = frames[library](data | {"user": np.array(users, int)})
                 assert (type_of(frame), counted(frame)) == (expected, counted(data)), library
-            # Without pyarrow, pandas has zoned times as objects.
             if library == "polars" or (library in ("pandas", "masked") and "zoned" not in kind):
                 without.append(data)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert {type_of(data) for data in without} == {expected}
+
+
+def test_zoned_times_of_pandas_need_pyarrow(monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for cells in ([], [None], [ZONED]):
+        zoned = pandas.Series(cells, dtype="datetime64[ns, UTC]")
+        naive = zoned.dt.tz_convert("UTC").dt.tz_localize(None)
+        users = np.arange(len(cells))
+        for make in (dict, pandas.DataFrame):
+            with pytest.raises(SchemaError, match=r"need pyarrow.*tz_convert\('UTC'\).dt.tz_localize\(None\)"):
+                counted(make({"user": users, "item": zoned}))
+            assert type_of(make({"user": users, "item": naive})) == (("item", "timestamp[ns]"),)
 
 
 @pytest.mark.parametrize("cells", [[], [None, None], [None, 1]])

@@ -134,12 +134,21 @@ def has_type(column: Any) -> bool:
 
 
 def typed_cells(column: Any, name: str) -> Any:
-    """Return `plain_column`, or a masked array if the type is one of pandas or of a masked array, without pyarrow."""
+    """Return `plain_column`, or a masked array if the type is one of pandas or of a masked array, without pyarrow.
+
+    Raises:
+        SchemaError: The column is one of pandas with zoned times. NumPy has none, and cells would decide their unit.
+    """
     if isinstance(column, ma.MaskedArray) and column.dtype.kind not in "OUT":
         return column
     if library(column) == "pandas" and hasattr(column, "dtype") and not is_untyped(column.dtype):
         import pandas
 
+        if isinstance(column.dtype, pandas.DatetimeTZDtype):
+            raise SchemaError(
+                f"{name} has times with a zone, which need pyarrow: install it, or make them times in UTC without a "
+                "zone, by series.dt.tz_convert('UTC').dt.tz_localize(None)"
+            )
         series = pandas.Series(column)
         missing = series.isna().to_numpy()
         if hasattr(series.dtype, "categories"):

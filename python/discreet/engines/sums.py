@@ -19,7 +19,7 @@ from discreet.engines.files import quoted
 from discreet.engines.frames import names, selected, without_rows
 from discreet.engines.local import REMEDIES, retried_carefully, scan
 from discreet.engines.memory import Memory
-from discreet.engines.pandas_columns import is_untyped, object_cells
+from discreet.engines.pandas_columns import is_missing, is_untyped, object_cells
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.engines.validated import validated
@@ -407,7 +407,7 @@ def _require_values(name: str, cells: Sequence[object]) -> None:
     """Raise SchemaError for an array of another type than numbers or text, or a list without such a cell."""
     if getattr(getattr(cells, "dtype", None), "kind", "") in _OTHER:
         raise _no_numbers(name)
-    present = [cell for cell in _plain(cells) if cell is not None]
+    present = [cell for cell in _plain(cells) if not is_missing(cell)]
     if present and not any(map(_is_value, present)):
         raise _no_numbers(name)
 
