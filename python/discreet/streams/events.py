@@ -108,6 +108,7 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
         return priorities[item]
 
     added: dict[Item, int] = {}
+    known: set[Item] = set()
     kinds: set[type] = set()
     has_list, has_other = False, False
     for event in events:
@@ -124,7 +125,9 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
             _require_one_kind(kinds)
         if not kinds <= _PLAIN:
             distinct = set(map(_plain, distinct))
-        distinct = {item for item in distinct if can_be_released(item)}
+        if not distinct <= known:
+            known.update(filter(can_be_released, distinct - known))
+            distinct &= known
         for item in distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]:
             added[item] = added.get(item, 0) + 1
     if has_other and (items is None or not has_list):
@@ -147,7 +150,8 @@ def can_be_released(label: Item) -> bool:
 
 def _distinct(event: Any, items: ItemType | None) -> set[Any]:
     """Return the distinct items of an event."""
-    if (kind := library(event)) in ("pandas", "polars", "pyarrow"):
+    is_plain = isinstance(event, list | tuple | set)  # the search for a library takes a microsecond
+    if not is_plain and (kind := library(event)) in ("pandas", "polars", "pyarrow"):
         # Reading one cell that is not UTF-8 as text is an error, or a panic of polars that prints it.
         if kind == "pyarrow" and hasattr(event, "null_count"):
             event = of_pyarrow(event, "an event")
@@ -167,17 +171,20 @@ def _distinct(event: Any, items: ItemType | None) -> set[Any]:
 
 
 def _is_of_type(item: object, items: ItemType) -> bool:
-    """Return whether an item has this type and can be released. Labels that no table counts are too long."""
-    is_one = isinstance(item, ITEM_TYPES[items]) and item is not True and item is not False
-    return is_one and can_be_released(_plain(item))
+    return isinstance(item, ITEM_TYPES[items]) and item is not True and item is not False
 
 
 def _declared_cells(column: Any, items: ItemType) -> Any:
-    """Return a list or an array of objects with None for cells of another type, unless no cell has the type."""
+    """Return a list or an array of objects with None for cells of another type, unless no cell has the type.
+
+    Items that no table counts become None too: an integer beyond 64 bits would be an error for all rows.
+    """
     if not _is_list(column):
         return column
     cells = [cell if _is_of_type(cell, items) else None for cell in column]
-    return column if all(cell is None for cell in cells) else cells
+    if all(cell is None for cell in cells):
+        return column
+    return [cell if cell is None or can_be_released(_plain(cell)) else None for cell in cells]
 
 
 def _is_list(column: Any) -> bool:
