@@ -119,8 +119,17 @@ def test_numbers_of_every_type_are_summed():
         release = dp.sum(table, **COLUMNS, bounds=(0, 5), l0=1, rho=100, delta=1e-6)
         assert abs(release.counts[0] - 3000) < 8 * release.sigmas[0]
     nothing = pyarrow.table({"user": [*range(3000)], "shop": ["a"] * 3000, "cents": pyarrow.nulls(3000)})
-    release = dp.sum(nothing, **COLUMNS, bounds=(0, 5), l0=1, rho=100, delta=1e-6)
-    assert abs(release.counts[0]) < 8 * release.sigmas[0]
+    frame = pytest.importorskip("polars").from_arrow(nothing)
+    missing = {**nothing.to_pydict(), "cents": [pytest.importorskip("pandas").NA] * 3000}
+    for table in (
+        nothing,
+        frame,
+        missing,
+        nothing.to_pydict(),
+        dict(zip(frame.columns, frame.get_columns(), strict=True)),
+    ):
+        release = dp.sum(table, **COLUMNS, bounds=(0, 5), l0=1, rho=100, delta=1e-6)
+        assert abs(release.counts[0]) < 8 * release.sigmas[0]
 
 
 def test_one_cell_that_is_no_number_is_skipped_in_silence():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import uuid
 
+import duckdb
 import numpy as np
 import pytest
 from counting import read
@@ -227,6 +228,52 @@ def test_multi_index_columns_are_a_schema_error():
     assert "frame.columns = map('_'.join, frame.columns)" in str(caught.value)
     frame.columns = map("_".join, frame.columns)
     assert read(frame, "user_id", "item_page").counts.tolist() == [1]
+
+
+@pytest.mark.parametrize("name", ["user", "item", "cents"])
+def test_a_table_is_no_column_of_a_dict(name):
+    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
+    table = pyarrow.table({"a": [1, 2]})
+    tables = [table, table.to_batches()[0], pandas.DataFrame({"a": [1, 2]}), polars.DataFrame({"a": [1, 2]})]
+    tables += [pandas.MultiIndex.from_tuples([(1, 2), (3, 4)]), duckdb.sql("SELECT 1")]
+    for column in tables:
+        with pytest.raises(ParameterError, match=f"column '{name}' must be a .* not a {type(column).__name__}"):
+            dp.sum(rows(name, column), **SUMMED, l0=1)
+        if name != "cents":
+            with pytest.raises(ParameterError, match=f"column '{name}' must be"):
+                dp.count(rows(name, column), **COUNTED)
+
+
+def test_an_error_about_a_series_names_the_key_of_the_dict():
+    floats = pytest.importorskip("pandas").Series([1.0, 2.0], name="other")
+    for call in (lambda data: dp.count(data, **COUNTED), lambda data: dp.sum(data, **SUMMED, l0=1)):
+        with pytest.raises(SchemaError, match=r"column 'item' has the type float64.*astype\(\"Int64\"\)"):
+            call(rows("item", floats))
+
+
+def test_items_may_be_an_array_of_any_library():
+    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
+    makers = [
+        tuple,
+        np.array,
+        pandas.Series,
+        polars.Series,
+        pyarrow.array,
+        lambda items: pyarrow.chunked_array([items]),
+    ]
+    for items in ([5, 6], ["a", "b"]):
+        for make in makers:
+            data = rows("item", items)
+            assert sorted(dp.count(data, **COUNTED, items=make(items)).items) == items
+            assert sorted(dp.sum(data, **SUMMED, items=make(items)).items) == items
+
+
+def test_a_polars_column_with_nul_in_its_name_is_refused():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"user": [1], "a\0": ["x"]})
+    for data in (frame, {"user": frame["user"], "a\0": frame["a\0"]}, {"user": [1], "a\0": frame["a\0"]}):
+        with pytest.raises(SchemaError, match="NUL"):
+            engines.histogram(data, "user", "a\0")
 
 
 def test_a_pandas_group_is_refused_as_a_column():

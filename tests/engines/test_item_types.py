@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import sys
 import uuid
 
 import duckdb
@@ -11,8 +12,8 @@ from counting import clipped_sums, counted
 
 import discreet as dp
 from discreet.engines.sums import require_summable
-from discreet.errors import InputError, SchemaError
-from discreet.tables import Histogram
+from discreet.errors import InputError, ItemTypeError, ParameterError, SchemaError
+from discreet.tables import Histogram, UserItems
 
 DAY, TIME = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, 0, 0, 500_000)
 ZONED = dt.datetime(2026, 1, 31, 13, tzinfo=dt.timezone(dt.timedelta(hours=1)))
@@ -443,6 +444,205 @@ def test_one_day_out_of_range_loses_its_own_row(day):
     series = polars.Series([20458] * 20 + [day], dtype=polars.Int32).cast(polars.Date)
     for door in (days, series):
         assert counted({"user": [*range(21)], "item": door}) == {"2026-01-05": 20}
+
+
+TYPES = {
+    "int64": ("int64", [1, -(2**63), 2**63 - 1], "Int64"),
+    "uint64": ("uint64", [1, 2**63, 2**64 - 1], "UInt64"),
+    "int8": ("int64", [1, -128, 127], "Int8"),
+    "bool_": ("int64", [1, 0], "boolean"),
+    "string": ("string", ["a", "", "\0"], "string"),
+    "binary": ("binary", [b"a", b"", b"\xff"], None),
+    "date32": ("int32", [0, 2**31 - 1], None),
+    "timestamp_us": ("int64", [0, 2**62], None),
+    "timestamp_ns": ("int64", [1000, 1001, 2**62], "datetime64[ns]"),
+    "zoned_us": ("int64", [0, 2**62], None),
+    "zoned_ns": ("int64", [1000, 1001, 2**62], "datetime64[ns, UTC]"),
+}
+"""For types of Arrow: the type of cells before a cast, extreme cells, and the type of pandas."""
+
+
+def typed_arrays(kind, cells):
+    """Yield arrays with these cells and a type, by library."""
+    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
+    stored, _, series = TYPES[kind]
+    zoned = pyarrow.timestamp(kind[-2:], "UTC") if kind.startswith("zoned") else None
+    found = zoned or (pyarrow.bool_() if kind == "bool_" else arrow_type(kind))
+    array = pyarrow.array(cells, arrow_type(stored)).cast(found)
+    yield "pyarrow", array
+    yield "chunked", pyarrow.chunked_array([array[:1], array[1:]], found)
+    yield "polars", polars.from_arrow(array)
+    yield "Arrow in pandas", pandas.Series(array, dtype=pandas.ArrowDtype(found))
+    if series is not None:
+        yield "pandas", pandas.Series(array.to_pandas(types_mapper=pandas.ArrowDtype), dtype=series)
+    if not kind.startswith(("zoned", "string")):
+        dtype = {"binary": "S1", "date32": "M8[D]", "bool_": "bool"}.get(kind, kind)
+        dtype = f"M8[{kind[-2:]}]" if kind.startswith("timestamp") else dtype
+        some = next((cell for cell in cells if cell is not None), 0)
+        plain = np.array([some if cell is None else cell for cell in cells], object)
+        yield "masked", np.ma.array(plain.astype(dtype), mask=[cell is None for cell in cells])
+
+
+def type_of(data):
+    return Histogram.from_table(data, user="user", item="item")._labels.type_name
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_no_cell_decides_the_type_of_an_array_in_a_dict(monkeypatch, kind):
+    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
+    extremes = TYPES[kind][1]
+    expected = type_of(pyarrow.table({"user": [1], "item": next(typed_arrays(kind, [extremes[0]]))[1]}))
+    frames = {"polars": polars.DataFrame, "pandas": pandas.DataFrame, "Arrow in pandas": pandas.DataFrame}
+    without = []
+    for cells in ([], [None, None], [*extremes, None]):
+        users = [*range(len(cells))]
+        for library, items in typed_arrays(kind, cells):
+            data = {"user": users, "item": items}
+            assert type_of(data) == type_of(data | {"user": next(typed_arrays("int64", users))[1]}) == expected, library
+            assert Histogram.from_pairs(users, items)._labels.type_name == expected, library
+            if library in frames:
+                frame = frames[library](data | {"user": np.array(users, int)})
+                assert (type_of(frame), counted(frame)) == (expected, counted(data)), library
+            if library == "polars" or (library in ("pandas", "masked") and "zoned" not in kind):
+                without.append(data)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert {type_of(data) for data in without} == {expected}
+
+
+def test_zoned_times_of_pandas_need_pyarrow(monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for cells in ([], [None], [ZONED]):
+        zoned = pandas.Series(cells, dtype="datetime64[ns, UTC]")
+        naive = zoned.dt.tz_convert("UTC").dt.tz_localize(None)
+        users = np.arange(len(cells))
+        for make in (dict, pandas.DataFrame):
+            with pytest.raises(SchemaError, match=r"need pyarrow.*tz_convert\('UTC'\).dt.tz_localize\(None\)"):
+                counted(make({"user": users, "item": zoned}))
+            assert type_of(make({"user": users, "item": naive})) == (("item", "timestamp[ns]"),)
+
+
+@pytest.mark.parametrize("cells", [[], [None, None], [None, 1]])
+def test_no_cell_of_an_array_decides_whether_there_is_a_release(cells):
+    pyarrow = pytest.importorskip("pyarrow")
+    asked = {"user": "user", "item": "item", "rho": 1, "delta": 1e-6}
+    for library, items in typed_arrays("int64", cells):
+        data = {"user": np.ones(len(cells), int), "item": items, "value": [1.0] * len(cells)}
+        more = pyarrow.table({"user": [5], "item": [7]})
+        assert len(dp.count(data, **asked, items=[1, 2])) == 2, library
+        assert dp.count([data, more], **asked).item_type == "int64"
+        for values in (data["value"], items):
+            sums = {**data, "value": values}
+            assert len(dp.sum(sums, **asked, value="value", bounds=(0, 1), items=[1, 2])) == 2
+        with pytest.raises(ItemTypeError):
+            dp.sum(data, **asked, value="value", bounds=(0, 1), items=["a"])
+
+
+def test_a_list_beside_an_array_is_read_as_a_list_beside_a_list():
+    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
+    moment = pandas.Timestamp("2026-01-31T12:00:00.000000001")
+    given = [
+        [1, None],
+        [2**63, 1],
+        ["a", "\ud800", None],
+        [b"a"],
+        [True, None],
+        [DAY, dt.date.max],
+        [TIME, dt.datetime.max],
+    ]
+    given += [[ZONED, None], [moment, TIME], [moment.tz_localize("UTC")], [np.int64(5), 7], [decimal.Decimal(5)]]
+    given += [[uuid.UUID(int=7)], [np.datetime64(2**62, "s")], range(3), np.array([1], ">i4"), np.array(["a"])]
+    given += [np.array([b"a"]), np.array([], "S1"), np.array([True]), np.array([1, "NaT"], "M8[D]")]
+    given += [np.array([2**40], "M8[D]"), np.array([2**62, 1], "M8[ms]"), pandas.Series(["a", 1], dtype=object)]
+    refused_lists = [
+        [1, "a"],
+        ["a", b"a"],
+        [True, 1],
+        [2**64],
+        [2**63, -1],
+        [1.5],
+        [DAY, TIME],
+        [TIME, ZONED],
+        [dt.time(1)],
+    ]
+    refused_lists += [np.array([1.5]), np.array([1j]), np.array([1], "m8[s]"), np.array([[1]]), np.array([1], "M8[h]")]
+    refused_lists += [[np.timedelta64(1, "s")], [object()]]
+    makers = [
+        lambda users: pyarrow.array(users, pyarrow.int64()),
+        lambda users: polars.Series(users, dtype=polars.Int64),
+        lambda users: pandas.Series(users, dtype="Int64"),
+        lambda users: np.ma.array(users, dtype=int),
+    ]
+    for cells in given:
+        users = [*range(len(cells))]
+        alone = {"user": users, "item": cells}
+        expected, expected_type = counted(alone), type_of(alone)
+        for make in makers:
+            mixed = alone | {"user": make(users)}
+            assert (counted(mixed), type_of(mixed)) == (expected, expected_type)
+    for make in makers:
+        for cells in refused_lists:
+            with pytest.raises(SchemaError, match="item"):
+                counted({"user": make([*range(len(cells))]), "item": cells})
+        with pytest.raises(ParameterError, match="same length"):
+            counted({"user": make([1, 2]), "item": [1]})
+
+
+def not_utf8():
+    """Yield arrays of the texts "a", one that is not UTF-8, and "b"."""
+    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
+    cells = pyarrow.array([b"a", b"\xff", b"b"])
+    text = pyarrow.Array.from_buffers(pyarrow.string(), 3, cells.buffers())
+    yield text
+    yield polars.from_arrow(text)
+    yield polars.from_arrow(pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1, 2], pyarrow.int32()), text))
+    yield pandas.Series(text, dtype=pandas.ArrowDtype(pyarrow.string()))
+
+
+def test_a_cell_that_is_not_utf8_loses_its_row_at_every_door(capfd):
+    users = [1, 2, 3]
+    asked, sums = (
+        {"user": "user", "item": "item", "rho": 1, "delta": 1e-6},
+        {"value": "v", "bounds": (0, 1), "items": ["a"]},
+    )
+    for text in not_utf8():
+        data = {"user": users, "item": text, "v": users}
+        assert counted(data) == {"a": 1, "b": 1}
+        counted({"user": text, "item": users})
+        assert counted({"user": users, "item": users, "ts": text}, time="ts", every="1d") == {}
+        for same in (data, data | {"user": text, "item": ["a"] * 3}, data | {"item": ["a"] * 3, "v": text}):
+            assert dp.sum(same, **asked, **sums).items == ["a"]
+        dp.select(data, **asked, l0=1)
+        Histogram.from_pairs(users, text)
+        UserItems.from_pairs(text, users)
+        for items in (None, "text"):
+            stream = dp.BinaryMechanism.from_rho(rho=1, delta=1e-6, horizon=8, l0=1).start(items=items)
+            stream.step(data, user="user", item="item")
+            stream.step([text])
+    assert capfd.readouterr().err == ""
+
+
+class Exported:
+    """A table of a library that is not known here."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__()
+
+
+def test_an_index_out_of_range_is_no_crash_of_a_sum():
+    pyarrow = pytest.importorskip("pyarrow")
+    index = pyarrow.array([0, None, 2], pyarrow.int32())
+    broken = pyarrow.DictionaryArray.from_arrays(index, pyarrow.array(["a", "b"]), safe=False)
+    columns = {"user": [1, 2, 3], "item": ["a", "b", "a"], "value": [1, 2, 3]}
+    for name in columns:
+        table = columns | {name: broken}
+        given = pyarrow.table(table)
+        for data in (table, given, given.to_batches()[0], given.to_reader(), Exported(given)):
+            with pytest.raises(InputError):
+                require_summable(data, columns=("user", "item", "value"))
 
 
 def test_text_that_is_not_utf8_loses_its_own_row_in_arrays():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from continual import made
 
-from discreet import BinaryMechanism, Stream
+from discreet import BinaryMechanism, Stream, _core
 from discreet.errors import ParameterError, SchemaError
 
 
@@ -41,12 +41,22 @@ def test_an_event_counts_for_l0_items_and_each_once():
     assert all(abs(count - 3000) < 60 for _, count in release)
 
 
-@pytest.mark.parametrize("odd", [2**70, -(2**63) - 1, 10**5000, "\ud800"], ids=["large", "small", "huge", "half"])
+PLAIN = {"text": "a", "integer": -1, "bytes": b"a"}
+UNCOUNTED = {"large": 2**70, "unsigned": 2**63, "small": -(2**63) - 1, "huge": 10**5000, "half": "\ud800"}
+UNCOUNTED |= {"long": "x" * (_core.LONGEST + 1), "long bytes": b"x" * (_core.LONGEST + 1)}
+"""Labels that no table of a stream counts."""
+
+
+@pytest.mark.parametrize("odd", UNCOUNTED.values(), ids=UNCOUNTED)
 def test_labels_that_fit_no_column_are_dropped(odd):
     stream = made(BinaryMechanism, rho=50.0, l0=2).start()
-    plain = "a" if isinstance(odd, str) else 1
-    release = stream.step([[odd, plain, plain]] * 500 + [[odd]] * 500)
-    assert release.items == [plain]
+    kind, plain = next((name, plain) for name, plain in PLAIN.items() if isinstance(odd, type(plain)))
+    assert stream.step([[odd, plain, plain]] * 500 + [[odd]] * 500).items == [plain]
+    # It takes no place of the l0 items of an event.
+    many = made(BinaryMechanism, rho=50.0, l0=1).start(items=kind)
+    assert abs(dict(many.step([[odd, plain]] * 300))[plain] - 300) < 90
+    for cells in ([odd, *[plain] * 300], [*[plain] * 300, odd]):
+        assert many.step({"u": range(301), "i": cells}, user="u", item="i").items == [plain]
 
 
 @pytest.mark.parametrize("bad", [None, 3, "abc", [3], ["abc"], {"a": 1}, [[1.5]], [["a", 1]], [["a"], [1]], [[True]]])
@@ -123,9 +133,15 @@ def test_a_round_in_which_no_event_is_a_list_is_refused(items):
 
 
 def test_a_table_without_rows_fixes_the_type_too():
+    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
     empty = {"u": np.array([], np.int64), "i": np.array([], np.int64)}
     texts = {"u": [1, 2], "i": ["a", "b"]}
-    for before in (empty, {"u": [1], "i": [1]}):
+    typed = [
+        pyarrow.array([], pyarrow.int64()),
+        polars.Series([], dtype=polars.Int64),
+        pandas.Series([], dtype="Int64"),
+    ]
+    for before in (empty, {"u": [1], "i": [1]}, *({"u": [], "i": items} for items in typed)):
         stream = made(BinaryMechanism).start()
         stream.step(before, user="u", item="i")
         for after in ({"events": texts, "user": "u", "item": "i"}, {"events": [["a"]]}):

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
-from numpy import ma  # here, because a fork during numpy's own import on first use would hang the child
 
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.batches import ArrowStream, Rows, without_long_labels
-from discreet.engines.pandas_columns import as_arrow, is_untyped, label_cells, plain_cells
+from discreet.engines.columns import (
+    library,
+    plain_column,
+    pyarrow_if_installed,
+    require_column,
+    typed_cells,
+    typed_table,
+    without_masked,
+    without_objects,
+)
+from discreet.engines.pandas_columns import as_arrow, is_untyped
 from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import require_whole_csv
-from discreet.engines.typed_arrays import digits_of, of_polars, of_pyarrow
 from discreet.engines.validated import validated
-from discreet.errors import ParameterError, SchemaError
-from discreet.imports import importing
-from discreet.privacy.validation import require_array
+from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
     import duckdb
     import pandas
-    import polars
     import pyarrow
 
 __all__ = [
@@ -43,7 +48,6 @@ __all__ = [
 
 _TABLES = 1000
 """The most entries of a list that are checked for readers. A list may be a column of millions of cells."""
-_LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
 _LEVELS = "; columns have several levels: flatten them first, by frame.columns = map('_'.join, frame.columns)"
 _UNREADABLE = frozenset({"BIT", "BIGNUM", "TIME WITH TIME ZONE"})
 """The types that DuckDB exports as its own bytes, or not at all."""
@@ -78,7 +82,7 @@ def selected(data: Any, columns: list[str], labels: list[str] | None = None) -> 
     if (known := names(data)) is not None:
         files.require_columns(known, columns, instead=_remedy(data, {*columns} - {*known}) if kind == "pandas" else "")
     if kind == "polars":
-        return _without_objects(data.select(named(columns)))
+        return without_objects(data.select(named(columns)))
     if kind == "duckdb":
         require_whole_csv(data)
         _require_readable(data, columns)
@@ -115,10 +119,13 @@ def frame(data: object, columns: list[str]) -> object:
                 raise ParameterError(
                     f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
                 )
-        return {name: plain_column(data[name], f"column {name!r}") for name in columns}
+        typed = typed_table({name: data[name] for name in columns})
+        if typed is None:
+            return without_masked({name: typed_cells(data[name], f"column {name!r}") for name in columns})
+        data = typed
     table = selected(data, columns)
     if _is_pandas(table):
-        return {name: label_cells(table[name], f"column {name!r}") for name in columns}
+        return without_masked({name: typed_cells(table[name], f"column {name!r}") for name in columns})
     if hasattr(table, "__arrow_c_stream__"):
         return Rows(table).__arrow_c_stream__()
     raise _no_table(table)
@@ -143,24 +150,6 @@ def _require_readable(data: duckdb.DuckDBPyRelation, columns: list[str]) -> None
     for name, kind in zip(data.columns, data.types, strict=True):
         if name in columns and str(kind) in _UNREADABLE:
             raise SchemaError(f"column {name!r} has the type {kind}; cast it to text or to integers")
-
-
-def _without_objects(data: polars.DataFrame) -> polars.DataFrame:
-    """Return a polars frame, or raise SchemaError for columns of Python objects.
-
-    Of such columns, polars exports only addresses in memory.
-    """
-    for name, kind in data.schema.items():
-        if str(kind) == "Object":
-            raise SchemaError(
-                f"column {name!r} holds Python objects, such as UUIDs; make them text or integers before polars reads "
-                f"them, or cast the column: frame.with_columns(polars.Series({name!r}, map(str, frame[{name!r}])))"
-            )
-        if str(kind) in ("Int128", "UInt128"):
-            raise SchemaError(
-                f"column {name!r} has the type {kind}, which does not fit 64 bits; cast it to Int64, UInt64 or String"
-            )
-    return data
 
 
 def _remedy(data: pandas.DataFrame, missing: set[str]) -> str:
@@ -193,26 +182,23 @@ def without_rows(column: Any, name: str, others: Sequence[str] = ()) -> ArrowStr
     Returns None for lists, and for columns of pandas whose type is one of numpy or is open: `label_cells` reads these.
     """
     kind = library(column)
-    is_array = hasattr(column, "to_numpy") and (hasattr(column, "dtype") or hasattr(column, "type"))
-    if kind not in ("pandas", "polars", "pyarrow") or not is_array:
+    require_column(column, f"column {name!r}")
+    if kind not in ("pandas", "polars", "pyarrow"):
         return None
     if kind == "polars":
         import polars
 
         empty = column[:0].alias(name).to_frame()
-        return _without_objects(empty.with_columns(polars.lit(0).alias(other) for other in others))
+        return without_objects(empty.with_columns(polars.lit(0).alias(other) for other in others))
     if kind == "pandas" and (isinstance(column.dtype, np.dtype) or is_untyped(column.dtype)):
         return None
-    try:
-        with importing():
-            import pyarrow
-    except ImportError:
+    if (pyarrow := pyarrow_if_installed()) is None:
         return None
     if kind == "pandas":
         import pandas
 
         try:
-            column = as_arrow(pandas.Series(column[:0], name=name).to_frame(), []).column(0)
+            column = as_arrow(pandas.Series(column[:0]).rename(name).to_frame(), []).column(0)
         except pyarrow.ArrowException:
             return None
     cells = [column[:0], *(pyarrow.array([], pyarrow.int64()) for _ in others)]
@@ -225,8 +211,8 @@ def name_column(table: dict[str, Any], columns: list[str], error: SchemaError) -
         try:
             if name in table:
                 # Other names, so that an error that has the name of a column is another one.
-                alone = frame({"\0": table[name], "\1": table[name]}, ["\0", "\1"])
-                _core.count_distinct([alone], "\0", "\1")
+                alone = frame({"\1": table[name], "\2": table[name]}, ["\1", "\2"])
+                _core.count_distinct([alone], "\1", "\2")
         except SchemaError as own:
             if own.args != error.args:
                 continue
@@ -238,41 +224,16 @@ def name_column(table: dict[str, Any], columns: list[str], error: SchemaError) -
             continue
 
 
-def pair_columns(users: Any, items: Any) -> tuple[Any, Any]:
-    """Return arrays of users and items in a form that `_core` takes; see `plain_column`."""
-    require_types({"users": users, "items": items}, "users", "items")
-    return plain_column(users, "users"), plain_column(items, "items")
-
-
-def plain_column(column: Any, name: str = "a column") -> Any:
-    """Return an array of any library in a form that `_core` takes, with None for missing cells.
-
-    Raises:
-        ParameterError: The column, called `name`, has no cells in a fixed order, such as a mapping or a set.
-        SchemaError: The column is a list of Python objects that are no labels.
-    """
-    if isinstance(column, Mapping):
-        raise ParameterError(f'{name} is a mapping; give a list or an array, such as frame.to_dict("list") has')
-    require_array(name, column)
-    if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
-        return column.tolist()
-    if hasattr(column, "to_pylist"):
-        if library(column) != "pyarrow":
-            return column.to_pylist()
-        return plain_cells(of_pyarrow(column, name), name, digits=digits_of(column.type))
-    if library(column) in ("pandas", "polars") and not (hasattr(column, "dtype") and hasattr(column, "to_numpy")):
-        raise ParameterError(f"a {type(column).__name__} is no column; give a Series, a list or an array instead")
-    if library(column) == "polars":
-        return plain_cells(of_polars(column, name), name, digits=digits_of(column.dtype))
-    if library(column) == "pandas":
-        return label_cells(column, name)
-    return plain_cells(column, name)
-
-
-def library(value: object) -> str:
-    """Return the name of the library whose class an object has or extends."""
-    roots = [base.__module__.partition(".")[0].lstrip("_") for base in type(value).__mro__]
-    return next((root for root in roots if root in _LIBRARIES), roots[0])
+def pair_columns(users: Any, items: Any) -> object:
+    """Return arrays of users and items as a table that `_core` takes, with the columns "users" and "items"."""
+    table = {"users": users, "items": items}
+    require_types(table, "users", "items")
+    try:
+        return frame(table, ["users", "items"])
+    except (DiscreetError, MemoryError):
+        raise
+    except Exception:  # of other libraries, whose texts may quote cells
+        raise_alone(InputError("cannot read the arrays; check them and their source"))
 
 
 def names(data: object) -> list[str] | None:

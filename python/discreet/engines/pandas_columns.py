@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-__all__ = ["as_arrow", "is_missing", "is_untyped", "label_cells", "object_cells", "plain_cells", "text_cells"]
+__all__ = [
+    "as_arrow",
+    "encodable",
+    "is_missing",
+    "is_untyped",
+    "label_cells",
+    "object_cells",
+    "plain_cells",
+    "text_cells",
+]
 
 _DIGITS = 18
 """The most digits of a decimal that always fits 64 bits."""
@@ -116,7 +125,7 @@ def plain_cells(column: Any, name: str, *, digits: int | None = None) -> Any:
 
 def _text(cell: object) -> str | None:
     if isinstance(cell, str):
-        return _utf8(str.__str__(cell))
+        return encodable(str.__str__(cell))
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
     if isinstance(cell, np.datetime64 | np.timedelta64):
@@ -168,7 +177,8 @@ def _moment(cell: np.datetime64 | np.timedelta64) -> str | None:
         return None
 
 
-def _utf8(text: str) -> str | None:
+def encodable(text: str) -> str | None:
+    """Return text, or None if UTF-8 cannot encode it."""
     if text.isascii():
         return text
     try:
@@ -201,11 +211,11 @@ def _dense(column: pandas.Series[object]) -> pandas.Series[object]:
     return column
 
 
-def _require_no_floats(column: pandas.Series[object]) -> None:
+def _require_no_floats(column: pandas.Series[object], name: str) -> None:
     """Raise SchemaError for floats: pandas converts integers to them if a cell is missing."""
     if getattr(column.dtype, "kind", "") in ("f", "c"):
         raise SchemaError(
-            f"column {column.name!r} has the type {column.dtype}; floats are no labels, because equal numbers can "
+            f"{name} has the type {column.dtype}; floats are no labels, because equal numbers can "
             "differ in their last bits; round it, and cast it to text or to integers, such as by "
             '.round().astype("Int64"), which keeps missing cells'
         )
@@ -225,7 +235,7 @@ def as_arrow(frame: pandas.DataFrame, labels: list[str]) -> pyarrow.Table:
     for name in frame.columns:
         column = _dense(frame[name])
         if name in labels:
-            _require_no_floats(column)
+            _require_no_floats(column, f"column {name!r}")
         if name in labels and is_untyped(column.dtype):
             columns[name] = _text_array(column)
         else:
@@ -274,7 +284,7 @@ def label_cells(column: object, name: str) -> NDArray[np.generic]:
     import pandas
 
     series = _dense(pandas.Series(column))
-    _require_no_floats(series)
+    _require_no_floats(series, name)
     cells: NDArray[np.generic]
     if is_untyped(series.dtype):
         cells = np.array([*text_cells(object_cells(series), name), None], object)[:-1]

@@ -12,17 +12,19 @@ import numpy as np
 
 from discreet.engines import files
 from discreet.engines.batches import ArrowStream, Rows, is_relation, without_long_labels
+from discreet.engines.columns import has_type, library, pyarrow_if_installed, typed_cells, typed_table
 from discreet.engines.csv_rows import CsvFiles, CsvRows
 from discreet.engines.entropy import fresh_key
 from discreet.engines.files import quoted
-from discreet.engines.frames import library, names, plain_column, selected, without_rows
+from discreet.engines.frames import names, selected, without_rows
 from discreet.engines.local import REMEDIES, retried_carefully, scan
 from discreet.engines.memory import Memory
-from discreet.engines.pandas_columns import is_untyped, object_cells
+from discreet.engines.pandas_columns import is_missing, is_untyped, object_cells
 from discreet.engines.selection import one_name
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.engines.table import Table
 from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
+from discreet.engines.validated import validated
 from discreet.errors import (
     DiscreetError,
     InputError,
@@ -312,7 +314,10 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
     if isinstance(data, dict):
         files.require_columns(data, columns)
         _require_distinct_case(columns)
-        return _typed([data[name] for name in columns], columns)
+        table = typed_table({name: data[name] for name in columns}, columns[:2], _plain_values)
+        if table is None:
+            return _typed([data[name] for name in columns], columns)
+        data = table
     frame = _with_floats(selected(_with_values(data, columns), columns, columns[:2]), columns[2:])
     if not hasattr(frame, "__arrow_c_stream__"):
         raise ParameterError(
@@ -320,6 +325,8 @@ def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
             f"not {type(data).__name__}"
         )
     _require_distinct_case(names(frame) or [])
+    if library(frame) not in ("duckdb", "polars", "pyarrow") and (pyarrow := pyarrow_if_installed()) is not None:
+        return validated(pyarrow.RecordBatchReader.from_stream(frame))  # type: ignore[no-any-return]
     return frame  # type: ignore[no-any-return]
 
 
@@ -341,7 +348,7 @@ def _with_values(data: Any, columns: list[str]) -> Any:
 def _with_floats(frame: Any, names: list[str]) -> Any:
     """Return a frame without floats of 16 bits and large decimals in these columns, because DuckDB reads neither."""
     for name in names:
-        if library(frame) == "polars" and str(frame.schema[name]) == "Float16":
+        if library(frame) == "polars" and str(frame.schema[name]) in ("Float16", "Null"):
             frame = frame.with_columns(frame[name].cast(float))
         elif library(frame) == "pyarrow" and hasattr(frame, "cast"):
             import pyarrow
@@ -366,9 +373,10 @@ def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
         require_array(f"column {name!r}", column)
     if len({len(column) for column in given}) > 1:
         raise ParameterError("the columns must be equally long")
-    arrays = [plain_column(column, f"column {name!r}") for name, column in zip(names, given[:2], strict=False)]
-    if any(getattr(getattr(column, "dtype", None), "kind", "") == "M" for column in arrays):
-        raise SchemaError("users and items of a sum must be integers, text or bytes; cast times to text")
+    arrays = [typed_cells(column, f"column {name!r}") for name, column in zip(names, given[:2], strict=False)]
+    for name, array in zip(names, arrays, strict=False):
+        if getattr(getattr(array, "dtype", None), "kind", "O") not in "iuOSUT":
+            raise SchemaError(f"the column {name!r} of a sum must hold integers, text or bytes; cast it to text")
     users, items = (column.tolist() if hasattr(column, "tolist") else list(column) for column in arrays)
     whole = [_is_label(user) and _is_label(item) for user, item in zip(users, items, strict=True)]
     columns = [
@@ -410,11 +418,19 @@ def _label_column(name: str, cells: Sequence[Any], array: object) -> tuple[str, 
     raise SchemaError(f"the column {name!r} must hold integers, text or bytes, all of one type")
 
 
+def _plain_values(name: str, cells: Any) -> Any:
+    """Return values of a list, or of an array of numpy or of objects, as an array of floats or as text."""
+    if has_type(cells) and not isinstance(cells, np.ma.MaskedArray):
+        return cells
+    _require_values(name, cells)
+    return _value_column(name, _plain(cells))[1]
+
+
 def _require_values(name: str, cells: Sequence[object]) -> None:
     """Raise SchemaError for an array of another type than numbers or text, or a list without such a cell."""
     if getattr(getattr(cells, "dtype", None), "kind", "") in _OTHER:
         raise _no_numbers(name)
-    present = [cell for cell in _plain(cells) if cell is not None]
+    present = [cell for cell in _plain(cells) if not is_missing(cell)]
     if present and not any(map(_is_value, present)):
         raise _no_numbers(name)
 

@@ -49,7 +49,7 @@ def of_pyarrow(column: Any, name: str) -> Any:
 
 
 def of_polars(column: Any, name: str) -> Any:
-    """Return the cells of a polars Series. Times beyond the year 9999 are missing.
+    """Return the cells of a polars Series. Text that is not UTF-8, and times beyond the year 9999, are missing.
 
     Raises:
         SchemaError: The column, called `name`, has integers of 128 bits; or it has zoned times in nanoseconds, and
@@ -62,6 +62,12 @@ def of_polars(column: Any, name: str) -> Any:
         return column.to_numpy()
     if kind == "Datetime":
         return _moments(column.to_numpy(), name) if column.dtype.time_zone else column.to_numpy()
+    if kind in ("String", "Categorical", "Enum"):
+        import polars
+
+        # Polars panics at text that is not UTF-8, and prints it.
+        cells = column.cast(polars.String).cast(polars.Binary).to_list()
+        return [None if cell is None else _made(cell.decode) for cell in cells]
     return column.to_list()
 
 

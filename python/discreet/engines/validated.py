@@ -188,7 +188,19 @@ def validated(data: _Data) -> _Data:
             )
         return type(data).from_batches(data.schema, _checked(data, _reading.get() or Reading()))
     data.validate()
+    _require_indices(data)
     return data
+
+
+def _require_indices(data: pyarrow.Table | pyarrow.RecordBatch) -> None:
+    """Raise ArrowInvalid for an index of a dictionary that is out of range: DuckDB reads it without a check."""
+    for column in data.columns:
+        if hasattr(column.type, "index_type"):
+            import pyarrow
+
+            for chunk in getattr(column, "chunks", [column]):
+                # Full validation of the values would refuse text that is not UTF-8.
+                pyarrow.DictionaryArray.from_arrays(chunk.indices, pyarrow.nulls(len(chunk.dictionary)))
 
 
 def _checked(reader: pyarrow.RecordBatchReader, call: Reading) -> Iterator[pyarrow.RecordBatch]:
@@ -196,6 +208,7 @@ def _checked(reader: pyarrow.RecordBatchReader, call: Reading) -> Iterator[pyarr
     try:
         for batch in reader:
             batch.validate()
+            _require_indices(batch)
             yield batch
     except BaseException as error:
         call.note(error)

@@ -71,7 +71,7 @@ def require_list(items: object) -> list[Any]:
         raise ParameterError(
             "items must be a list of labels, such as release.items, and not an array of more dimensions"
         )
-    return list(items)  # type: ignore[call-overload, no-any-return]
+    return items.to_pylist() if hasattr(items, "to_pylist") else list(items)  # type: ignore[call-overload, no-any-return]
 
 
 def require_countable(items: Iterable[object]) -> None:

@@ -7,8 +7,10 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from discreet import _core
 from discreet.engines.frames import library
-from discreet.engines.pandas_columns import is_missing
+from discreet.engines.pandas_columns import is_missing, object_cells
+from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
 from discreet.streams.seal import Item, keyed
@@ -82,7 +84,7 @@ def column_type(name: str, empty: object, column: str) -> ItemType | None:
 
     `empty` is the table if the table has no rows, and None otherwise.
     """
-    if isinstance(empty, dict) and getattr(getattr(empty[column], "dtype", None), "kind", "O") == "O":
+    if isinstance(empty, dict) and _is_list(empty[column]):
         return None
     return _COLUMN_TYPES[name]
 
@@ -107,6 +109,7 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
         return priorities[item]
 
     added: dict[Item, int] = {}
+    known: set[Item] = set()
     kinds: set[type] = set()
     has_list, has_other = False, False
     for event in events:
@@ -123,6 +126,9 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
             _require_one_kind(kinds)
         if not kinds <= _PLAIN:
             distinct = set(map(_plain, distinct))
+        if not distinct <= known:
+            known.update(filter(can_be_released, distinct - known))
+            distinct &= known
         for item in distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]:
             added[item] = added.get(item, 0) + 1
     if has_other and (items is None or not has_list):
@@ -131,14 +137,14 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
 
 
 def can_be_released(label: Item) -> bool:
-    """Return whether a label fits an Arrow column: integers need 64 bits at most, and text must be valid UTF-8.
+    """Return whether a table counts a label, and an Arrow column holds it. Other labels are dropped.
 
-    Other labels are dropped.
+    Integers need 64 bits at most, and text must be valid UTF-8. Text and bytes have a limit of length.
     """
     if isinstance(label, int):
         return _LEAST <= label <= _MOST
     try:
-        return isinstance(label, bytes) or bool(label.encode("utf-8") or True)
+        return len(label if isinstance(label, bytes) else label.encode()) <= _core.LONGEST
     except UnicodeEncodeError:
         return False
 
@@ -147,6 +153,15 @@ def _distinct(event: Any, items: ItemType | None) -> set[Any] | None:
     """Return the distinct items of an event, or None if it is no list of items that can be read."""
     if isinstance(event, str | Mapping) or is_bytes(event) or not hasattr(event, "__iter__"):
         return None
+    is_plain = isinstance(event, list | tuple | set)  # the search for a library takes a microsecond
+    if not is_plain and (kind := library(event)) in ("pandas", "polars", "pyarrow"):
+        # Reading one cell that is not UTF-8 as text is an error, or a panic of polars that prints it.
+        if kind == "pyarrow" and hasattr(event, "null_count"):
+            event = of_pyarrow(event, "an event")
+        elif kind == "polars" and hasattr(event, "null_count") and hasattr(event, "dtype"):
+            event = of_polars(event, "an event")
+        elif kind == "pandas" and is_backed_by_arrow(getattr(event, "dtype", None)):
+            event = object_cells(event)
     try:
         if items is not None:
             known = (item for item in event if _is_of_type(item, items))
@@ -163,12 +178,22 @@ def _is_of_type(item: object, items: ItemType) -> bool:
 
 
 def _declared_cells(column: Any, items: ItemType) -> Any:
-    """Return a list or an array of objects with None for cells of another type, unless no cell has the type."""
-    is_untyped = isinstance(column, list | tuple) or getattr(getattr(column, "dtype", None), "kind", "") == "O"
-    if not is_untyped or library(column) == "pandas":  # whose objects are text
+    """Return a list or an array of objects with None for cells of another type, unless no cell has the type.
+
+    Items that no table counts become None too: an integer beyond 64 bits would be an error for all rows.
+    """
+    if not _is_list(column):
         return column
     cells = [cell if _is_of_type(cell, items) else None for cell in column]
-    return column if all(cell is None for cell in cells) else cells
+    if all(cell is None for cell in cells):
+        return column
+    return [cell if cell is None or can_be_released(_plain(cell)) else None for cell in cells]
+
+
+def _is_list(column: Any) -> bool:
+    """Return whether cells have types of their own. Objects of pandas are text."""
+    is_typed = library(column) in ("pandas", "polars", "pyarrow")
+    return not is_typed and getattr(getattr(column, "dtype", None), "kind", "O") == "O"
 
 
 def _plain(item: Any) -> Item:

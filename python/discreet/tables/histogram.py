@@ -150,9 +150,9 @@ class Histogram(Private):
         pair, room = pair_columns(users, items), Memory.of(memory).total
         found: int | None = None
         if count_users:
-            labels, counts, found = _core.count_with_users(pair, "", "", l0=sensitivity.l0, memory=room)
+            labels, counts, found = _core.count_with_users(pair, "users", "items", l0=sensitivity.l0, memory=room)
         else:
-            labels, counts = _core.count_pairs(*pair, l0=sensitivity.l0, memory=room)
+            labels, counts = _core.count_distinct(pair, "users", "items", l0=sensitivity.l0, memory=room)
         return cls._of(labels, counts, sensitivity, None, clipped_to=sensitivity.l0, users=found)
 
     @classmethod

@@ -84,10 +84,8 @@ class UserItems(Private):
                 `Histogram.from_pairs`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
-        columns = pair_columns(users, items)
-        return cls._of(
-            LocalLists(*_core.Lists.from_pairs(*columns, l0=l0, memory=random_limit(Memory.of(memory).total)))
-        )
+        pair, room = pair_columns(users, items), random_limit(Memory.of(memory).total)
+        return cls._of(LocalLists(*_core.Lists.read(pair, "users", "items", l0=l0, memory=room)))
 
     @classmethod
     def _of(cls, lists: Lists, every: str | None = None) -> UserItems:

@@ -1,0 +1,313 @@
+"""Columns in memory, of any library: their types, and one or several as arrays that `_core` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import ma  # here, because a fork during numpy's own import on first use would hang the child
+
+from discreet import _core
+from discreet.engines.pandas_columns import as_arrow, encodable, is_missing, is_untyped, label_cells, plain_cells
+from discreet.engines.typed_arrays import digits_of, of_polars, of_pyarrow
+from discreet.errors import ParameterError, SchemaError
+from discreet.imports import importing
+from discreet.privacy.validation import require_array
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = [
+    "has_type",
+    "library",
+    "plain_column",
+    "pyarrow_if_installed",
+    "require_column",
+    "typed_cells",
+    "typed_table",
+    "without_masked",
+    "without_objects",
+]
+
+_LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
+_LABELS = {str: "text", bytes: "binary", bool: "bool", datetime: "time", date: "date", int: "int64"}
+"""The classes of labels, each before the classes that it extends, and the names of their types."""
+_SURE = {str, bytes, bool, int, type(None)}
+"""The classes of cells of which only None is missing."""
+
+
+def library(value: object) -> str:
+    """Return the name of the library whose class an object has or extends."""
+    roots = [base.__module__.partition(".")[0].lstrip("_") for base in type(value).__mro__]
+    return next((root for root in roots if root in _LIBRARIES), roots[0])
+
+
+def require_column(column: Any, name: str) -> None:
+    """Raise ParameterError for a table of a library, a MultiIndex or a relation."""
+    kind = library(column)
+    is_column = hasattr(column, "null_count") if kind == "pyarrow" else hasattr(column, "dtype")
+    is_column = is_column and hasattr(column, "to_numpy") and getattr(column, "nlevels", 1) == 1
+    if kind in _LIBRARIES and not is_column and not hasattr(column, "__next__"):
+        raise ParameterError(f"{name} must be a Series, a list or an array, not a {type(column).__name__}")
+
+
+def plain_column(column: Any, name: str = "a column") -> Any:
+    """Return an array of any library in a form that `_core` takes, with None for missing cells.
+
+    Raises:
+        ParameterError: The column, called `name`, has no cells in a fixed order, such as a mapping or a set.
+        SchemaError: The column is a list of Python objects that are no labels.
+    """
+    if isinstance(column, Mapping):
+        raise ParameterError(f'{name} is a mapping; give a list or an array, such as frame.to_dict("list") has')
+    require_array(name, column)
+    require_column(column, name)
+    if isinstance(column, ma.MaskedArray) and column.dtype.kind == "M":
+        return column.filled(np.datetime64("NaT"))  # whose nanoseconds `tolist` returns as integers
+    if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
+        return column.tolist()
+    if hasattr(column, "to_pylist"):
+        if library(column) != "pyarrow":
+            return column.to_pylist()
+        return plain_cells(of_pyarrow(column, name), name, digits=digits_of(column.type))
+    if library(column) == "polars":
+        return plain_cells(of_polars(column, name), name, digits=digits_of(column.dtype))
+    if library(column) == "pandas":
+        return label_cells(column, name)
+    return plain_cells(column, name)
+
+
+def typed_table(
+    columns: dict[str, Any],
+    labels: Sequence[str] | None = None,
+    values: Callable[[str, Any], Any] = lambda _, column: column,
+) -> Any:
+    """Return columns as a table of pyarrow or polars, if one has a type of these, of pandas or of a masked array.
+
+    If cells decided the type, one row could change the schema of a release, or make it an error. Only lists have no
+    other type. Returns None for lists and arrays of numpy, which `_core` reads, and without pyarrow for arrays of
+    pandas and masked arrays, which `typed_cells` reads.
+
+    Args:
+        columns: The columns by name.
+        labels: The columns of users and items; all by default.
+        values: A function of the name and the column that converts each other column.
+
+    Raises:
+        ParameterError: The columns have different lengths, or one is no column.
+        SchemaError: The cells of a list have several types, or polars without pyarrow cannot read another array.
+    """
+    for name, column in columns.items():
+        require_column(column, f"column {name!r}")
+    if not any(map(has_type, columns.values())):
+        return None
+    pyarrow = pyarrow_if_installed()
+    if pyarrow is None and not any(library(column) == "polars" for column in columns.values()):
+        return None
+    for name, column in columns.items():
+        require_array(f"column {name!r}", column)
+    if len({len(column) for column in columns.values()}) > 1:
+        raise ParameterError("the columns, such as users and items, must have the same length")
+    if labels is not None:
+        columns = {name: column if name in labels else values(name, column) for name, column in columns.items()}
+    if pyarrow is None:
+        import polars
+
+        return without_objects(polars.DataFrame([_series(column, name) for name, column in columns.items()]))
+    return pyarrow.table(
+        {
+            name: _arrow_column(column, name, pyarrow, is_label=labels is None or name in labels)
+            for name, column in columns.items()
+        }
+    )
+
+
+def has_type(column: Any) -> bool:
+    """Return whether an array of another library than numpy, or a masked array, has one type for all cells."""
+    if isinstance(column, ma.MaskedArray):
+        return column.dtype.kind not in "OUT"
+    kind = library(column)
+    is_open = kind == "pandas" and (isinstance(column.dtype, np.dtype) or is_untyped(column.dtype))
+    return kind in ("pandas", "polars", "pyarrow") and not is_open
+
+
+def typed_cells(column: Any, name: str) -> Any:
+    """Return `plain_column`, or a masked array if the type is one of pandas or of a masked array, without pyarrow.
+
+    Raises:
+        SchemaError: The column is one of pandas with zoned times. NumPy has none, and cells would decide their unit.
+    """
+    if isinstance(column, ma.MaskedArray) and column.dtype.kind not in "OUT":
+        return column
+    if library(column) == "pandas" and hasattr(column, "dtype") and not is_untyped(column.dtype):
+        import pandas
+
+        if isinstance(column.dtype, pandas.DatetimeTZDtype):
+            raise SchemaError(
+                f"{name} has times with a zone, which need pyarrow: install it, or make them times in UTC without a "
+                "zone, by series.dt.tz_convert('UTC').dt.tz_localize(None)"
+            )
+        series = pandas.Series(column)
+        missing = series.isna().to_numpy()
+        if hasattr(series.dtype, "categories"):
+            values = series.cat.categories.to_numpy()
+            if values.dtype.kind in "iubM":
+                places = np.where(missing, 0, series.cat.codes.to_numpy())
+                return ma.MaskedArray(values[places] if len(values) else np.zeros(len(missing), values.dtype), missing)
+        elif (own := getattr(series.dtype, "numpy_dtype", np.dtype(object))).kind in "iub":
+            return ma.MaskedArray(series.to_numpy(own, na_value=0), missing)
+    return plain_column(column, name)
+
+
+def without_masked(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows of a dict of arrays and lists of which no cell is masked, so that arrays keep their types."""
+    masks = [ma.getmaskarray(column) for column in table.values() if isinstance(column, ma.MaskedArray)]
+    if not masks:
+        return table
+    if len({len(column) for column in table.values()}) > 1:
+        raise ParameterError("the columns, such as users and items, must have the same length")
+    kept = ~np.logical_or.reduce(masks)
+    return {
+        name: ma.getdata(column)[kept]
+        if isinstance(column, np.ndarray)
+        else [cell for cell, is_kept in zip(column, kept, strict=True) if is_kept]
+        for name, column in table.items()
+    }
+
+
+def pyarrow_if_installed() -> Any:
+    """Return pyarrow, or None if it is not installed."""
+    try:
+        with importing():
+            import pyarrow
+    except ImportError:
+        return None
+    return pyarrow
+
+
+def _arrow_column(column: Any, name: str, pyarrow: Any, *, is_label: bool) -> Any:
+    """Return a column as an array of pyarrow."""
+    kind = library(column)
+    if kind == "pyarrow":
+        return column
+    if kind == "polars":
+        return without_objects(column.alias(name).to_frame()).to_series().alias("").to_arrow()
+    if kind == "pandas":
+        import pandas
+
+        series = pandas.Series(column).rename(name)
+        return as_arrow(series.to_frame(), [name] if is_label else []).column(0)
+    if isinstance(column, ma.MaskedArray) and column.dtype.kind in "iubf":
+        own = column.dtype.newbyteorder("=")
+        return pyarrow.array(ma.getdata(column).astype(own), mask=ma.getmaskarray(column))
+    cells, (stem, *unit) = _list_cells(column, f"column {name!r}")
+    if stem == "numpy":
+        return pyarrow.array(cells)
+    types = {"text": pyarrow.large_string, "binary": pyarrow.large_binary, "bool": pyarrow.bool_}
+    types |= {"date": pyarrow.date32, "int64": pyarrow.int64, "uint64": pyarrow.uint64, "time": pyarrow.timestamp}
+    stored = {"date": pyarrow.int32(), "time": pyarrow.int64()}.get(stem)
+    found = types[stem](*unit)
+    return pyarrow.array(cells, found) if stored is None else pyarrow.array(cells, stored).cast(found)
+
+
+def _series(column: Any, name: str) -> polars.Series:
+    """Return a column as a Series of polars, without pyarrow."""
+    import polars
+
+    if library(column) == "polars":
+        return column.alias(name)  # type: ignore[no-any-return]
+    if library(column) == "pandas" or isinstance(column, ma.MaskedArray):
+        raise SchemaError(
+            f"column {name!r} is an array of {library(column)} beside one of polars: install pyarrow, or give all "
+            "columns in a frame of polars"
+        )
+    cells, (stem, *unit) = _list_cells(column, f"column {name!r}")
+    if stem == "numpy":
+        return polars.Series(name, cells)
+    types: dict[str, Any] = {"text": polars.String, "binary": polars.Binary, "bool": polars.Boolean}
+    types |= {"date": polars.Date, "int64": polars.Int64, "uint64": polars.UInt64}
+    types["time"] = polars.Datetime
+    found = types[stem](*unit)
+    return polars.Series(name, cells, {"date": polars.Int32, "time": polars.Int64}.get(stem, found)).cast(found)
+
+
+def without_objects(data: polars.DataFrame) -> polars.DataFrame:
+    """Return a polars frame, or raise SchemaError for columns of Python objects.
+
+    Of such columns, polars exports only addresses in memory.
+    """
+    for name, kind in data.schema.items():
+        if "\0" in name:  # polars would panic
+            raise SchemaError(f"the name of the column {name!r} has a NUL character; rename the column")
+        if str(kind) == "Object":
+            raise SchemaError(
+                f"column {name!r} holds Python objects, such as UUIDs; make them text or integers before polars reads "
+                f"them, or cast the column: frame.with_columns(polars.Series({name!r}, map(str, frame[{name!r}])))"
+            )
+        if str(kind) in ("Int128", "UInt128"):
+            raise SchemaError(
+                f"column {name!r} has the type {kind}, which does not fit 64 bits; cast it to Int64, UInt64 or String"
+            )
+    return data
+
+
+def _list_cells(column: Any, name: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the cells of a list as `_core` reads them, None for missing ones, and the type of the first other cell.
+
+    Arrays of numpy are returned as they are, with the type "numpy". Dates are days since 1970, and times are
+    microseconds or nanoseconds.
+
+    Raises:
+        SchemaError: The cells have several types, or one that no label has.
+    """
+    kind = getattr(getattr(column, "dtype", None), "kind", "O")
+    column = plain_column(column, name)
+    dtype: Any = getattr(column, "dtype", np.dtype(object))
+    if getattr(column, "ndim", 1) != 1:
+        raise SchemaError(f"{name} must be a one-dimensional array")
+    unit = np.datetime_data(dtype)[0] if dtype.kind == "M" else ""
+    if unit == "D":
+        days = column.astype(np.int64).tolist()
+        return [day if -(2**31) <= day < 2**31 else None for day in days], ("date",)
+    if dtype.kind in "iubf" or unit in ("s", "ms", "us", "ns"):
+        return np.asarray(column).astype(float if dtype.kind == "f" else dtype.newbyteorder("=")), ("numpy",)
+    cells = column.tolist() if hasattr(column, "tolist") else list(column)
+    if not _SURE.issuperset(map(type, cells)):
+        cells = [None if is_missing(cell) else cell for cell in cells]
+    first = next((cell for cell in cells if cell is not None), b"" if kind == "S" else "")
+    own = next((own for own in _LABELS if isinstance(first, own)), int)
+    # Integers of numpy do not extend int.
+    classes = {*map(type, cells)} - {type(None)}
+    found = {next((own for own in _LABELS if issubclass(one, own)), None) for one in classes}
+    is_one = found <= {own} or (own is int and bool not in found and all(map(_is_whole, classes)))
+    zoned = {cell.tzinfo is not None for cell in cells if cell is not None} if is_one and own is datetime else set()
+    if not is_one or len(zoned) > 1 or kind in "cmV" or unit:
+        raise SchemaError(f"{name} must hold integers, text, bytes, dates, times or booleans, all of one type; cast it")
+    if own is str:
+        return [cell if cell is None else encodable(cell) for cell in cells], ("text",)
+    if own is int:
+        present = [int(cell) for cell in cells if cell is not None]
+        if max(present) >= 2**64 or min(present) < (-(2**63) if max(present) < 2**63 else 0):
+            raise SchemaError(f"{name} has integers that do not fit 64 bits; pass larger ones as text")
+        whole = cells if found == {int} else [None if cell is None else int(cell) for cell in cells]
+        return whole, ("int64" if max(present) < 2**63 else "uint64",)
+    if not issubclass(own, date):
+        return cells, (_LABELS[own],)
+    moments = [None if cell is None else _core.moment_of(cell.isoformat()) for cell in cells]
+    if own is date:
+        return [None if moment is None else moment // 86_400_000_000 for moment in moments], ("date",)
+    zone = ("UTC",) if True in zoned else ()
+    parts = [getattr(cell, "nanosecond", 0) for cell in cells]  # of times of pandas
+    if not any(parts):
+        return moments, ("time", "us", *zone)
+    moments = [None if moment is None else moment * 1000 + part for moment, part in zip(moments, parts, strict=True)]
+    return [moment if moment is None or abs(moment) < 2**63 else None for moment in moments], ("time", "ns", *zone)
+
+
+def _is_whole(kind: type) -> bool:
+    """Return whether a class has integers, as those of numpy, which registers timedelta64 as one."""
+    return (
+        hasattr(kind, "__index__") and not hasattr(kind, "__len__") and not issubclass(kind, np.bool_ | np.timedelta64)
+    )
