@@ -642,7 +642,7 @@ def test_an_index_out_of_range_is_no_crash_of_a_sum():
         given = pyarrow.table(table)
         for data in (table, given, given.to_batches()[0], given.to_reader(), Exported(given)):
             with pytest.raises(InputError):
-                require_summable(data, columns=("user", "item", "value"))
+                require_summable(dp.Table(data, user="user", item="item", value="value"))
 
 
 def test_text_that_is_not_utf8_loses_its_own_row_in_arrays():
