@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
@@ -17,9 +18,11 @@ Handler: TypeAlias = Callable[[int, FrameType | None], Any]
 
 _LONGEST = 30.0
 """The most seconds that a fork waits for imports."""
-_imports = threading.Condition()
+_PAUSE = 0.0005
 _running: list[int] = []
 """The thread of each import in progress."""
+_forking: list[int] = []
+"""The threads that fork. Lists instead of a lock: an error between its steps would leave a lock locked."""
 
 
 @contextmanager
@@ -32,14 +35,21 @@ def importing() -> Iterator[None]:
     own = threading.get_ident()
     with held(twice=True):
         try:
-            with _imports:
-                _running.append(own)
+            _begin(own)
             yield
         finally:
-            with _imports:
-                if own in _running:
-                    _running.remove(own)
-                _imports.notify_all()
+            if own in _running:
+                _running.remove(own)
+
+
+def _begin(own: int) -> None:
+    """Note an import, after the forks of other threads. An import inside of another one does not wait."""
+    is_first, last = own not in _running, time.monotonic() + _LONGEST
+    _running.append(own)
+    while is_first and {*_forking} - {own} and time.monotonic() < last:
+        _running.remove(own)
+        time.sleep(_PAUSE)
+        _running.append(own)
 
 
 @contextmanager
@@ -94,15 +104,22 @@ def _restore(handlers: list[tuple[int, Handler | int]]) -> None:
 
 
 def _wait_for_imports() -> None:
-    _imports.acquire()
-    _imports.wait_for(lambda: {*_running} <= {threading.get_ident()}, _LONGEST)
+    own, last = threading.get_ident(), time.monotonic() + _LONGEST
+    _forking.append(own)
+    while {*_running} - {own} and time.monotonic() < last:
+        time.sleep(_PAUSE)
+
+
+def _end_fork() -> None:
+    if (own := threading.get_ident()) in _forking:
+        _forking.remove(own)
 
 
 def _begin_child() -> None:
     own = threading.get_ident()
     _running[:] = [thread for thread in _running if thread == own]  # other threads do not exist in a child
-    _imports.release()
+    _forking.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_imports, after_in_parent=_imports.release, after_in_child=_begin_child)
+    os.register_at_fork(before=_wait_for_imports, after_in_parent=_end_fork, after_in_child=_begin_child)
