@@ -43,6 +43,7 @@ AT_IMPORT = {*sys.stdlib_module_names, "discreet", "numpy"}
 MORE_AT_IMPORT = {"cli": TERMINAL, "sklearn": {"sklearn"}}
 LOADED = {
     "engines/batches.py": {"duckdb"},
+    "engines/columns.py": {"pandas", "polars"},
     "engines/frames.py": {"pandas", "polars"},
     "engines/ibis.py": {"ibis"},
     "engines/milliseconds.py": {"pyarrow"},
@@ -51,8 +52,10 @@ LOADED = {
     "engines/spark.py": {"pyspark"},
     "engines/spark_session.py": {"pyspark"},
     "engines/sums.py": {"duckdb", "pyarrow"},
-    "engines/typed_arrays.py": {"pandas", "pyarrow"},
+    "engines/typed_arrays.py": {"pandas", "polars", "pyarrow"},
+    "engines/validated.py": {"pyarrow"},
     "errors.py": {"decimal"},
+    "privacy/guarantee.py": {"decimal"},
 }
 """The libraries that functions of a file import again, because the caller gave an object of the library, or an earlier
 call or `fractions` imported it."""

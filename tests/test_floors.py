@@ -50,35 +50,6 @@ def test_heavy_libraries_are_imported_lazily():
     assert list(eager_imports(PACKAGE)) == []
 
 
-IMPORTED = {
-    *("batches._is_of_one_connection", "doctor._check_duckdb", "frames.selected", "frames.without_rows"),
-    *("milliseconds.__arrow_c_stream__", "milliseconds._batches", "milliseconds._scaled", "pandas_columns._moment"),
-    *("pandas_columns._text_array", "pandas_columns.label_cells", "pandas_columns.object_cells", "parquet._damaged"),
-    *("rows.series", "sums._register", "sums._with_floats", "typed_arrays.of_pyarrow"),
-}
-"""Functions that use a library which their caller has imported, or which has made an argument."""
-
-
-def unguarded_imports(tree, function=""):
-    """Yield the functions that import an optional library outside `importing` and `needs`."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.With) and ast.unparse(node.items[0]).startswith(("importing(", "needs(")):
-            continue
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            name = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
-            if name.partition(".")[0] in {"duckdb", "pandas", "polars", "pyarrow"}:
-                yield function
-        yield from unguarded_imports(node, node.name if isinstance(node, ast.FunctionDef) else function)
-
-
-def test_forks_wait_for_first_imports_of_libraries():
-    paths = PACKAGE.rglob("*.py")
-    found = {f"{path.stem}.{name}" for path in paths for name in unguarded_imports(ast.parse(path.read_text("utf-8")))}
-    assert found == IMPORTED
-
-
 def test_lazy_names_are_those_that_the_rules_read():
     assert list(lazy_imports(PACKAGE)) == []
 

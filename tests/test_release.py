@@ -46,7 +46,7 @@ def test_rows_iterate_as_pairs():
 def test_the_repr_shows_the_guarantee_and_some_rows():
     text = repr(release([f"item-{n}" for n in range(50)]))
     assert "1e-06-approximate 1-zCDP per user" in text
-    assert "(7.766, 2e-06)-DP" in text
+    assert "(7.767, 2e-06)-DP" in text
     assert "item-0" in text
     assert "item-49" not in text
 

@@ -273,7 +273,7 @@ def test_a_polars_column_with_nul_in_its_name_is_refused():
     frame = polars.DataFrame({"user": [1], "a\0": ["x"]})
     for data in (frame, {"user": frame["user"], "a\0": frame["a\0"]}, {"user": [1], "a\0": frame["a\0"]}):
         with pytest.raises(SchemaError, match="NUL"):
-            engines.histogram(data, "user", "a\0")
+            engines.histogram(engines.Table(data, user="user", item="a\0"))
 
 
 def test_a_pandas_group_is_refused_as_a_column():
