@@ -165,7 +165,7 @@ def given(
     if parameters != {"l0": None, "relative_error": RELATIVE_ERROR}:
         raise ParameterError("a mechanism has its own parameters: leave out l0 and relative_error")
     require_countable(getattr(mechanism, "items", ()))
-    return mechanism, ()
+    return mechanism, unusual(mechanism.guarantee)
 
 
 def require_known(
