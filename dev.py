@@ -59,7 +59,7 @@ def test(rest: list[str]) -> int:
     test_rust("statistical" in rest)
     # Full-size tests need all memory for one process. Spark starts a Java process with many threads.
     alone = "statistical" in rest or "spark" in rest
-    workers = [] if alone else ["-n", "2", "--dist", "worksteal"]
+    workers = [] if alone else ["-n", "2", "--dist", "loadfile"]
     # The tests start about 200 processes. Without this cache, each would compile the package again.
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(VENV / "compiled")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
