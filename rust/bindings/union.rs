@@ -9,9 +9,9 @@ use super::guard::guarded;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
 use super::wanted::{Times, Wanted};
+use crate::count::lists::{ListOptions, lists};
 use crate::error::{Error, Result};
 use crate::union::Weighting;
-use crate::union::gather::{CountOptions, gather};
 use crate::union::user_items::Lists;
 
 const NO_ITEM: Error = Error::Parameter("l0 must be at least 1");
@@ -22,9 +22,10 @@ pub struct PyLists(Lists);
 
 #[pymethods]
 impl PyLists {
-    /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users.
+    /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users. With
+    /// `by_rows`, a user's items with most rows come first.
     #[staticmethod]
-    #[pyo3(signature = (source, user, item, *, l0=None, threads=None, memory=None, times=None, progress=None))]
+    #[pyo3(signature = (source, user, item, *, l0=None, by_rows=false, threads=None, memory=None, times=None, progress=None))]
     #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
     fn read(
         py: Python<'_>,
@@ -32,6 +33,7 @@ impl PyLists {
         user: &Bound<'_, PyAny>,
         item: &Bound<'_, PyAny>,
         l0: Option<usize>,
+        by_rows: bool,
         threads: Option<usize>,
         memory: Option<usize>,
         times: Option<Times>,
@@ -41,13 +43,13 @@ impl PyLists {
             return Err(NO_ITEM.into());
         }
         let mut sources = Sources::open(source, &Wanted::new(user, item, times)?)?;
-        let terms = CountOptions { l0, memory, threads: threads_or_all(threads) };
+        let options = ListOptions { l0, by_rows, memory, threads: threads_or_all(threads) };
         let (types, fields) = (sources.types(), sources.fields());
         let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
-            gather(sources.batches(), types, terms, tick)
+            lists(sources.batches(), types, options, tick)
         };
-        let (labels, lists) = watched(py, progress, work)?;
-        Ok((PyLabels(labels, fields), Self(lists)))
+        let (labels, found) = watched(py, progress, work)?;
+        Ok((PyLabels(labels, fields), Self(found)))
     }
 
     /// Read two sequences of the same length. Return the item labels and the lists of all users.
@@ -63,7 +65,7 @@ impl PyLists {
     ) -> PyResult<(PyLabels, Self)> {
         let pair = PyTuple::new(py, [users, items])?;
         let name = PyString::new(py, "").into_any();
-        Self::read(py, &pair, &name, &name, l0, threads, memory, None, None)
+        Self::read(py, &pair, &name, &name, l0, true, threads, memory, None, None)
     }
 
     /// Choose uniformly at most `l0` items of each user among the items whose rows are not in `found`. The random key
@@ -87,6 +89,16 @@ impl PyLists {
             *flag.ok_or(Error::Parameter("a row number is out of range"))? = true;
         }
         guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &flags, key, shared_order)))))
+    }
+
+    /// Return the lists of the users in the order of their keys, with new numbers of items. `order` has all rows of the
+    /// labels, in their new order.
+    fn ordered(&self, py: Python<'_>, order: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
+        let order: Vec<usize> = order.as_array().iter().map(|&row| row as usize).collect();
+        if order.len() != self.0.size || order.iter().any(|&row| row >= order.len()) {
+            return Err(Error::Parameter("order must have all rows").into());
+        }
+        guarded(|| Ok(Self(py.detach(|| self.0.ordered(&order)))))
     }
 
     /// Return the weights of all items under the policy `weighting`, in units of `2^-bits`.

@@ -18,15 +18,23 @@ pub struct Dedup<P> {
     len: usize,
     /// Rows that arrived when the table was full.
     overflow: Vec<P>,
+    /// Whether to keep all rows, also equal ones.
+    keeps_all: bool,
 }
 
 impl<P: Pair> Default for Dedup<P> {
     fn default() -> Self {
-        Self { slots: Vec::new(), rows: vec![P::new(0, 0)], len: 1, overflow: Vec::new() }
+        let rows = vec![P::new(0, 0)];
+        Self { slots: Vec::new(), rows, len: 1, overflow: Vec::new(), keeps_all: false }
     }
 }
 
 impl<P: Pair> Dedup<P> {
+    /// Creates a table that keeps equal rows if `keeps_all`.
+    pub fn new(keeps_all: bool) -> Self {
+        Self { keeps_all, ..Self::default() }
+    }
+
     /// Removes all rows and makes room for about `rows` new rows.
     pub fn reset(&mut self, rows: usize) {
         self.reset_to((4 * rows).next_power_of_two().min(SLOTS));
@@ -48,7 +56,7 @@ impl<P: Pair> Dedup<P> {
     )]
     pub fn extend(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys) {
         let end = self.len + most;
-        if 2 * end > self.slots.len() {
+        if 2 * end > self.slots.len() || self.keeps_all {
             self.overflow.extend(new);
             return;
         }
@@ -91,6 +99,9 @@ impl<P: Pair> Dedup<P> {
 
     /// Returns the distinct rows.
     pub fn distinct(&mut self, keys: &HashKeys) -> &[P] {
+        if self.keeps_all {
+            return &self.overflow;
+        }
         if !self.overflow.is_empty() {
             // Split by the top bits of the hash, which do not choose a slot.
             let mut overflow = std::mem::take(&mut self.overflow);

@@ -38,11 +38,13 @@ pub(crate) trait Tally<P: Pair>: Send {
 }
 
 /// Merges all partitions on `threads` threads, and returns one tally for each thread. Passes are
-/// chosen so that the distinct rows of one thread take about `held` bytes.
+/// chosen so that the distinct rows of one thread take about `held` bytes. If `keeps_all`, equal rows are not
+/// deduplicated.
 pub(crate) fn merge_partitions<P: Pair, T: Tally<P>>(
     per_thread: &[ThreadRows<P>],
     keys: &HashKeys,
     (threads, held): (usize, usize),
+    keeps_all: bool,
     tick: impl FnMut() -> Result<()>,
     new: impl Fn() -> T + Sync,
 ) -> Result<Vec<T>> {
@@ -50,7 +52,7 @@ pub(crate) fn merge_partitions<P: Pair, T: Tally<P>>(
         |partition: usize| per_thread.iter().map(|thread| thread.partition_len(partition)).sum();
     let has_labels = per_thread.iter().any(|thread| thread.labels.is_some());
     let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
-    let begin = || (Items::default(), Dedup::default(), Interner::default(), new());
+    let begin = || (Items::default(), Dedup::new(keeps_all), Interner::default(), new());
     let work = |state: &mut (Items, Dedup<P>, _, T), partition, len: usize, stop: &AtomicBool| {
         let (items, dedup, known, tally) = state;
         let sources = merge_labels(per_thread, partition, known)?;

@@ -1,0 +1,224 @@
+//! Reads lists of every user's distinct items from batches of rows.
+//!
+//! Workers partition the rows by item, as for a count. The merge numbers the items of each partition, and partitions
+//! the distinct pairs by user. Then the items of one user are together, and are listed.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::columns::Batch;
+use crate::count::bound::{Bounded, Contribution};
+use crate::count::merge::merge_partitions;
+use crate::count::pairs::{Hashed, Pair, Wide};
+use crate::count::worker::Worker;
+use crate::count::{Limits, make_ready, morsels};
+use crate::error::Result;
+use crate::hash::HashKeys;
+use crate::labels::{LabelType, Labels};
+use crate::memory::arena::release_memory;
+use crate::union::user_items::{LabelHashes, Lists};
+
+/// Options of reading lists.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct ListOptions {
+    /// The largest number of items kept for each user, chosen uniformly; `None` for all items.
+    pub l0: Option<usize>,
+    /// Whether a user's items are ordered by their number of rows first. Equal rows then take memory.
+    pub by_rows: bool,
+    /// The memory limit in bytes, including the returned lists but not the batches; `None` for no limit.
+    pub memory: Option<usize>,
+    /// The most threads to use. Values outside 1 to 64 are clamped.
+    pub threads: usize,
+}
+
+/// Reads the items and the lists of all users. Calls `tick` often; an error of `tick` stops the work.
+///
+/// # Errors
+/// The first error of the batches or of `tick`. [`Error::Input`](crate::error::Error::Input) if the columns of a batch
+/// differ in length. [`Error::Resource`](crate::error::Error::Resource) if memory or threads do not suffice, or there
+/// are too many users or items for 32-bit numbers. [`Error::Entropy`](crate::error::Error::Entropy) if the operating
+/// system gives no randomness.
+pub fn lists(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    options: ListOptions,
+    tick: impl FnMut() -> Result<()>,
+) -> Result<(Labels, Lists)> {
+    let found = if types.0.is_integer() {
+        of_rows::<Wide>(batches, types, options, tick)
+    } else {
+        of_rows::<Hashed>(batches, types, options, tick)
+    };
+    make_ready(options.memory);
+    found
+}
+
+fn of_rows<P: Pair>(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    ListOptions { l0, by_rows, memory, threads }: ListOptions,
+    mut tick: impl FnMut() -> Result<()>,
+) -> Result<(Labels, Lists)> {
+    // Half of the memory is for rows, a quarter for pairs, and a quarter for the items. The rows and their memory are
+    // gone when the users are listed.
+    let half = memory.map(|memory| memory / 2);
+    let Limits { threads, rows, merge } = Limits::within(threads, half);
+    let (keys, stop) = (Arc::new(HashKeys::from_os()?), AtomicBool::new(false));
+    let job = || {
+        let worker = Worker::<P>::new(Arc::clone(&keys), types, None, false, (threads, rows));
+        let worker = if by_rows { worker.keeping_all() } else { worker };
+        let stop = &stop;
+        move |morsels| worker.run(morsels, stop)
+    };
+    let done = morsels::share(batches, threads, job, &stop, &mut tick)?;
+    release_memory(0);
+    let rows: Vec<_> = done.into_iter().map(|done| done.rows).collect();
+    let l0 = l0.unwrap_or(usize::MAX);
+    // Equal pairs would count several times if pairs were dropped.
+    let bound = Contribution::of_each(if by_rows { usize::MAX } else { l0 });
+    let new = || {
+        Bounded::new(types.1, &bound, merge)
+            .within(half.map_or(usize::MAX, |half| half / 2 / threads))
+    };
+    let parts = merge_partitions(&rows, &keys, (threads, merge), by_rows, &mut tick, new)?;
+    drop(rows);
+    release_memory(0);
+    // The lists are copied once, and the labels are copied too.
+    let labels = parts.iter().map(Bounded::bytes_used).sum::<usize>();
+    let room = memory.map_or(usize::MAX, |memory| (memory / 4 * 3).saturating_sub(labels) / 2);
+    let made = Bounded::list(&parts, (l0, by_rows), room, (threads, &keys), &mut tick)?;
+    let items = Bounded::ranks(&parts);
+    let labels = Bounded::labels(parts, types.1)?;
+    let mut users = Vec::with_capacity(made.iter().map(|part| part.users.len()).sum());
+    let mut starts = Vec::with_capacity(users.capacity() + 1);
+    let mut all = Vec::with_capacity(made.iter().map(|part| part.items.len()).sum());
+    let mut end = 0;
+    starts.push(end);
+    for part in made {
+        for (user, len) in part.users {
+            users.push(user);
+            end += len as usize;
+            starts.push(end);
+        }
+        all.extend_from_slice(&part.items);
+        tick()?;
+    }
+    let size = items.len();
+    let hashes = Arc::new(LabelHashes { users, items });
+    Ok((labels, Lists { starts, items: all, size, hashes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::error::Error;
+    use crate::hash::FIXED;
+    use crate::random::rng::SecureRng;
+    use crate::tests::tables::{self, Row, batches, label_type, number};
+
+    /// The items of each user in order, by the user's hash.
+    type Found = BTreeMap<u64, Vec<i64>>;
+
+    fn read(rows: &[Row], as_text: bool, options: ListOptions) -> Result<(Labels, Found)> {
+        let types = (label_type(as_text), label_type(as_text));
+        let (labels, lists) =
+            lists(batches(rows, (as_text, as_text), 20_000), types, options, || Ok(()))?;
+        assert_eq!((lists.size, lists.hashes.items.len()), (labels.len(), labels.len()));
+        let of_user =
+            |place| lists.of_user(place).iter().map(|&item| number(&labels, item as usize));
+        let users = lists.hashes.users.iter().enumerate();
+        let found: Found = users.map(|(place, &user)| (user, of_user(place).collect())).collect();
+        assert_eq!(found.len(), lists.users());
+        Ok((labels, found))
+    }
+
+    /// 60,000 distinct pairs of 300 users, each pair twice, and each user's first item three times.
+    fn repeated() -> Vec<Row> {
+        let once = (0..300).flat_map(|user| (0..200).map(move |item| (user, user * 7 + item * 11)));
+        let firsts = (0..300).map(|user| (user, user * 7));
+        once.clone().chain(firsts).chain(once).map(row).collect()
+    }
+
+    fn row((user, item): (i64, i64)) -> Row {
+        (Some(user), Some(item))
+    }
+
+    #[test]
+    fn items_with_more_rows_come_first_and_then_by_rank() {
+        for as_text in [false, true] {
+            for by_rows in [false, true] {
+                for memory in [None, Some(8 << 20)] {
+                    let options = ListOptions { by_rows, memory, ..ListOptions::default() };
+                    let (_, found) = read(&repeated(), as_text, options).unwrap();
+                    assert_eq!(found.len(), 300);
+                    for (&user, items) in &found {
+                        assert_eq!(items.iter().collect::<BTreeSet<_>>().len(), 200);
+                        if as_text {
+                            // The first item of each user is the least.
+                            assert!(!by_rows || items[1..].iter().all(|item| *item > items[0]));
+                        } else {
+                            assert_eq!(items[0], 7 * user as i64);
+                            assert!(items.is_sorted());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn neither_threads_nor_memory_change_the_lists() {
+        FIXED
+            .set(Some(std::array::from_fn(|n| (n as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))));
+        let mut rng = SecureRng::seeded(3);
+        let few = tables::rows(&mut rng, 200_000, 300, 50);
+        let many = tables::rows(&mut rng, 300_000, 5000, 200_000);
+        for (rows, as_text) in [(&few, false), (&few, true), (&many, false), (&many, true)] {
+            for (l0, by_rows) in [(None, false), (None, true), (Some(3), false), (Some(3), true)] {
+                let read = |threads, memory| {
+                    read(rows, as_text, ListOptions { l0, by_rows, memory, threads }).unwrap().1
+                };
+                let expected = read(1, None);
+                let kept: BTreeSet<_> = expected.values().flatten().collect();
+                assert!(kept.len() > 40);
+                for (threads, memory) in [(2, None), (7, Some(448 << 20)), (1, Some(24 << 20))] {
+                    assert!(read(threads, memory) == expected, "{threads} threads");
+                }
+            }
+        }
+        FIXED.set(None);
+    }
+
+    #[test]
+    fn too_little_memory_is_a_resource_error() {
+        for l0 in [None, Some(100)] {
+            let options = ListOptions { l0, memory: Some(1 << 18), threads: 2, by_rows: false };
+            assert!(matches!(read(&repeated(), true, options), Err(Error::Resource(_))));
+        }
+    }
+
+    #[test]
+    fn at_most_l0_items_are_kept_and_chosen_uniformly() {
+        // One user has 400,000 items, and 3,000 users have the same five items.
+        let many = (0..400_000).map(|item| (-1, item));
+        let others = (0..3000).flat_map(|user| (0..5).map(move |item| (user, -1 - item)));
+        let rows: Vec<Row> = many.chain(others).map(row).collect();
+        for as_text in [false, true] {
+            for by_rows in [false, true] {
+                let options = ListOptions { l0: Some(2), by_rows, memory: None, threads: 2 };
+                let (_, found) = read(&rows, as_text, options).unwrap();
+                assert!(found.values().all(|items| items.len() == 2));
+                let mut counts = BTreeMap::new();
+                for &item in found.values().flatten() {
+                    *counts.entry(item).or_insert(0_u64) += 1;
+                }
+                for item in -5..0 {
+                    // Binomial(3000, 2/5) has a standard deviation of 27.
+                    assert!(counts[&item].abs_diff(1200) < 7 * 27, "{counts:?}");
+                }
+            }
+        }
+    }
+}
