@@ -8,8 +8,8 @@ use super::sources::{Sources, watched};
 use super::stream::PairStream;
 use super::wanted::{Times, Wanted};
 use crate::columns::tally::Tally;
-use crate::count::lists::{ListOptions, lists};
 use crate::error::Result;
+use crate::union::reader::{ListOptions, lists};
 
 /// Count the rows of an Arrow stream that a count reads, and those that it leaves out, by reason. The list `cells` has
 /// the unusable cells of each column of users and then of items: NULL, too long, not UTF-8, and out of range.

@@ -2,16 +2,15 @@
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
 
 use super::count::threads_or_all;
 use super::guard::guarded;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
 use super::wanted::{Times, Wanted};
-use crate::count::lists::{ListOptions, lists};
 use crate::error::{Error, Result};
 use crate::union::Weighting;
+use crate::union::reader::{ListOptions, lists};
 use crate::union::user_items::Lists;
 
 const NO_ITEM: Error = Error::Parameter("l0 must be at least 1");
@@ -50,22 +49,6 @@ impl PyLists {
         };
         let (labels, found) = watched(py, progress, work)?;
         Ok((PyLabels(labels, fields), Self(found)))
-    }
-
-    /// Read two sequences of the same length. Return the item labels and the lists of all users.
-    #[staticmethod]
-    #[pyo3(signature = (users, items, *, l0=None, threads=None, memory=None))]
-    fn from_pairs(
-        py: Python<'_>,
-        users: &Bound<'_, PyAny>,
-        items: &Bound<'_, PyAny>,
-        l0: Option<usize>,
-        threads: Option<usize>,
-        memory: Option<usize>,
-    ) -> PyResult<(PyLabels, Self)> {
-        let pair = PyTuple::new(py, [users, items])?;
-        let name = PyString::new(py, "").into_any();
-        Self::read(py, &pair, &name, &name, l0, true, threads, memory, None, None)
     }
 
     /// Choose uniformly at most `l0` items of each user among the items whose rows are not in `found`. The random key

@@ -2,6 +2,8 @@
 //!
 //! A row is a pair of an item and a user. A slot is an entry of a hash table.
 
+use hashbrown::HashTable;
+
 use crate::count::pairs::Pair;
 use crate::hash::{HashKeys, PARTITIONS};
 
@@ -18,23 +20,15 @@ pub struct Dedup<P> {
     len: usize,
     /// Rows that arrived when the table was full.
     overflow: Vec<P>,
-    /// Whether to keep all rows, also equal ones.
-    keeps_all: bool,
 }
 
 impl<P: Pair> Default for Dedup<P> {
     fn default() -> Self {
-        let rows = vec![P::new(0, 0)];
-        Self { slots: Vec::new(), rows, len: 1, overflow: Vec::new(), keeps_all: false }
+        Self { slots: Vec::new(), rows: vec![P::new(0, 0)], len: 1, overflow: Vec::new() }
     }
 }
 
 impl<P: Pair> Dedup<P> {
-    /// Creates a table that keeps equal rows if `keeps_all`.
-    pub fn new(keeps_all: bool) -> Self {
-        Self { keeps_all, ..Self::default() }
-    }
-
     /// Removes all rows and makes room for about `rows` new rows.
     pub fn reset(&mut self, rows: usize) {
         self.reset_to((4 * rows).next_power_of_two().min(SLOTS));
@@ -56,7 +50,7 @@ impl<P: Pair> Dedup<P> {
     )]
     pub fn extend(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys) {
         let end = self.len + most;
-        if 2 * end > self.slots.len() || self.keeps_all {
+        if 2 * end > self.slots.len() {
             self.overflow.extend(new);
             return;
         }
@@ -99,9 +93,6 @@ impl<P: Pair> Dedup<P> {
 
     /// Returns the distinct rows.
     pub fn distinct(&mut self, keys: &HashKeys) -> &[P] {
-        if self.keeps_all {
-            return &self.overflow;
-        }
         if !self.overflow.is_empty() {
             // Split by the top bits of the hash, which do not choose a slot.
             let mut overflow = std::mem::take(&mut self.overflow);
@@ -129,6 +120,60 @@ impl<P: Pair> Dedup<P> {
             self.rows = kept;
         }
         &self.rows[1..self.len]
+    }
+}
+
+/// What collects the rows of one partition.
+pub(crate) trait Gather<P> {
+    /// Adds at most `most` rows.
+    fn gather(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys);
+}
+
+impl<P: Pair> Gather<P> for Dedup<P> {
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
+    fn gather(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys) {
+        self.extend(new, most, keys);
+    }
+}
+
+/// The distinct rows of one partition, and how often each of them arrived.
+pub(crate) struct Repeats<P> {
+    table: HashTable<(P, u32)>,
+    pub rows: Vec<P>,
+    pub times: Vec<u32>,
+}
+
+impl<P> Default for Repeats<P> {
+    fn default() -> Self {
+        Self { table: HashTable::new(), rows: Vec::new(), times: Vec::new() }
+    }
+}
+
+impl<P: Pair> Gather<P> for Repeats<P> {
+    fn gather(&mut self, new: impl Iterator<Item = P>, _: usize, keys: &HashKeys) {
+        for row in new {
+            let entry = self.table.entry(
+                row.hash(keys),
+                |&(other, _)| other == row,
+                |&(other, _)| other.hash(keys),
+            );
+            let place = entry.or_insert((row, self.rows.len() as u32)).get().1 as usize;
+            if place == self.rows.len() {
+                self.rows.push(row);
+                self.times.push(0);
+            }
+            self.times[place] = self.times[place].saturating_add(1);
+        }
+    }
+}
+
+impl<P> Repeats<P> {
+    /// Removes all rows.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.rows.clear();
+        self.times.clear();
     }
 }
 

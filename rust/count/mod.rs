@@ -17,8 +17,7 @@ mod dictionary;
 mod group;
 pub(crate) mod label_cache;
 mod label_log;
-pub mod lists;
-mod merge;
+pub(crate) mod merge;
 pub(crate) mod morsels;
 pub mod pairs;
 mod result;
@@ -28,7 +27,7 @@ mod store;
 pub(crate) mod threads;
 pub(crate) mod user_keys;
 mod users;
-mod worker;
+pub(crate) mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -67,12 +66,12 @@ pub struct CountOptions<'a> {
 }
 
 /// The number of threads, and how many bytes each thread may hold.
-struct Limits {
-    threads: usize,
+pub(crate) struct Limits {
+    pub threads: usize,
     /// The bytes for the rows and labels of a thread: three quarters of the thread's memory.
-    rows: usize,
+    pub rows: usize,
     /// The bytes for a thread of the merge: one quarter of the thread's memory.
-    merge: usize,
+    pub merge: usize,
 }
 
 impl Limits {
@@ -81,7 +80,7 @@ impl Limits {
     const THREAD: usize = 1 << 25;
 
     /// Divides `memory` bytes, if there is a limit.
-    fn within(threads: usize, memory: Option<usize>) -> Self {
+    pub fn within(threads: usize, memory: Option<usize>) -> Self {
         let threads = threads.clamp(1, 64);
         let Some(memory) = memory else {
             return Self { threads, rows: usize::MAX, merge: usize::MAX };
@@ -261,8 +260,7 @@ struct Unbounded<'a> {
 impl<P: Pair> Tally<P> for Unbounded<'_> {
     fn add(
         &mut self,
-        _: usize,
-        rows: &[P],
+        (rows, _): (&[P], &[u32]),
         items: &mut Items,
         _: Option<&Interner>,
         keys: &HashKeys,

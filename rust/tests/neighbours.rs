@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use rand::rand_core::TryRng;
 
 use crate::count::bound::Contribution;
-use crate::count::lists::{ListOptions, lists};
 use crate::count::{CountOptions, count_distinct};
 use crate::hash::FIXED;
 use crate::labels::LabelType;
 use crate::random::rng::SecureRng;
 use crate::tests::tables::{Row, batches, cell, draw, label_type, number, shuffle};
+use crate::union::reader::{ListOptions, lists};
 use crate::union::user_items::Lists;
 
 /// The number of labels reserved for a world.

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use crate::count::bound::MORE;
 use crate::count::bound::user_choices::{Chooser, Offer};
 use crate::hash::HashKeys;
 
@@ -28,12 +29,12 @@ impl Part {
 /// Lists the first `l0` items of each user.
 pub(crate) struct Lister {
     l0: usize,
-    /// Whether the same pair can arrive more than once, and items with more rows come first.
-    repeats: bool,
+    /// Whether items with more rows come first.
+    by_rows: bool,
     /// Numbers the users.
     chooser: Chooser,
-    /// The next index of each user in `cells`.
-    ends: Vec<usize>,
+    /// The start of each user's cells, and the end.
+    places: Vec<(usize, usize)>,
     /// The items of all users, grouped by user.
     cells: Vec<Cell>,
     /// The items of one user, with their priorities.
@@ -41,30 +42,28 @@ pub(crate) struct Lister {
 }
 
 impl Lister {
-    pub fn new(l0: usize, repeats: bool) -> Self {
+    pub fn new(l0: usize, by_rows: bool) -> Self {
         let chooser = Chooser::new(usize::MAX);
-        let (ends, cells, placed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { l0, repeats, chooser, ends, cells, placed }
+        let (places, cells, placed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { l0, by_rows, chooser, places, cells, placed }
     }
 
     /// Lists the users of `offers`, which must hold all their pairs. A user's items are ordered by their number of rows
-    /// if pairs repeat, and then by rank.
+    /// if `by_rows`, and then by rank.
     pub fn list(&mut self, partition: usize, offers: &[Offer<'_>], keys: &HashKeys) -> Part {
         self.chooser.number(offers, keys);
         self.group(offers);
-        let Self { l0, repeats, chooser, ends, cells, placed } = self;
-        let mut order: Vec<usize> = (0..ends.len()).collect();
+        let Self { l0, by_rows, chooser, places, cells, placed } = self;
+        let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_unstable_by_key(|&user| chooser.key(user));
         let mut made = Part { partition, ..Part::default() };
         made.users.reserve_exact(order.len());
-        made.items.reserve(cells.len().min(order.len().saturating_mul(*l0)));
+        let kept = |&(start, end): &(usize, usize)| (end - start).min(*l0);
+        made.items.reserve_exact(places.iter().map(kept).sum());
         for user in order {
             let key = chooser.key(user);
-            let mut own = &mut cells[ends[user] - chooser.len(user)..ends[user]];
-            if *repeats {
-                let len = summed(own);
-                own = &mut own[..len];
-            }
+            let (start, end) = places[user];
+            let mut own = &mut cells[start..end];
             if own.len() > *l0 {
                 let place = |cell: &Cell| (offers[0].items.priority(key, cell.0, keys), *cell);
                 placed.clear();
@@ -73,7 +72,7 @@ impl Lister {
                 own = &mut own[..*l0];
                 own.iter_mut().zip(&*placed).for_each(|(to, &(_, cell))| *to = cell);
             }
-            if *repeats {
+            if *by_rows {
                 own.sort_unstable_by_key(|&(rank, item)| (Reverse(item as u32), rank, item));
             } else {
                 own.sort_unstable();
@@ -86,11 +85,11 @@ impl Lister {
 
     /// Groups the pairs by user.
     fn group(&mut self, offers: &[Offer<'_>]) {
-        let Self { chooser, ends, cells, .. } = self;
+        let Self { chooser, places, cells, .. } = self;
         let mut end = 0;
-        ends.clear();
+        places.clear();
         for user in 0..chooser.users() {
-            ends.push(end);
+            places.push((end, end));
             end += chooser.len(user);
         }
         cells.clear();
@@ -98,27 +97,15 @@ impl Lister {
         let mut numbers = chooser.numbers();
         for offer in offers {
             for (item, user) in offer.items().zip(&mut numbers) {
-                cells[ends[user]] =
+                let end = &mut places[user].1;
+                if item >= MORE {
+                    cells[*end - 1].1 += u64::from(item - MORE);
+                    continue;
+                }
+                cells[*end] =
                     (offer.items.rank(item as usize), (offer.first + u64::from(item)) << 32 | 1);
-                ends[user] += 1;
+                *end += 1;
             }
         }
     }
-}
-
-/// Sorts a user's cells by rank, and sums the numbers of rows of equal items. Returns the number of distinct items.
-fn summed(cells: &mut [Cell]) -> usize {
-    cells.sort_unstable();
-    let mut len = 0;
-    for place in 0..cells.len() {
-        let (rank, item) = cells[place];
-        if len > 0 && cells[len - 1].1 >> 32 == item >> 32 {
-            let sum = (cells[len - 1].1 as u32).saturating_add(item as u32);
-            cells[len - 1].1 = item >> 32 << 32 | u64::from(sum);
-        } else {
-            cells[len] = (rank, item);
-            len += 1;
-        }
-    }
-    len
 }

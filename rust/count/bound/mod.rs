@@ -34,13 +34,16 @@ use crate::random::entropy::keyed_hash;
 /// Stands for the number of an item that is not listed.
 const UNLISTED: u32 = u32::MAX;
 
+/// Marks a choice that has further rows of the user's last choice, instead of an item.
+const MORE: u32 = 1 << 31;
+
 /// Reported if the lists of all users do not fit into memory.
 pub(crate) const NO_ROOM: Error = Error::Resource(
     "the item lists of all users exceed the memory limit; raise `memory`, or keep fewer items per user with l0",
 );
 
 const TOO_MANY: Error = Error::Resource(
-    "there are more than 2^32 distinct items, too many to bound each user's; count fewer rows at a time",
+    "there are more than 2^31 distinct items, too many to bound each user's; count fewer rows at a time",
 );
 
 /// A bound on each user's contribution.
@@ -88,7 +91,7 @@ impl Contribution {
         if self.only.as_ref().is_some_and(|only| !only.contains(bytes)) {
             return Ok(UNLISTED);
         }
-        let number = u32::try_from(items.labels.len()).ok().filter(|&number| number != UNLISTED);
+        let number = u32::try_from(items.labels.len()).ok().filter(|&number| number < MORE);
         items.push(bytes, keys)?;
         number.ok_or(TOO_MANY)
     }
@@ -156,11 +159,11 @@ impl<'a> Bounded<'a> {
         Ok(counts)
     }
 
-    /// Lists the first `l0` items of each user, by partition of the users. `repeats` tells whether the same pair can be
-    /// in several rows. All lists may take `room` bytes.
+    /// Lists the first `l0` items of each user, by partition of the users. With `by_rows`, items with more
+    /// rows come first. All lists may take `room` bytes.
     pub fn list(
         parts: &[Self],
-        (l0, repeats): (usize, bool),
+        (l0, by_rows): (usize, bool),
         room: usize,
         (threads, keys): (usize, &HashKeys),
         tick: impl FnMut() -> Result<()>,
@@ -169,7 +172,7 @@ impl<'a> Bounded<'a> {
         let used = AtomicUsize::new(0);
         let sizes = (0..Choices::PARTITIONS)
             .map(|partition| parts.iter().map(|part| part.choices.partition_len(partition)).sum());
-        let begin = || (Chooser::new(parts[0].bound.l0), Lister::new(l0, repeats), Vec::new());
+        let begin = || (Chooser::new(parts[0].bound.l0), Lister::new(l0, by_rows), Vec::new());
         let work = |state: &mut (Chooser, Lister, Vec<Part>), partition, _, _: &AtomicBool| {
             let (chooser, lister, made) = state;
             let spilled = Self::spilled(parts, partition, chooser, keys)?;
@@ -242,8 +245,7 @@ impl<'a> Bounded<'a> {
 impl<P: Pair> Tally<P> for Bounded<'_> {
     fn add(
         &mut self,
-        _: usize,
-        rows: &[P],
+        (rows, times): (&[P], &[u32]),
         items: &mut Items,
         labels: Option<&Interner>,
         keys: &HashKeys,
@@ -257,13 +259,17 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
             }
         }
         items.reserve(rows.len(), keys);
-        for row in rows {
+        for (place, row) in rows.iter().enumerate() {
             let here = items.number(row.item(), keys);
             if here == numbers.len() {
                 numbers.push(bound.number(&row.item().to_le_bytes(), counted, keys)?);
             }
             if numbers[here] != UNLISTED {
                 choices.push(row.user(), numbers[here], keys);
+                let more = times.get(place).map_or(0, |times| times - 1);
+                if more > 0 {
+                    choices.push(row.user(), MORE | more.min(MORE - 1), keys);
+                }
             }
         }
         choices.spill_if_full(counted, bound.l0, keys)
@@ -297,7 +303,7 @@ mod tests {
                 let mut part = Bounded::new(LabelType::Signed, &bound, held);
                 items.reset(None);
                 for rows in rows.chunks(100) {
-                    part.add(0, rows, &mut items, None, &keys).unwrap();
+                    part.add((rows, &[]), &mut items, None, &keys).unwrap();
                 }
                 Tally::<Wide>::close(&mut part, &items, None).unwrap();
                 parts.push(part);

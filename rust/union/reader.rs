@@ -183,7 +183,7 @@ mod tests {
                 let expected = read(1, None);
                 let kept: BTreeSet<_> = expected.values().flatten().collect();
                 assert!(kept.len() > 40);
-                for (threads, memory) in [(2, None), (7, Some(448 << 20)), (1, Some(24 << 20))] {
+                for (threads, memory) in [(2, None), (7, Some(448 << 20)), (1, Some(40 << 20))] {
                     assert!(read(threads, memory) == expected, "{threads} threads");
                 }
             }
