@@ -14,6 +14,7 @@ import weakref
 
 import numpy as np
 import pytest
+from user_lists import lists_of
 
 from discreet import BinaryMechanism, Histogram, _core
 from discreet.tables import Table, UserItems
@@ -31,7 +32,7 @@ def streamed():
 def handles():
     """Yield a private handle of each type."""
     pairs = [*range(COUNT), 1], ["secret-label"] * COUNT + ["other"]
-    labels, lists = _core.Lists.from_pairs(*pairs)
+    labels, lists = lists_of(*pairs)
     table, noise = _core.ItemTable(), _core.NodeNoise()
     table.extend(["secret-label"] * 1)
     noise.extend(bytes(32 * COUNT))

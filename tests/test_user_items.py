@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from user_lists import lists_of
 
 import discreet as dp
 from discreet import _core, engines
@@ -19,7 +20,7 @@ from discreet.errors import InputError, ParameterError, ResourceError, SchemaErr
 COLUMNS = {"user": "user", "item": "item"}
 
 
-def lists_of(source, **options):
+def weights_of(source, **options):
     """Return a weight for each item, which is larger the fewer items its users have."""
     memory = {"memory": options.pop("memory")} if "memory" in options else {}
     here = engines.lists(dp.Table(source, user="user", item="item", **memory), **options)
@@ -43,7 +44,7 @@ def test_a_list_of_tables_is_read_as_one(tmp_path):
     whole = {name: np.concatenate([part[name] for part in parts]) for name in ("user", "item")}
     polars.DataFrame(parts[0]).write_parquet(tmp_path / "first.parquet")
     mixed = [tmp_path / "first.parquet", parts[1], polars.DataFrame(parts[2])]
-    assert lists_of(mixed) == lists_of(whole) == lists_of(parts)
+    assert weights_of(mixed) == weights_of(whole) == weights_of(parts)
     release = dp.select(mixed, **COLUMNS, epsilon=3.0, delta=1e-6, l0=50, method="weighted_gaussian")
     assert len(release) > 0
 
@@ -63,9 +64,9 @@ def test_dictionaries_are_read_as_their_values():
     ]
     texts = pyarrow.Table.from_batches(parts)
     pairs = {("u", "b"), ("v", "a"), ("v", "c")}
-    assert lists_of(texts) == lists_of({"user": [u for u, _ in pairs], "item": [i for _, i in pairs]})
+    assert weights_of(texts) == weights_of({"user": [u for u, _ in pairs], "item": [i for _, i in pairs]})
     numbers = pyarrow.table({"user": column([0, 1, 1], [7, 9]), "item": column([1, 1, 0], [-5, 2**40])})
-    assert lists_of(numbers) == lists_of({"user": [7, 9, 9], "item": [2**40, 2**40, -5]})
+    assert weights_of(numbers) == weights_of({"user": [7, 9, 9], "item": [2**40, 2**40, -5]})
 
 
 def test_tables_that_cannot_be_read_together_are_refused(tmp_path):
@@ -83,29 +84,30 @@ def test_tables_that_cannot_be_read_together_are_refused(tmp_path):
 def test_low_memory_gives_equal_lists_or_a_resource_error(strings):
     rows = log(200_000)
     users, items = (rows[name].astype("U9") if strings else rows[name] for name in ("user", "item"))
-    expected = weights(*_core.Lists.from_pairs(users, items))
-    assert weights(*_core.Lists.from_pairs(users, items, memory=8 << 20)) == expected
+    expected = weights(*lists_of(users, items))
+    assert weights(*lists_of(users, items, memory=8 << 20)) == expected
     with pytest.raises(ResourceError, match="l0"):
-        _core.Lists.from_pairs(users, items, memory=1 << 19)
+        lists_of(users, items, memory=1 << 19)
 
 
 @pytest.mark.parametrize("strings", [False, True])
-def test_items_are_numbered_by_rows_for_any_number_of_threads(strings):
+def test_sorted_lists_are_equal_for_any_number_of_threads(strings):
     pyarrow = pytest.importorskip("pyarrow")
     rows = log(300_000)
     users, items = (rows[name].astype("U9") if strings else rows[name] for name in ("user", "item"))
-    table, distinct, weights = pyarrow.table({"user": users, "item": items}), dict.fromkeys(items.tolist()), []
+    table, distinct, weights = pyarrow.table({"user": users, "item": items}), sorted(set(items.tolist())), []
     for threads in (1, 2, 5):
-        labels, lists = _core.Lists.read(table.to_reader(50_000), "user", "item", threads=threads)
-        assert labels.take(np.arange(len(distinct))) == list(distinct)
-        weights.append(lists.weights("greedy", 20, target=9 << 20).tolist())
+        labels, lists = _core.Lists.read(table.to_reader(50_000), "user", "item", by_rows=True, threads=threads)
+        labels, order = labels.ordered(np.arange(len(distinct)), np.zeros(len(distinct), np.int64))
+        assert labels.to_list() == distinct
+        weights.append(lists.ordered(order).weights("greedy", 20, target=9 << 20).tolist())
     # The weights depend on the order of users and of each user's items. For text a key of the call decides it.
     assert strings or weights[0] == weights[1] == weights[2]
 
 
 def test_repeated_rows_take_no_memory():
     users, items = np.tile(np.arange(1000), 3000), np.tile(np.arange(1000) % 10, 3000)
-    assert weights(*_core.Lists.from_pairs(users, items, memory=2 << 20)) == dict.fromkeys(range(10), 100 << 30)
+    assert weights(*lists_of(users, items, memory=2 << 20)) == dict.fromkeys(range(10), 100 << 30)
 
 
 def test_memory_and_l0_are_checked_before_reading():
@@ -123,23 +125,23 @@ def test_l0_items_of_each_user_are_kept_uniformly(strings, memory):
     users, items = np.repeat(np.arange(people), own), np.tile(np.arange(own), people)
     if strings:
         users, items = users.astype("U8"), items.astype("U4")
-    found = weights(*_core.Lists.from_pairs(users, items, l0=l0, memory=memory))
+    found = weights(*lists_of(users, items, l0=l0, memory=memory))
     share = int(2**30 / 3**0.5)
     counts = np.array(list(found.values())) // share
     assert counts.sum() == people * l0
     # A user keeps l0 different items, so the counts of the items are negatively correlated.
     variance = people * l0 / own * (1 - l0 / own) * own / (own - 1)
     assert chi2.sf(((counts - people * l0 / own) ** 2).sum() / variance, own - 1) > 1e-10
-    assert weights(*_core.Lists.from_pairs(users, items, l0=l0)) != found
+    assert weights(*lists_of(users, items, l0=l0)) != found
 
 
 def test_l0_bounds_the_memory_of_a_user_with_many_items():
     users = np.concatenate([np.zeros(1_000_000, np.int64), np.arange(1000)])
     items = np.concatenate([np.arange(1_000_000), np.arange(1000)])
-    found = weights(*_core.Lists.from_pairs(users, items, l0=5, memory=32 << 20))
+    found = weights(*lists_of(users, items, l0=5, memory=32 << 20))
     assert 1000 <= len(found) <= 1004
     with pytest.raises(ResourceError):
-        _core.Lists.from_pairs(users, items, memory=32 << 20)
+        lists_of(users, items, memory=8 << 20)
 
 
 def slow():

@@ -110,23 +110,16 @@ class Lists:
         item: str | Sequence[str],
         *,
         l0: int | None = None,
+        by_rows: bool = False,
         threads: int | None = None,
         memory: int | None = None,
         times: _Times | None = None,
         progress: Callable[[], None] | None = None,
     ) -> tuple[Labels, Lists]: ...
-    @staticmethod
-    def from_pairs(
-        users: object,
-        items: object,
-        *,
-        l0: int | None = None,
-        threads: int | None = None,
-        memory: int | None = None,
-    ) -> tuple[Labels, Lists]: ...
     def bounded(
         self, l0: int, found: NDArray[np.int64], key: Sequence[int], *, shared_order: bool = False
     ) -> Lists: ...
+    def ordered(self, order: NDArray[np.int64]) -> Lists: ...
     def weights(self, weighting: str, bits: int, *, target: int = 1, few: int = 1) -> NDArray[np.int64]: ...
 
 @final

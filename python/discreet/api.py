@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from discreet import budgets, engines, mechanisms, queries, tables
+from discreet import budgets, engines, mechanisms, queries
 from discreet.engines.engine import Label
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
@@ -30,6 +30,7 @@ from discreet.releasing import (
     required,
 )
 from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import read_items
 
 if TYPE_CHECKING:
     from discreet import _core
@@ -270,7 +271,7 @@ def select(
     mechanism, reasons = asked.chosen()
     if isinstance(mechanism, mechanisms.UnionMechanism):
         kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
-        items = partial(tables.UserItems.from_table, table, l0=kept)
+        items = partial(read_items, table, l0=kept, by_rows=method == "greedy")
         return publish(mechanism, items, budget, asked, reasons, without_counts=True, charge=charge)
     counts = partial(Histogram.from_table, table, l0=l0, cap=mechanism.cap)
     return publish(mechanism, counts, budget, asked, reasons, without_counts=True, charge=charge)

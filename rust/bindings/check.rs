@@ -9,7 +9,7 @@ use super::stream::PairStream;
 use super::wanted::{Times, Wanted};
 use crate::columns::tally::Tally;
 use crate::error::Result;
-use crate::union::gather::{CountOptions, gather};
+use crate::union::reader::{ListOptions, lists};
 
 /// Count the rows of an Arrow stream that a count reads, and those that it leaves out, by reason. The list `cells` has
 /// the unusable cells of each column of users and then of items: NULL, too long, not UTF-8, and out of range.
@@ -64,22 +64,18 @@ fn items_per_user(
 ) -> PyResult<(u64, u64, Vec<u64>)> {
     let mut sources = Sources::open(source, &Wanted::new(user, item, times)?)?;
     let types = sources.types();
-    let options = CountOptions { l0: None, memory, threads: threads_or_all(None) };
-    let (labels, lists) = watched(py, None, |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
-        gather(sources.batches(), types, options, tick)
+    let options = ListOptions { memory, threads: threads_or_all(None), ..ListOptions::default() };
+    let (labels, found) = watched(py, None, |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
+        lists(sources.batches(), types, options, tick)
     })?;
-    // A user, or an item, of which all rows are left out may have a number.
-    let sizes = lists.starts.windows(2).map(|ends| (ends[1] - ends[0]) as u64);
-    let mut sizes: Vec<u64> = sizes.filter(|&size| size > 0).collect();
+    let sizes = found.starts.windows(2).map(|ends| (ends[1] - ends[0]) as u64);
+    let mut sizes: Vec<u64> = sizes.collect();
     sizes.sort_unstable();
-    let mut is_counted = vec![false; labels.len()];
-    lists.items.iter().for_each(|&item| is_counted[item as usize] = true);
-    let items = is_counted.iter().filter(|&&is_counted| is_counted).count() as u64;
     let quantile = |level: f64| {
         let place = (level * sizes.len() as f64).ceil() as usize;
         sizes.get(place.saturating_sub(1)).copied().unwrap_or(0)
     };
-    Ok((sizes.len() as u64, items, levels.into_iter().map(quantile).collect()))
+    Ok((sizes.len() as u64, labels.len() as u64, levels.into_iter().map(quantile).collect()))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,7 +2,6 @@
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
 
 use super::count::threads_or_all;
 use super::guard::guarded;
@@ -11,7 +10,7 @@ use super::values::PyLabels;
 use super::wanted::{Times, Wanted};
 use crate::error::{Error, Result};
 use crate::union::Weighting;
-use crate::union::gather::{CountOptions, gather};
+use crate::union::reader::{ListOptions, lists};
 use crate::union::user_items::Lists;
 
 const NO_ITEM: Error = Error::Parameter("l0 must be at least 1");
@@ -22,9 +21,10 @@ pub struct PyLists(Lists);
 
 #[pymethods]
 impl PyLists {
-    /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users.
+    /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users. With
+    /// `by_rows`, a user's items with most rows come first.
     #[staticmethod]
-    #[pyo3(signature = (source, user, item, *, l0=None, threads=None, memory=None, times=None, progress=None))]
+    #[pyo3(signature = (source, user, item, *, l0=None, by_rows=false, threads=None, memory=None, times=None, progress=None))]
     #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
     fn read(
         py: Python<'_>,
@@ -32,6 +32,7 @@ impl PyLists {
         user: &Bound<'_, PyAny>,
         item: &Bound<'_, PyAny>,
         l0: Option<usize>,
+        by_rows: bool,
         threads: Option<usize>,
         memory: Option<usize>,
         times: Option<Times>,
@@ -41,29 +42,13 @@ impl PyLists {
             return Err(NO_ITEM.into());
         }
         let mut sources = Sources::open(source, &Wanted::new(user, item, times)?)?;
-        let terms = CountOptions { l0, memory, threads: threads_or_all(threads) };
+        let options = ListOptions { l0, by_rows, memory, threads: threads_or_all(threads) };
         let (types, fields) = (sources.types(), sources.fields());
         let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
-            gather(sources.batches(), types, terms, tick)
+            lists(sources.batches(), types, options, tick)
         };
-        let (labels, lists) = watched(py, progress, work)?;
-        Ok((PyLabels(labels, fields), Self(lists)))
-    }
-
-    /// Read two sequences of the same length. Return the item labels and the lists of all users.
-    #[staticmethod]
-    #[pyo3(signature = (users, items, *, l0=None, threads=None, memory=None))]
-    fn from_pairs(
-        py: Python<'_>,
-        users: &Bound<'_, PyAny>,
-        items: &Bound<'_, PyAny>,
-        l0: Option<usize>,
-        threads: Option<usize>,
-        memory: Option<usize>,
-    ) -> PyResult<(PyLabels, Self)> {
-        let pair = PyTuple::new(py, [users, items])?;
-        let name = PyString::new(py, "").into_any();
-        Self::read(py, &pair, &name, &name, l0, threads, memory, None, None)
+        let (labels, found) = watched(py, progress, work)?;
+        Ok((PyLabels(labels, fields), Self(found)))
     }
 
     /// Choose uniformly at most `l0` items of each user among the items whose rows are not in `found`. The random key
@@ -87,6 +72,16 @@ impl PyLists {
             *flag.ok_or(Error::Parameter("a row number is out of range"))? = true;
         }
         guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &flags, key, shared_order)))))
+    }
+
+    /// Return the lists of the users in the order of their keys, with new numbers of items. `order` has all rows of the
+    /// labels, in their new order.
+    fn ordered(&self, py: Python<'_>, order: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
+        let order: Vec<usize> = order.as_array().iter().map(|&row| row as usize).collect();
+        if order.len() != self.0.size || order.iter().any(|&row| row >= order.len()) {
+            return Err(Error::Parameter("order must have all rows").into());
+        }
+        guarded(|| Ok(Self(py.detach(|| self.0.ordered(&order)))))
     }
 
     /// Return the weights of all items under the policy `weighting`, in units of `2^-bits`.

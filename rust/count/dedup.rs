@@ -2,6 +2,8 @@
 //!
 //! A row is a pair of an item and a user. A slot is an entry of a hash table.
 
+use hashbrown::HashTable;
+
 use crate::count::pairs::Pair;
 use crate::hash::{HashKeys, PARTITIONS};
 
@@ -118,6 +120,60 @@ impl<P: Pair> Dedup<P> {
             self.rows = kept;
         }
         &self.rows[1..self.len]
+    }
+}
+
+/// What collects the rows of one partition.
+pub(crate) trait Gather<P> {
+    /// Adds at most `most` rows.
+    fn gather(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys);
+}
+
+impl<P: Pair> Gather<P> for Dedup<P> {
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
+    fn gather(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys) {
+        self.extend(new, most, keys);
+    }
+}
+
+/// The distinct rows of one partition, and how often each of them arrived.
+pub(crate) struct Repeats<P> {
+    table: HashTable<(P, u32)>,
+    pub rows: Vec<P>,
+    pub times: Vec<u32>,
+}
+
+impl<P> Default for Repeats<P> {
+    fn default() -> Self {
+        Self { table: HashTable::new(), rows: Vec::new(), times: Vec::new() }
+    }
+}
+
+impl<P: Pair> Gather<P> for Repeats<P> {
+    fn gather(&mut self, new: impl Iterator<Item = P>, _: usize, keys: &HashKeys) {
+        for row in new {
+            let entry = self.table.entry(
+                row.hash(keys),
+                |&(other, _)| other == row,
+                |&(other, _)| other.hash(keys),
+            );
+            let place = entry.or_insert((row, self.rows.len() as u32)).get().1 as usize;
+            if place == self.rows.len() {
+                self.rows.push(row);
+                self.times.push(0);
+            }
+            self.times[place] = self.times[place].saturating_add(1);
+        }
+    }
+}
+
+impl<P> Repeats<P> {
+    /// Removes all rows.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.rows.clear();
+        self.times.clear();
     }
 }
 

@@ -17,7 +17,7 @@ mod dictionary;
 mod group;
 pub(crate) mod label_cache;
 mod label_log;
-mod merge;
+pub(crate) mod merge;
 pub(crate) mod morsels;
 pub mod pairs;
 mod result;
@@ -27,7 +27,7 @@ mod store;
 pub(crate) mod threads;
 pub(crate) mod user_keys;
 mod users;
-mod worker;
+pub(crate) mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -66,12 +66,12 @@ pub struct CountOptions<'a> {
 }
 
 /// The number of threads, and how many bytes each thread may hold.
-struct Limits {
-    threads: usize,
+pub(crate) struct Limits {
+    pub threads: usize,
     /// The bytes for the rows and labels of a thread: three quarters of the thread's memory.
-    rows: usize,
+    pub rows: usize,
     /// The bytes for a thread of the merge: one quarter of the thread's memory.
-    merge: usize,
+    pub merge: usize,
 }
 
 impl Limits {
@@ -79,9 +79,10 @@ impl Limits {
     /// memory would spend most of its time on spilling.
     const THREAD: usize = 1 << 25;
 
-    fn of(options: &CountOptions<'_>) -> Self {
-        let threads = options.threads.clamp(1, 64);
-        let Some(memory) = options.memory else {
+    /// Divides `memory` bytes, if there is a limit.
+    pub fn within(threads: usize, memory: Option<usize>) -> Self {
+        let threads = threads.clamp(1, 64);
+        let Some(memory) = memory else {
             return Self { threads, rows: usize::MAX, merge: usize::MAX };
         };
         let threads = threads.min((memory / Self::THREAD).max(1));
@@ -165,7 +166,7 @@ fn count_rows<P: Pair>(
     keys: &Arc<HashKeys>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    let limits = Limits::of(options);
+    let limits = Limits::within(options.threads, options.memory);
     let mut batches = batches.peekable();
     let layout = match batches.peek() {
         // A bound needs the keys of users and items, which packed rows do not hold.
@@ -230,7 +231,8 @@ fn finish_counts<P: Pair>(
     Ok(if let Some(bound) = options.bound {
         let half = limits.merge / 2;
         let new = || Bounded::new(item_type, bound, half);
-        let tallies = merge_partitions(&rows, keys, (limits.threads, half), &mut tick, new)?;
+        let room = (limits.threads, half);
+        let tallies = merge_partitions(&rows, keys, room, false, &mut tick, new)?;
         drop(rows);
         let workers = (limits.threads, keys);
         let mut total = Bounded::count(tallies, item_type, options.cap, workers, tick)?;
@@ -239,7 +241,8 @@ fn finish_counts<P: Pair>(
     } else {
         let all = SharedCounts::new(item_type, options.limit, options.cap);
         let new = || Unbounded { found: all.begin(), counts: Vec::new() };
-        let tallies = merge_partitions(&rows, keys, (limits.threads, limits.merge), tick, new)?;
+        let tallies =
+            merge_partitions(&rows, keys, (limits.threads, limits.merge), false, tick, new)?;
         for tally in tallies {
             tally.found.finish()?;
         }
@@ -257,8 +260,7 @@ struct Unbounded<'a> {
 impl<P: Pair> Tally<P> for Unbounded<'_> {
     fn add(
         &mut self,
-        _: usize,
-        rows: &[P],
+        (rows, _): (&[P], &[u32]),
         items: &mut Items,
         _: Option<&Interner>,
         keys: &HashKeys,

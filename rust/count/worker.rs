@@ -90,6 +90,11 @@ impl<P: Pair> Worker<P> {
         }
     }
 
+    /// Keeps all rows, also equal ones.
+    pub fn keeping_all(self) -> Self {
+        Self { gathered: usize::MAX, compact_at: usize::MAX, ..self }
+    }
+
     /// Processes morsels until there are no more morsels or `stop` is set. Checks `stop`, and whether
     /// to deduplicate, after every [`MORSEL`] rows.
     pub fn run(mut self, morsels: Morsels, stop: &AtomicBool) -> Result<Done<P>> {

@@ -72,37 +72,6 @@ impl Interner {
         Ok(())
     }
 
-    /// Replaces [`NO_CODE`] in `codes` by the code of each label with this hash, and calls `found` with the
-    /// label's place and code. A label that is NULL, or should be text but is not UTF-8, keeps
-    /// [`NO_CODE`].
-    ///
-    /// # Errors
-    /// [`Error::Resource`] beyond 2^32 labels.
-    pub fn intern_missing(
-        &mut self,
-        labels: &[PrefixedString<'_>],
-        hashes: &[u64],
-        null: &[bool],
-        is_text: bool,
-        codes: &mut [u32],
-        mut found: impl FnMut(usize, u32),
-    ) -> Result<()> {
-        let is_missing = |&place: &usize| codes[place] == NO_CODE && !null[place];
-        let missing: Vec<usize> = (0..labels.len()).filter(is_missing).collect();
-        for places in missing.chunks(AT_ONCE) {
-            let mut some = [0; AT_ONCE];
-            some.iter_mut().zip(places).for_each(|(hash, &place)| *hash = hashes[place] as u32);
-            self.prefetch(&some[..places.len()]);
-            for (&place, &hash) in places.iter().zip(&some) {
-                if let Some(code) = self.intern_valid(hash, labels[place], is_text)? {
-                    codes[place] = code;
-                    found(place, code);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Loads the memory that the lookup of each hash will read. The loads overlap, so the lookups
     /// wait for memory once in all.
     fn prefetch(&self, hashes: &[u32]) {
@@ -154,12 +123,6 @@ impl Interner {
         self.labels.push_marked(label);
         self.codes.insert_unique(spread(hash), (hash, code), |&(hash, _)| spread(hash));
         Ok(code)
-    }
-
-    /// Returns the bytes of memory that the table holds.
-    #[must_use]
-    pub fn bytes_used(&self) -> usize {
-        self.codes.allocation_size() + self.labels.bytes_used()
     }
 
     /// Returns the labels by code.

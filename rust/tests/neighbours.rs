@@ -13,7 +13,7 @@ use crate::hash::FIXED;
 use crate::labels::LabelType;
 use crate::random::rng::SecureRng;
 use crate::tests::tables::{Row, batches, cell, draw, label_type, number, shuffle};
-use crate::union::gather;
+use crate::union::reader::{ListOptions, lists};
 use crate::union::user_items::Lists;
 
 /// The number of labels reserved for a world.
@@ -124,29 +124,25 @@ fn one_user_changes_no_list(l0: Option<usize>, choose: impl Fn(Lists, usize) -> 
     for turn in 0..10_usize {
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
         let l0 = l0.map(|l0| l0 + turn % 5);
-        let lists = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
-            let options = gather::CountOptions { l0, memory, threads: 1 + turn % 3 };
-            let (labels, lists) = gather::gather(
+        let read = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
+            let options = ListOptions { l0, by_rows: turn % 2 == 0, memory, threads: 1 + turn % 3 };
+            let (labels, found) = lists(
                 batches(rows, (false, false), 7000),
                 (LabelType::Signed, LabelType::Signed),
                 options,
                 || Ok(()),
             )
             .unwrap();
-            let lists = choose(lists, 1 + turn % 5);
-            let users: BTreeSet<i64> = rows.iter().filter_map(|row| row.0).collect();
+            let found = choose(found, 1 + turn % 5);
             let list =
-                |place| lists.of_user(place).iter().map(|&item| number(&labels, item as usize));
-            users
-                .into_iter()
-                .enumerate()
-                .map(|(place, user)| (user, list(place).collect()))
-                .collect()
+                |user| found.of_user(user).iter().map(|&item| number(&labels, item as usize));
+            let users = found.hashes.users.iter().enumerate();
+            users.map(|(place, &user)| (user as i64, list(place).collect())).collect()
         };
         let round = Round::new(&mut rng, 1000);
-        let mut all = lists(&round.rows, None);
+        let mut all = read(&round.rows, None);
         all.retain(|(user, _)| !round.removed.contains(user));
-        assert!(all == lists(&round.others(&mut rng), l0.map(|_| 1 << 21)), "round {turn}");
+        assert!(all == read(&round.others(&mut rng), Some(1 << 25)), "round {turn}");
     }
     FIXED.set(None);
 }

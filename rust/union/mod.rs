@@ -12,10 +12,7 @@
 //! units of `2^-50`, and round down to whole units at the end. The caller must add this rounding to the sensitivity.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
-mod bucket;
-pub mod gather;
-mod label_numbers;
-mod reader;
+pub mod reader;
 pub mod user_items;
 
 use crate::error::{Error, Result};

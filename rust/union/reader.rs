@@ -1,218 +1,224 @@
-//! One thread's part of reading a table: the thread's users, items and rows.
+//! Reads lists of every user's distinct items from batches of rows.
+//!
+//! Workers partition the rows by item, as for a count. The merge numbers the items of each partition, and partitions
+//! the distinct pairs by user. Then the items of one user are together, and are listed.
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use hashbrown::HashTable;
+use crate::columns::Batch;
+use crate::count::bound::{Bounded, Contribution};
+use crate::count::merge::merge_partitions;
+use crate::count::pairs::{Hashed, Pair, Wide};
+use crate::count::worker::Worker;
+use crate::count::{Limits, make_ready, morsels};
+use crate::error::Result;
+use crate::hash::HashKeys;
+use crate::labels::{LabelType, Labels};
+use crate::memory::arena::release_memory;
+use crate::union::user_items::{LabelHashes, Lists};
 
-use crate::count::dedup::deduplicate;
-use crate::count::morsels::{Morsel, Morsels};
-use crate::count::threads::STOPPED;
-use crate::count::user_keys::UserKeys;
-use crate::error::{Error, Result};
-use crate::hash::{HashKeys, PARTITIONS, partition_of};
-use crate::labels::LabelType;
-use crate::union::bucket::Bucket;
-use crate::union::label_numbers::Numbers;
-
-/// Rows read between two checks of the memory limit.
-const CHECKED: usize = 1 << 13;
-/// Rows read at a time.
-const AT_ONCE: usize = 1 << 9;
-const FULL: Error = Error::Resource(
-    "the item lists of all users exceed the memory limit; raise `memory`, or keep fewer items per user with l0",
-);
-
-/// What a reader keeps.
-#[derive(Clone, Copy)]
-pub(crate) struct Terms {
-    /// The type of users and of items.
-    pub types: (LabelType, LabelType),
-    /// The largest number of items kept for each user; `None` for all items.
+/// Options of reading lists.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct ListOptions {
+    /// The largest number of items kept for each user, chosen uniformly; `None` for all items.
     pub l0: Option<usize>,
-    /// The bytes of memory for this thread, including its part of the lists.
-    pub room: usize,
-    /// The smallest number of rows that triggers deduplication.
-    pub gathered: usize,
-    /// Whether the items of several threads will be merged.
-    pub are_merged: bool,
+    /// Whether a user's items are ordered by their number of rows first. Equal rows then take memory.
+    pub by_rows: bool,
+    /// The memory limit in bytes, including the returned lists but not the batches; `None` for no limit.
+    pub memory: Option<usize>,
+    /// The most threads to use. Values outside 1 to 64 are clamped.
+    pub threads: usize,
 }
 
-/// New items of a thread: the batch and the first row of the rows that they arrived in, and the end of their numbers.
-pub(crate) type Arrivals = ((u64, usize), usize);
-
-/// One thread's state while it reads.
-pub(crate) struct Reader {
-    keys: Arc<HashKeys>,
-    terms: Terms,
-    user_keys: UserKeys,
-    null: Vec<bool>,
-    numbers: Vec<u32>,
-    /// The low 64 and the high 32 bits of each user's key, and the user's number in its bucket.
-    users: HashTable<(u64, u32, u32)>,
-    pub items: Numbers,
-    pub arrivals: Vec<Arrivals>,
-    pub buckets: Vec<Bucket>,
-    /// The number of rows that triggers the next deduplication.
-    compact_at: usize,
+/// Reads the items and the lists of all users. Calls `tick` often; an error of `tick` stops the work.
+///
+/// # Errors
+/// The first error of the batches or of `tick`. [`Error::Input`](crate::error::Error::Input) if the columns of a batch
+/// differ in length. [`Error::Resource`](crate::error::Error::Resource) if memory or threads do not suffice, or there
+/// are too many users or items for 32-bit numbers. [`Error::Entropy`](crate::error::Error::Entropy) if the operating
+/// system gives no randomness.
+pub fn lists(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    options: ListOptions,
+    tick: impl FnMut() -> Result<()>,
+) -> Result<(Labels, Lists)> {
+    let found = if types.0.is_integer() {
+        of_rows::<Wide>(batches, types, options, tick)
+    } else {
+        of_rows::<Hashed>(batches, types, options, tick)
+    };
+    make_ready(options.memory);
+    found
 }
 
-impl Reader {
-    pub fn new(keys: Arc<HashKeys>, terms: Terms) -> Self {
-        Self {
-            user_keys: UserKeys::new(Arc::clone(&keys)),
-            items: Numbers::new(Arc::clone(&keys)),
-            keys,
-            terms,
-            null: Vec::new(),
-            numbers: Vec::new(),
-            users: HashTable::new(),
-            arrivals: Vec::new(),
-            buckets: vec![Bucket::default(); PARTITIONS],
-            compact_at: terms.gathered,
+fn of_rows<P: Pair>(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    ListOptions { l0, by_rows, memory, threads }: ListOptions,
+    mut tick: impl FnMut() -> Result<()>,
+) -> Result<(Labels, Lists)> {
+    // Half of the memory is for rows, a quarter for pairs, and a quarter for the items. The rows and their memory are
+    // gone when the users are listed.
+    let half = memory.map(|memory| memory / 2);
+    let Limits { threads, rows, merge } = Limits::within(threads, half);
+    let (keys, stop) = (Arc::new(HashKeys::from_os()?), AtomicBool::new(false));
+    let job = || {
+        let worker = Worker::<P>::new(Arc::clone(&keys), types, None, false, (threads, rows));
+        let worker = if by_rows { worker.keeping_all() } else { worker };
+        let stop = &stop;
+        move |morsels| worker.run(morsels, stop)
+    };
+    let done = morsels::share(batches, threads, job, &stop, &mut tick)?;
+    release_memory(0);
+    let rows: Vec<_> = done.into_iter().map(|done| done.rows).collect();
+    let l0 = l0.unwrap_or(usize::MAX);
+    // Equal pairs would count several times if pairs were dropped.
+    let bound = Contribution::of_each(if by_rows { usize::MAX } else { l0 });
+    let new = || {
+        Bounded::new(types.1, &bound, merge)
+            .within(half.map_or(usize::MAX, |half| half / 2 / threads))
+    };
+    let parts = merge_partitions(&rows, &keys, (threads, merge), by_rows, &mut tick, new)?;
+    drop(rows);
+    release_memory(0);
+    // The lists are copied once, and the labels are copied too.
+    let labels = parts.iter().map(Bounded::bytes_used).sum::<usize>();
+    let room = memory.map_or(usize::MAX, |memory| (memory / 4 * 3).saturating_sub(labels) / 2);
+    let made = Bounded::list(&parts, (l0, by_rows), room, (threads, &keys), &mut tick)?;
+    let items = Bounded::ranks(&parts);
+    let labels = Bounded::labels(parts, types.1)?;
+    let mut users = Vec::with_capacity(made.iter().map(|part| part.users.len()).sum());
+    let mut starts = Vec::with_capacity(users.capacity() + 1);
+    let mut all = Vec::with_capacity(made.iter().map(|part| part.items.len()).sum());
+    let mut end = 0;
+    starts.push(end);
+    for part in made {
+        for (user, len) in part.users {
+            users.push(user);
+            end += len as usize;
+            starts.push(end);
         }
+        all.extend_from_slice(&part.items);
+        tick()?;
+    }
+    let size = items.len();
+    let hashes = Arc::new(LabelHashes { users, items });
+    Ok((labels, Lists { starts, items: all, size, hashes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::error::Error;
+    use crate::hash::FIXED;
+    use crate::random::rng::SecureRng;
+    use crate::tests::tables::{self, Row, batches, label_type, number};
+
+    /// The items of each user in order, by the user's hash.
+    type Found = BTreeMap<u64, Vec<i64>>;
+
+    fn read(rows: &[Row], as_text: bool, options: ListOptions) -> Result<(Labels, Found)> {
+        let types = (label_type(as_text), label_type(as_text));
+        let (labels, lists) =
+            lists(batches(rows, (as_text, as_text), 20_000), types, options, || Ok(()))?;
+        assert_eq!((lists.size, lists.hashes.items.len()), (labels.len(), labels.len()));
+        let of_user =
+            |place| lists.of_user(place).iter().map(|&item| number(&labels, item as usize));
+        let users = lists.hashes.users.iter().enumerate();
+        let found: Found = users.map(|(place, &user)| (user, of_user(place).collect())).collect();
+        assert_eq!(found.len(), lists.users());
+        Ok((labels, found))
     }
 
-    /// Read morsels until there are no more or `stop` is set.
-    pub fn run(mut self, morsels: Morsels, stop: &AtomicBool) -> Result<Self> {
-        for morsel in morsels {
-            for start in (morsel.start..morsel.end).step_by(CHECKED) {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(STOPPED);
+    /// 60,000 distinct pairs of 300 users, each pair twice, and each user's first item three times.
+    fn repeated() -> Vec<Row> {
+        let once = (0..300).flat_map(|user| (0..200).map(move |item| (user, user * 7 + item * 11)));
+        let firsts = (0..300).map(|user| (user, user * 7));
+        once.clone().chain(firsts).chain(once).map(row).collect()
+    }
+
+    fn row((user, item): (i64, i64)) -> Row {
+        (Some(user), Some(item))
+    }
+
+    #[test]
+    fn items_with_more_rows_come_first_and_then_by_rank() {
+        for as_text in [false, true] {
+            for by_rows in [false, true] {
+                for memory in [None, Some(8 << 20)] {
+                    let options = ListOptions { by_rows, memory, ..ListOptions::default() };
+                    let (_, found) = read(&repeated(), as_text, options).unwrap();
+                    assert_eq!(found.len(), 300);
+                    for (&user, items) in &found {
+                        assert_eq!(items.iter().collect::<BTreeSet<_>>().len(), 200);
+                        if as_text {
+                            // The first item of each user is the least.
+                            assert!(!by_rows || items[1..].iter().all(|item| *item > items[0]));
+                        } else {
+                            assert_eq!(items[0], 7 * user as i64);
+                            assert!(items.is_sorted());
+                        }
+                    }
                 }
-                self.read(&morsel, start..morsel.end.min(start + CHECKED))?;
             }
         }
-        Ok(self)
     }
 
-    fn read(&mut self, morsel: &Morsel, rows: Range<usize>) -> Result<()> {
-        let known = self.items.len();
-        for start in rows.clone().step_by(AT_ONCE) {
-            self.add(morsel, start..rows.end.min(start + AT_ONCE))?;
-        }
-        if self.items.len() > known {
-            self.arrivals.push(((morsel.number, rows.start), self.items.len()));
-        }
-        self.compact();
-        self.make_room()
-    }
-
-    fn add(&mut self, morsel: &Morsel, rows: Range<usize>) -> Result<()> {
-        let batch = &morsel.batch;
-        let is_text = self.terms.types.1 == LabelType::Text;
-        self.null.clear();
-        self.null.resize(rows.len(), false);
-        self.user_keys.read(&batch.users, morsel.number, rows.clone(), &mut self.null)?;
-        self.numbers.clear();
-        self.items.read(&batch.items, morsel.number, rows, is_text, &mut self.numbers)?;
-        // Rows of one user often follow each other.
-        let (mut last, mut place) = (None, (0, 0));
-        for row in 0..self.null.len() {
-            if self.null[row] {
-                continue;
-            }
-            let user = match self.user_keys.hashes.get(row) {
-                Some(&hash) => hash,
-                None => self.user_keys.integers[row].into(),
-            };
-            if last != Some(user) {
-                (last, place) = (Some(user), self.user(user)?);
-            }
-            if self.numbers[row] != Numbers::NONE {
-                self.buckets[place.0].push(place.1, self.numbers[row]);
+    #[test]
+    fn neither_threads_nor_memory_change_the_lists() {
+        FIXED
+            .set(Some(std::array::from_fn(|n| (n as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))));
+        let mut rng = SecureRng::seeded(3);
+        let few = tables::rows(&mut rng, 200_000, 300, 50);
+        let many = tables::rows(&mut rng, 300_000, 5000, 200_000);
+        for (rows, as_text) in [(&few, false), (&few, true), (&many, false), (&many, true)] {
+            for (l0, by_rows) in [(None, false), (None, true), (Some(3), false), (Some(3), true)] {
+                let read = |threads, memory| {
+                    read(rows, as_text, ListOptions { l0, by_rows, memory, threads }).unwrap().1
+                };
+                let expected = read(1, None);
+                let kept: BTreeSet<_> = expected.values().flatten().collect();
+                assert!(kept.len() > 40);
+                for (threads, memory) in [(2, None), (7, Some(448 << 20)), (1, Some(40 << 20))] {
+                    assert!(read(threads, memory) == expected, "{threads} threads");
+                }
             }
         }
-        Ok(())
+        FIXED.set(None);
     }
 
-    /// Return a user's bucket, and the user's number in it. Keys of strings are hashes, and their first bits select the
-    /// bucket, so the buckets are in the order of these keys.
-    fn user(&mut self, key: u128) -> Result<(usize, u32)> {
-        let Self { keys, terms, users, buckets, .. } = self;
-        let is_integer = terms.types.0.is_integer();
-        let hash = |low: u64| if is_integer { keys.integer(low) } else { low };
-        let (low, high) = (key as u64, (key >> 64) as u32);
-        let partition = if is_integer { hash(low) } else { u64::from(high) << 32 };
-        let bucket = partition_of(partition);
-        let known = &mut buckets[bucket].users;
-        let next = u32::try_from(known.len()).map_err(|_| FULL)?;
-        let is = |&(other, above, _): &(u64, u32, u32)| (other, above) == (low, high);
-        let entry = users.entry(hash(low), is, |&(low, ..)| hash(low));
-        let number = entry.or_insert((low, high, next)).get().2;
-        if number == next {
-            known.push(key);
-        }
-        Ok((bucket, number))
-    }
-
-    /// Deduplicate if there are at least `compact_at` rows.
-    fn compact(&mut self) {
-        let len = |buckets: &[Bucket]| buckets.iter().map(Bucket::len).sum::<usize>();
-        if len(&self.buckets) >= self.compact_at {
-            deduplicate(|bucket| {
-                let before = self.buckets[bucket].len();
-                self.settle(bucket);
-                (before, self.buckets[bucket].len())
-            });
-            self.compact_at = self.terms.gathered.max(2 * len(&self.buckets));
+    #[test]
+    fn too_little_memory_is_a_resource_error() {
+        for l0 in [None, Some(100)] {
+            let options = ListOptions { l0, memory: Some(1 << 18), threads: 2, by_rows: false };
+            assert!(matches!(read(&repeated(), true, options), Err(Error::Resource(_))));
         }
     }
 
-    fn settle(&mut self, bucket: usize) {
-        let Self { keys, terms, items, buckets, .. } = self;
-        buckets[bucket].settle(terms.l0, |user, item| priority(keys, user, items.rank(item)));
+    #[test]
+    fn at_most_l0_items_are_kept_and_chosen_uniformly() {
+        // One user has 400,000 items, and 3,000 users have the same five items.
+        let many = (0..400_000).map(|item| (-1, item));
+        let others = (0..3000).flat_map(|user| (0..5).map(move |item| (user, -1 - item)));
+        let rows: Vec<Row> = many.chain(others).map(row).collect();
+        for as_text in [false, true] {
+            for by_rows in [false, true] {
+                let options = ListOptions { l0: Some(2), by_rows, memory: None, threads: 2 };
+                let (_, found) = read(&rows, as_text, options).unwrap();
+                assert!(found.values().all(|items| items.len() == 2));
+                let mut counts = BTreeMap::new();
+                for &item in found.values().flatten() {
+                    *counts.entry(item).or_insert(0_u64) += 1;
+                }
+                for item in -5..0 {
+                    // Binomial(3000, 2/5) has a standard deviation of 27.
+                    assert!(counts[&item].abs_diff(1200) < 7 * 27, "{counts:?}");
+                }
+            }
+        }
     }
-
-    /// Return the bytes of memory in use, plus the bytes that are needed to make the lists.
-    fn bytes_used(&self) -> usize {
-        let (mut rows, mut most, mut used) = (0, 0, 0);
-        for bucket in &self.buckets {
-            rows += bucket.len();
-            most = most.max(bucket.len());
-            used += bucket.bytes_used();
-        }
-        let merged = if self.terms.are_merged { self.items.bytes_used() } else { 0 };
-        let to_come = 4 * rows + 8 * most + 80 * self.users.len() + 40 * self.items.len() + merged;
-        used + self.users.allocation_size() + self.items.bytes_used() + to_come
-    }
-
-    /// Free memory if more than the limit is in use. [`Error::Resource`] if more than 3/4 of the limit is then still
-    /// in use.
-    fn make_room(&mut self) -> Result<()> {
-        let room = self.terms.room;
-        if self.bytes_used() <= room {
-            return Ok(());
-        }
-        (0..PARTITIONS).for_each(|bucket| self.settle(bucket));
-        if self.terms.l0.is_some() {
-            self.forget_items()?;
-        }
-        if self.bytes_used() > room / 4 * 3 { Err(FULL) } else { Ok(()) }
-    }
-
-    /// Drop the items that no user keeps, if they are at least half of all items.
-    fn forget_items(&mut self) -> Result<()> {
-        let mut used = vec![false; self.items.len()];
-        let entries = self.buckets.iter().flat_map(Bucket::entries);
-        entries.for_each(|(_, item, _)| used[item as usize] = true);
-        if 2 * used.iter().filter(|used| **used).count() > used.len() {
-            return Ok(());
-        }
-        let numbers = self.items.keep(&used)?;
-        self.buckets.iter_mut().for_each(|bucket| bucket.renumber(&numbers));
-        let (mut seen, mut kept) = (0, 0);
-        for (_, end) in &mut self.arrivals {
-            kept += used[seen..*end].iter().filter(|used| **used).count();
-            seen = std::mem::replace(end, kept);
-        }
-        Ok(())
-    }
-}
-
-/// Return the priority of an item among a user's items, from the user's key and the item's rank. Priorities are uniform
-/// for every user.
-pub(crate) fn priority(keys: &HashKeys, user: u128, item: u128) -> u64 {
-    keys.priority(user, keys.pair(item as u64, (item >> 64) as u64))
 }

@@ -1,8 +1,9 @@
 //! Lists of every user's distinct items, and uniform samples of at most `l0` items of each user.
 //!
-//! A label is the integer, text or bytes of a user or an item. Users are ordered by label: integers by value, and
-//! strings by a keyed hash of 96 bits. Users with the same hash are one user. A user's items are ordered by their number
-//! of rows, and then by label. Neither order depends on other users' rows or on the order of rows.
+//! A label is the integer, text or bytes of a user or an item. The key of an integer is the integer, the key of a user's
+//! string is a keyed hash of 96 bits. Users with the same key are one user. Users are ordered by a keyed hash of the key.
+//! A user's items are ordered by their number of rows if the caller wants this, and then by the integer or by a keyed
+//! hash. Neither order depends on other users' rows or on the order of rows.
 //!
 //! A user's sample depends on a random key, the user's items, and the hashes of the user and of these items. It does
 //! not depend on the numbers of items, because other users' rows change these numbers. So a user's sample does not
@@ -47,6 +48,26 @@ impl Lists {
     #[must_use]
     pub fn of_user(&self, user: usize) -> &[u32] {
         &self.items[self.starts[user]..self.starts[user + 1]]
+    }
+
+    /// Return the lists with the users in the order of their hashes, and with new numbers of items: `order` has all old
+    /// numbers in their new order.
+    #[must_use]
+    pub fn ordered(&self, order: &[usize]) -> Self {
+        let mut numbers = vec![0; order.len()];
+        order.iter().zip(0..).for_each(|(&old, new)| numbers[old] = new);
+        let mut turns: Vec<usize> = (0..self.users()).collect();
+        turns.sort_by_key(|&user| self.hashes.users[user]);
+        let (mut starts, mut items) = (vec![0], Vec::with_capacity(self.items.len()));
+        for &user in &turns {
+            items.extend(self.of_user(user).iter().map(|&item| numbers[item as usize]));
+            starts.push(items.len());
+        }
+        let hashes = Arc::new(LabelHashes {
+            users: turns.iter().map(|&user| self.hashes.users[user]).collect(),
+            items: order.iter().map(|&old| self.hashes.items[old]).collect(),
+        });
+        Self { starts, items, size: self.size, hashes }
     }
 
     /// Choose uniformly at most `l0` items of each user among the items that are not in `found`. Chosen items keep

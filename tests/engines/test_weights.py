@@ -7,10 +7,10 @@ import duckdb
 import numpy as np
 import pytest
 from test_conformance import generated, ibis_table, is_short, table
+from user_lists import lists_of
 
 import discreet as dp
 from conftest import SPARKS, spark_session
-from discreet import _core
 from discreet.engines import ibis as ibis_engine
 from discreet.engines import spark as spark_engine
 from discreet.engines.engine import Weighting
@@ -78,7 +78,7 @@ def bounded(module, rows, l0):
 def local(rows, weighting):
     """Return the weights that the Rust core computes on this machine."""
     users, items = zip(*rows, strict=True)
-    labels, lists = _core.Lists.from_pairs(list(users), list(items))
+    labels, lists = lists_of(list(users), list(items))
     weights = lists.weights(weighting.method, weighting.bits)
     return dict(zip(labels.take(np.arange(len(weights))), weights.tolist(), strict=True))
 
@@ -197,5 +197,5 @@ def test_even_weights_are_rounded_down(bits):
         shares = Weighting(method=method, bits=bits, l0=5000).shares
         unit = 2**bits
         assert all(d * s**power <= unit**power < d * (s + 1) ** power for d, s in enumerate(shares, 1))
-    _, lists = _core.Lists.from_pairs([1] * 7, list(range(7)))
+    _, lists = lists_of([1] * 7, list(range(7)))
     assert lists.weights("even_squares", bits).tolist() == [math.isqrt(4**bits // 7)] * 7

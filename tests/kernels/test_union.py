@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from user_lists import lists_of
 
-from discreet import _core
 from discreet.errors import ParameterError
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng
@@ -34,7 +34,7 @@ KNOWN = [
 def kernel_weights(lists, size, weighting, bits, **more):
     """Return the kernel's weights of lists of item numbers; items that nobody has weigh zero."""
     pairs = [(user, item) for user, items in enumerate(lists) for item in items]
-    labels, core = _core.Lists.from_pairs([user for user, _ in pairs], [item for _, item in pairs])
+    labels, core = lists_of([user for user, _ in pairs], [item for _, item in pairs])
     found = core.weights(weighting, bits, **more)
     result = np.zeros(size, np.int64)
     result[labels.take(np.arange(len(found)))] = found
@@ -137,7 +137,7 @@ def kernel_lists(rows):
     """
     table, user, item = np.nonzero(rows)
     times = rows[table, user, item]
-    labels, lists = _core.Lists.from_pairs(np.repeat(table * SIDE + user, times), np.repeat(table * SIDE + item, times))
+    labels, lists = lists_of(np.repeat(table * SIDE + user, times), np.repeat(table * SIDE + item, times))
     found = lists.weights("even", BITS)
     return lists, np.array(labels.take(np.arange(len(found))), np.int64)
 
@@ -228,7 +228,7 @@ def test_new_items_weigh_no_more_than_the_threshold_allows(weighting):
 
 def test_bounding_keeps_at_most_l0_items_that_are_not_found():
     users, items = np.repeat(np.arange(500), 20), np.tile(np.arange(20), 500)
-    _, lists = _core.Lists.from_pairs(users, items)
+    _, lists = lists_of(users, items)
     key = seeded_rng(1).words(8).view(np.uint64).tolist()
     weight = lists.bounded(4, np.array([3, 5]), key).weights("even", 10)
     assert weight.sum() == 500 * 4 * 256
@@ -242,14 +242,14 @@ def test_the_order_of_rows_does_not_matter(weighting):
     users, items = rng.integers(0, 40, 600), rng.integers(0, 30, 600)
     results = []
     for order in (np.arange(600), np.arange(600)[::-1], rng.permutation(600)):
-        labels, lists = _core.Lists.from_pairs(users[order], items[order])
+        labels, lists = lists_of(users[order], items[order])
         found = lists.weights(weighting, 20, target=3 << 20, few=30)
         results.append(dict(zip(labels.take(np.arange(len(found))), found.tolist(), strict=True)))
     assert results[0] == results[1] == results[2]
 
 
 def test_invalid_weightings_are_refused():
-    _, lists = _core.Lists.from_pairs([1], [2])
+    _, lists = lists_of([1], [2])
     for arguments in [("evn", 20), ("even", 41)]:
         with pytest.raises(ParameterError):
             lists.weights(*arguments)
@@ -260,7 +260,7 @@ def test_invalid_weightings_are_refused():
 
 
 def test_duplicate_rows_and_null_cells_are_ignored():
-    labels, lists = _core.Lists.from_pairs(["u", "u", None, "v", "v"], ["x", "x", "y", None, "z"])
+    labels, lists = lists_of(["u", "u", None, "v", "v"], ["x", "x", "y", None, "z"])
     weight = dict(
         zip(labels.take(np.arange(len(lists.weights("even", 4)))), lists.weights("even", 4).tolist(), strict=True)
     )

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from user_lists import lists_of
 
 import discreet as dp
 from discreet import _core
@@ -245,7 +246,7 @@ def test_a_user_gives_no_weight_to_items_of_others():
     supports = []
     for rows in (pairs, more):
         users, names = zip(*rows, strict=True)
-        labels, lists = _core.Lists.from_pairs(list(users), list(names))
+        labels, lists = lists_of(list(users), list(names))
         bounded = lists.bounded(t + 1, np.array([], np.int64), [1, 2, 3, 4])
         weight = bounded.weights("greedy", mechanism.bits, target=mechanism.target, few=t + 1)
         labels = labels.take(np.arange(len(weight)))

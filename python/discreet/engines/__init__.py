@@ -103,8 +103,10 @@ def numbers_of_items(table: Table) -> NDArray[np.int64]:
     return np.fromiter(numbers.values(), np.int64, len(numbers))
 
 
-def lists(table: Table, *, l0: int | None = None) -> Lists:
+def lists(table: Table, *, l0: int | None = None, by_rows: bool = False) -> Lists:
     """Return the items of every user, at most `l0` of each if `l0` is given.
+
+    With `by_rows`, the items of a user with most rows come first. Equal rows then take memory while they are read.
 
     Rows on this machine are read, and the table's `memory` limits reading and the lists. Rows of a cluster or a
     warehouse stay there.
@@ -116,4 +118,4 @@ def lists(table: Table, *, l0: int | None = None) -> Lists:
     if engine is not None:
         return RemoteLists(engine, table)
     with shown(table.progress) as tick:
-        return LocalLists.read(table, l0=l0, tick=tick)
+        return LocalLists.read(table, l0=l0, by_rows=by_rows, tick=tick)

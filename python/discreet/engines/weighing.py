@@ -58,12 +58,19 @@ class LocalLists(Private):
         self._labels, self._lists = labels, lists
 
     @classmethod
-    def read(cls, table: Table, *, l0: int | None, tick: Progress | None) -> LocalLists:
+    def read(cls, table: Table, *, l0: int | None, by_rows: bool, tick: Progress | None) -> LocalLists:
         """Read tables of this machine, as `local.histogram` does, and keep at most `l0` items of each user."""
 
         def gather(sources: list[object], room: int) -> tuple[_core.Labels, _core.Lists]:
             return _core.Lists.read(
-                sources, table.user, table.item, l0=l0, memory=random_limit(room), times=table.period, progress=tick
+                sources,
+                table.user,
+                table.item,
+                l0=l0,
+                by_rows=by_rows,
+                memory=random_limit(room),
+                times=table.period,
+                progress=tick,
             )
 
         return cls(*local.read(table, gather))
@@ -77,11 +84,21 @@ class _LocalWeighing(Private):
     def __init__(self, labels: _core.Labels, lists: _core.Lists) -> None:
         self._labels, self._lists = labels, lists
         self._named = np.zeros(0, np.int64)
+        self._is_sorted = False
 
     def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
+        if rng.is_seeded and not self._is_sorted:
+            self._sort()
         key = rng.words(8).view(np.uint64).tolist()
         bounded = self._lists.bounded(weighting.l0, self._named, key, shared_order=weighting.shared_order)
         return bounded.weights(weighting.method, weighting.bits, target=weighting.target, few=weighting.l0)
+
+    def _sort(self) -> None:
+        """Sort items by label, and users too if they are integers, so that equal tables give equal seeded releases."""
+        every = np.arange(self._labels.items())
+        self._labels, order = self._labels.ordered(every, np.zeros_like(every))
+        self._lists = self._lists.ordered(order)
+        self._is_sorted = True
 
     def name(self, rows: NDArray[np.int64]) -> None:
         self._named = np.concatenate([self._named, rows])

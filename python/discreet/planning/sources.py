@@ -15,7 +15,7 @@ from discreet.errors import ParameterError
 from discreet.planning.shape import DEFAULT, Shape
 from discreet.privacy.validation import require_whole
 from discreet.release.release import Release
-from discreet.tables.user_items import UserItems
+from discreet.tables.user_items import UserItems, read_items
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Drawn(Source):
         """Return the items of every user, if they are not too many."""
         found = self.rows()
         if self._lists is None and found is not None:
-            self._lists = UserItems.from_table(found)
+            self._lists = read_items(found)
         return self._lists
 
 
@@ -154,7 +154,7 @@ class PublicTable(Source):
     def user_items(self) -> UserItems:
         """Return the items of every user."""
         if self._lists is None:
-            self._lists = UserItems.from_table(self.rows())
+            self._lists = read_items(self.rows())
         return self._lists
 
     def rows(self) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, Unpack
 from discreet import _core, engines
 from discreet.engines.frames import pair_columns
 from discreet.engines.memory import Memory, random_limit
-from discreet.engines.table import Columns, as_table
+from discreet.engines.table import Columns, Table, as_table
 from discreet.engines.weighing import Lists, LocalLists
 from discreet.privacy.guarantee import Sensitivity
 from discreet.private import Private
@@ -57,7 +57,7 @@ class UserItems(Private):
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
         table = as_table(data, columns, caller="from_table")
-        return cls._of(engines.lists(table, l0=l0), table.every)
+        return read_items(table, l0=l0, by_rows=True)
 
     @classmethod
     def from_pairs(
@@ -85,7 +85,7 @@ class UserItems(Private):
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
         pair, room = pair_columns(users, items), random_limit(Memory.of(memory).total)
-        return cls._of(LocalLists(*_core.Lists.read(pair, "users", "items", l0=l0, memory=room)))
+        return cls._of(LocalLists(*_core.Lists.read(pair, "users", "items", l0=l0, by_rows=True, memory=room)))
 
     @classmethod
     def _of(cls, lists: Lists, every: str | None = None) -> UserItems:
@@ -99,3 +99,8 @@ class UserItems(Private):
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("UserItems cannot be changed: make new ones")
+
+
+def read_items(table: Table, *, l0: int | None = None, by_rows: bool = False) -> UserItems:
+    """Read the items of every user. Only the method "greedy" needs the items with most rows first: `by_rows`."""
+    return UserItems._of(engines.lists(table, l0=l0, by_rows=by_rows), table.every)  # noqa: SLF001 - the same module

@@ -37,11 +37,33 @@ impl Candidates {
     /// item. Smaller is better.
     #[inline]
     pub fn place(&self, user: u128, item: usize, keys: &HashKeys) -> u64 {
-        let hash = match &self.labels {
-            Labels::Signed(values) => keys.integer(values[item].cast_unsigned()),
-            Labels::Unsigned(values) => keys.integer(values[item]),
+        self.priority(user, self.rank(item), keys)
+    }
+
+    /// Returns an item's rank: an integer, or the hash of a string.
+    #[inline]
+    pub fn rank(&self, item: usize) -> u64 {
+        match &self.labels {
+            Labels::Signed(values) => values[item].cast_unsigned(),
+            Labels::Unsigned(values) => values[item],
             Labels::Text(_) | Labels::Binary(_) => self.hashes[item],
-        };
-        keys.priority(user, hash)
+        }
+    }
+
+    /// Returns the priority of the item with this rank.
+    #[inline]
+    pub fn priority(&self, user: u128, rank: u64, keys: &HashKeys) -> u64 {
+        let is_integer = self.labels.label_type().is_integer();
+        keys.priority(user, if is_integer { keys.integer(rank) } else { rank })
+    }
+
+    /// Returns the ranks of all items by number.
+    pub fn ranks(&self) -> impl Iterator<Item = u64> {
+        (0..self.labels.len()).map(|item| self.rank(item))
+    }
+
+    /// Returns the bytes of memory in use.
+    pub fn bytes_used(&self) -> usize {
+        self.labels.bytes_used() + self.hashes.capacity() * 8
     }
 }

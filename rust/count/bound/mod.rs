@@ -8,15 +8,17 @@
 //! A candidate is an item that a user may keep. A choice is a pair of a user and a candidate.
 
 mod candidates;
+mod lister;
 mod user_choices;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use ahash::RandomState;
 
 use crate::count::bound::candidates::Candidates;
-use crate::count::bound::user_choices::{Choices, Chooser, Offer};
+use crate::count::bound::lister::{Lister, Part};
+use crate::count::bound::user_choices::{Choice, Choices, Chooser, Offer};
 use crate::count::dedup::Items;
 use crate::count::merge::Tally;
 use crate::count::pairs::Pair;
@@ -32,8 +34,16 @@ use crate::random::entropy::keyed_hash;
 /// Stands for the number of an item that is not listed.
 const UNLISTED: u32 = u32::MAX;
 
+/// Marks a choice that has further rows of the user's last choice, instead of an item.
+const MORE: u32 = 1 << 31;
+
+/// Reported if the lists of all users do not fit into memory.
+pub(crate) const NO_ROOM: Error = Error::Resource(
+    "the item lists of all users exceed the memory limit; raise `memory`, or keep fewer items per user with l0",
+);
+
 const TOO_MANY: Error = Error::Resource(
-    "there are more than 2^32 distinct items, too many to bound each user's; count fewer rows at a time",
+    "there are more than 2^31 distinct items, too many to bound each user's; count fewer rows at a time",
 );
 
 /// A bound on each user's contribution.
@@ -70,13 +80,18 @@ impl Contribution {
         Ok((l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only }))
     }
 
+    /// Creates a bound of `l0` items for each user.
+    pub(crate) fn of_each(l0: usize) -> Self {
+        Self { l0, only: None }
+    }
+
     /// Adds a new item to `items` if it counts. Returns the item's number, or [`UNLISTED`] if the item
     /// does not count.
     fn number(&self, bytes: &[u8], items: &mut Candidates, keys: &HashKeys) -> Result<u32> {
         if self.only.as_ref().is_some_and(|only| !only.contains(bytes)) {
             return Ok(UNLISTED);
         }
-        let number = u32::try_from(items.labels.len()).ok().filter(|&number| number != UNLISTED);
+        let number = u32::try_from(items.labels.len()).ok().filter(|&number| number < MORE);
         items.push(bytes, keys)?;
         number.ok_or(TOO_MANY)
     }
@@ -89,6 +104,8 @@ pub(crate) struct Bounded<'a> {
     choices: Choices,
     /// For each item of the current partition, its number among the candidates or [`UNLISTED`].
     numbers: Vec<u32>,
+    /// The most bytes that the candidates may take.
+    room: usize,
 }
 
 impl<'a> Bounded<'a> {
@@ -96,7 +113,12 @@ impl<'a> Bounded<'a> {
     /// candidates.
     pub fn new(item_type: LabelType, bound: &'a Contribution, held: usize) -> Self {
         let (counted, choices) = (Candidates::new(item_type), Choices::new(held));
-        Self { bound, counted, choices, numbers: Vec::new() }
+        Self { bound, counted, choices, numbers: Vec::new(), room: usize::MAX }
+    }
+
+    /// Limits the candidates to `room` bytes.
+    pub fn within(self, room: usize) -> Self {
+        Self { room, ..self }
     }
 
     /// Counts the users that keep each item, up to `cap`. Each user keeps the first `l0` items in the
@@ -108,10 +130,7 @@ impl<'a> Bounded<'a> {
         (threads, keys): (usize, &HashKeys),
         tick: impl FnMut() -> Result<()>,
     ) -> Result<Counts> {
-        let items: usize = parts.iter().map(|part| part.counted.labels.len()).sum();
-        if u32::try_from(items).is_err() {
-            return Err(TOO_MANY);
-        }
+        let items = Self::items(&parts)?;
         let counts: Vec<AtomicI64> = (0..items).map(|_| AtomicI64::new(0)).collect();
         let cap = cap.unwrap_or(i64::MAX);
         let add = |item: u64| {
@@ -126,41 +145,112 @@ impl<'a> Bounded<'a> {
         let begin = || Chooser::new(l0);
         let users = AtomicU64::new(0);
         threads::run_jobs(threads, sizes, tick, begin, |chooser, partition, _, _| {
-            let read = |Self { counted, choices, .. }: &Self| {
-                choices.read(partition, counted, chooser, keys)
-            };
-            let spilled: Vec<_> = parts.iter().map(read).collect::<Result<_>>()?;
-            let (mut offers, mut first) = (Vec::with_capacity(parts.len()), 0);
-            for (Self { counted, choices, .. }, spilled) in parts.iter().zip(&spilled) {
-                let choices = choices.with(partition, spilled);
-                offers.push(Offer { items: counted, first, choices });
-                first += counted.labels.len() as u64;
-            }
+            let spilled = Self::spilled(&parts, partition, chooser, keys)?;
+            let offers = Self::offers(&parts, partition, &spilled);
             chooser.choose(&offers, keys, |_, item| add(item));
             users.fetch_add(chooser.users() as u64, Ordering::Relaxed);
             Ok(())
         })?;
         let counts: Vec<i64> =
             counts.into_iter().map(|count| count.into_inner().min(cap)).collect();
-        let mut parts = parts.into_iter().map(|part| part.counted.labels);
-        let mut labels = parts.next().unwrap_or_else(|| Labels::new(item_type));
-        parts.try_for_each(|part| labels.append(&part))?;
+        let labels = Self::labels(parts, item_type)?;
         let mut counts = Counts { labels, counts, users: Some(users.into_inner()) };
         counts.drop_zeros()?;
         Ok(counts)
+    }
+
+    /// Lists the first `l0` items of each user, by partition of the users. With `by_rows`, items with more
+    /// rows come first. All lists may take `room` bytes.
+    pub fn list(
+        parts: &[Self],
+        (l0, by_rows): (usize, bool),
+        room: usize,
+        (threads, keys): (usize, &HashKeys),
+        tick: impl FnMut() -> Result<()>,
+    ) -> Result<Vec<Part>> {
+        Self::items(parts)?;
+        let used = AtomicUsize::new(0);
+        let sizes = (0..Choices::PARTITIONS)
+            .map(|partition| parts.iter().map(|part| part.choices.partition_len(partition)).sum());
+        let begin = || (Chooser::new(parts[0].bound.l0), Lister::new(l0, by_rows), Vec::new());
+        let work = |state: &mut (Chooser, Lister, Vec<Part>), partition, _, _: &AtomicBool| {
+            let (chooser, lister, made) = state;
+            let spilled = Self::spilled(parts, partition, chooser, keys)?;
+            let part = lister.list(partition, &Self::offers(parts, partition, &spilled), keys);
+            let own = part.bytes_used();
+            if used.fetch_add(own, Ordering::Relaxed).saturating_add(own) > room {
+                return Err(NO_ROOM);
+            }
+            made.push(part);
+            Ok(())
+        };
+        let done = threads::run_jobs(threads, sizes, tick, begin, work)?;
+        let mut made: Vec<Part> = done.into_iter().flat_map(|(.., made)| made).collect();
+        made.sort_unstable_by_key(|part| part.partition);
+        Ok(made)
+    }
+
+    /// Returns the bytes of memory that the candidates use.
+    pub fn bytes_used(&self) -> usize {
+        self.counted.bytes_used()
+    }
+
+    /// Returns the ranks of all candidates, by number over all threads.
+    pub fn ranks(parts: &[Self]) -> Vec<u64> {
+        parts.iter().flat_map(|part| part.counted.ranks()).collect()
+    }
+
+    /// Returns the labels of all candidates, by number over all threads.
+    pub fn labels(parts: Vec<Self>, item_type: LabelType) -> Result<Labels> {
+        let mut parts = parts.into_iter().map(|part| part.counted.labels);
+        let mut labels = parts.next().unwrap_or_else(|| Labels::new(item_type));
+        parts.try_for_each(|part| labels.append(&part))?;
+        Ok(labels)
+    }
+
+    /// Returns the number of candidates of all threads.
+    fn items(parts: &[Self]) -> Result<usize> {
+        let items = parts.iter().map(|part| part.counted.labels.len()).sum();
+        u32::try_from(items).map(|_| items).map_err(|_| TOO_MANY)
+    }
+
+    /// Reads the spilled choices of a partition from all threads.
+    fn spilled(
+        parts: &[Self],
+        partition: usize,
+        chooser: &mut Chooser,
+        keys: &HashKeys,
+    ) -> Result<Vec<Vec<Choice>>> {
+        let read =
+            |Self { counted, choices, .. }: &Self| choices.read(partition, counted, chooser, keys);
+        parts.iter().map(read).collect()
+    }
+
+    /// Returns the choices of a partition from all threads.
+    fn offers<'b>(
+        parts: &'b [Self],
+        partition: usize,
+        spilled: &'b [Vec<Choice>],
+    ) -> Vec<Offer<'b>> {
+        let mut first = 0;
+        let offer = |(Self { counted, choices, .. }, spilled): (&'b Self, &'b Vec<Choice>)| {
+            let choices = choices.with(partition, spilled);
+            first += counted.labels.len() as u64;
+            Offer { items: counted, first: first - counted.labels.len() as u64, choices }
+        };
+        parts.iter().zip(spilled).map(offer).collect()
     }
 }
 
 impl<P: Pair> Tally<P> for Bounded<'_> {
     fn add(
         &mut self,
-        _: usize,
-        rows: &[P],
+        (rows, times): (&[P], &[u32]),
         items: &mut Items,
         labels: Option<&Interner>,
         keys: &HashKeys,
     ) -> Result<()> {
-        let Self { bound, counted, choices, numbers } = self;
+        let Self { bound, counted, choices, numbers, .. } = self;
         if let Some(strings) = labels.map(Interner::labels)
             && numbers.is_empty()
         {
@@ -169,13 +259,17 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
             }
         }
         items.reserve(rows.len(), keys);
-        for row in rows {
+        for (place, row) in rows.iter().enumerate() {
             let here = items.number(row.item(), keys);
             if here == numbers.len() {
                 numbers.push(bound.number(&row.item().to_le_bytes(), counted, keys)?);
             }
             if numbers[here] != UNLISTED {
                 choices.push(row.user(), numbers[here], keys);
+                let more = times.get(place).map_or(0, |times| times - 1);
+                if more > 0 {
+                    choices.push(row.user(), MORE | more.min(MORE - 1), keys);
+                }
             }
         }
         choices.spill_if_full(counted, bound.l0, keys)
@@ -183,7 +277,7 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
 
     fn close(&mut self, _: &Items, _: Option<&Interner>) -> Result<()> {
         self.numbers.clear();
-        Ok(())
+        if self.counted.bytes_used() > self.room { Err(NO_ROOM) } else { Ok(()) }
     }
 }
 
@@ -209,7 +303,7 @@ mod tests {
                 let mut part = Bounded::new(LabelType::Signed, &bound, held);
                 items.reset(None);
                 for rows in rows.chunks(100) {
-                    part.add(0, rows, &mut items, None, &keys).unwrap();
+                    part.add((rows, &[]), &mut items, None, &keys).unwrap();
                 }
                 Tally::<Wide>::close(&mut part, &items, None).unwrap();
                 parts.push(part);

@@ -12,7 +12,7 @@ use crate::memory::prefetch::prefetched;
 use crate::memory::write_buffer::WriteBuffer;
 
 /// A pair: 64 bits of the user's key; then its other 32 bits above the item's number.
-type Choice = [u64; 2];
+pub(crate) type Choice = [u64; 2];
 
 /// Pairs read from a file at a time.
 const AT_ONCE: usize = 1 << 15;
@@ -128,6 +128,12 @@ impl Choices {
         Ok(all)
     }
 
+    /// Returns the number of pairs of a partition, in memory and spilled.
+    pub fn partition_len(&self, partition: usize) -> usize {
+        let spilled: usize = self.extents[partition].iter().map(|&(_, len)| len).sum();
+        self.pairs.partition_len(partition) + spilled
+    }
+
     /// Returns the pairs of a partition in memory, followed by the spilled ones.
     pub fn with<'a>(&'a self, partition: usize, spilled: &'a [Choice]) -> Vec<&'a [Choice]> {
         self.pairs.pieces(partition).chain([spilled]).collect()
@@ -146,6 +152,13 @@ pub(crate) struct Offer<'a> {
     pub items: &'a Candidates,
     pub first: u64,
     pub choices: Vec<&'a [Choice]>,
+}
+
+impl Offer<'_> {
+    /// Returns the item of each pair.
+    pub fn items(&self) -> impl Iterator<Item = u32> {
+        self.choices.iter().copied().flatten().map(item)
+    }
 }
 
 /// Finds the first `l0` pairs of each user.
@@ -213,13 +226,29 @@ impl Chooser {
         }
     }
 
-    /// Returns the number of users in the last call of [`Self::choose`].
+    /// Returns the number of users that were numbered last.
     pub fn users(&self) -> usize {
         self.users.len()
     }
 
+    /// Returns the key of a user.
+    pub fn key(&self, user: usize) -> u128 {
+        let (low, high) = self.users[user];
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    /// Returns the number of pairs of a user.
+    pub fn len(&self, user: usize) -> usize {
+        self.lens[user]
+    }
+
+    /// Returns the number of each pair's user.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.numbers.iter().map(|&number| number as usize)
+    }
+
     /// Numbers the users of all pairs and counts the pairs of each.
-    fn number(&mut self, offers: &[Offer<'_>], keys: &HashKeys) {
+    pub fn number(&mut self, offers: &[Offer<'_>], keys: &HashKeys) {
         let Self { users, table, lens, numbers, .. } = self;
         table.clear();
         users.clear();

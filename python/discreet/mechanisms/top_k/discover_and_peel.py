@@ -21,7 +21,7 @@ from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
-from discreet.tables.user_items import UserItems
+from discreet.tables.user_items import read_items
 
 __all__ = ["DiscoverAndPeel"]
 
@@ -148,7 +148,7 @@ class DiscoverAndPeel(TableMechanism):
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         engines.require_rows_again(table.data)
-        items = UserItems.from_table(table, l0=self.l0)
+        items = read_items(table, l0=self.l0)
         stream = opened(rng)
         found = self.discovery.release(items, rng=stream)
         again = Histogram.from_table(table, only=found.items) if found.items else None

@@ -1,0 +1,111 @@
+//! Lists the items that each user of one partition keeps.
+
+use std::cmp::Reverse;
+
+use crate::count::bound::MORE;
+use crate::count::bound::user_choices::{Chooser, Offer};
+use crate::hash::HashKeys;
+
+/// An item of a user: the item's rank, and its number over all threads above the number of rows.
+type Cell = (u64, u64);
+
+/// The lists of the users of one partition.
+#[derive(Default)]
+pub(crate) struct Part {
+    pub partition: usize,
+    /// The first 64 bits of each user's key, and the number of the user's items. Users are ordered by key.
+    pub users: Vec<(u64, u32)>,
+    /// The items of all users, by number over all threads.
+    pub items: Vec<u32>,
+}
+
+impl Part {
+    /// Returns the bytes of memory in use.
+    pub fn bytes_used(&self) -> usize {
+        self.users.capacity() * 16 + self.items.capacity() * 4
+    }
+}
+
+/// Lists the first `l0` items of each user.
+pub(crate) struct Lister {
+    l0: usize,
+    /// Whether items with more rows come first.
+    by_rows: bool,
+    /// Numbers the users.
+    chooser: Chooser,
+    /// The start of each user's cells, and the end.
+    places: Vec<(usize, usize)>,
+    /// The items of all users, grouped by user.
+    cells: Vec<Cell>,
+    /// The items of one user, with their priorities.
+    placed: Vec<(u64, Cell)>,
+}
+
+impl Lister {
+    pub fn new(l0: usize, by_rows: bool) -> Self {
+        let chooser = Chooser::new(usize::MAX);
+        let (places, cells, placed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { l0, by_rows, chooser, places, cells, placed }
+    }
+
+    /// Lists the users of `offers`, which must hold all their pairs. A user's items are ordered by their number of rows
+    /// if `by_rows`, and then by rank.
+    pub fn list(&mut self, partition: usize, offers: &[Offer<'_>], keys: &HashKeys) -> Part {
+        self.chooser.number(offers, keys);
+        self.group(offers);
+        let Self { l0, by_rows, chooser, places, cells, placed } = self;
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_unstable_by_key(|&user| chooser.key(user));
+        let mut made = Part { partition, ..Part::default() };
+        made.users.reserve_exact(order.len());
+        let kept = |&(start, end): &(usize, usize)| (end - start).min(*l0);
+        made.items.reserve_exact(places.iter().map(kept).sum());
+        for user in order {
+            let key = chooser.key(user);
+            let (start, end) = places[user];
+            let mut own = &mut cells[start..end];
+            if own.len() > *l0 {
+                let place = |cell: &Cell| (offers[0].items.priority(key, cell.0, keys), *cell);
+                placed.clear();
+                placed.extend(own.iter().map(place));
+                placed.select_nth_unstable(*l0);
+                own = &mut own[..*l0];
+                own.iter_mut().zip(&*placed).for_each(|(to, &(_, cell))| *to = cell);
+            }
+            if *by_rows {
+                own.sort_unstable_by_key(|&(rank, item)| (Reverse(item as u32), rank, item));
+            } else {
+                own.sort_unstable();
+            }
+            made.users.push((key as u64, own.len() as u32));
+            made.items.extend(own.iter().map(|&(_, item)| (item >> 32) as u32));
+        }
+        made
+    }
+
+    /// Groups the pairs by user.
+    fn group(&mut self, offers: &[Offer<'_>]) {
+        let Self { chooser, places, cells, .. } = self;
+        let mut end = 0;
+        places.clear();
+        for user in 0..chooser.users() {
+            places.push((end, end));
+            end += chooser.len(user);
+        }
+        cells.clear();
+        cells.resize(end, (0, 0));
+        let mut numbers = chooser.numbers();
+        for offer in offers {
+            for (item, user) in offer.items().zip(&mut numbers) {
+                let end = &mut places[user].1;
+                if item >= MORE {
+                    cells[*end - 1].1 += u64::from(item - MORE);
+                    continue;
+                }
+                cells[*end] =
+                    (offer.items.rank(item as usize), (offer.first + u64::from(item)) << 32 | 1);
+                *end += 1;
+            }
+        }
+    }
+}

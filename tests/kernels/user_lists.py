@@ -1,0 +1,13 @@
+"""The lists of users' items, made from pairs."""
+
+import numpy as np
+
+from discreet import _core
+
+
+def lists_of(users, items, **options):
+    """Return sorted labels and the lists of all users, with integer users in order and most frequent items first."""
+    labels, lists = _core.Lists.read((users, items), "", "", by_rows=True, **options)
+    rows = np.arange(labels.items())
+    labels, order = labels.ordered(rows, np.zeros_like(rows))
+    return labels, lists.ordered(order)
