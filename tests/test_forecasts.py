@@ -37,7 +37,7 @@ def generated(users, items, exponent, median, most, seed):
     user = np.repeat(np.arange(users), each.clip(1, items))
     popularity = np.cumsum(np.arange(1.0, items + 1) ** -exponent)
     item = np.searchsorted(popularity, random.random(len(user)) * popularity[-1])
-    pairs = random.permutation(np.unique(user * items + item))
+    pairs = random.permutation(np.unique(user * items + item, return_counts=True)[0])
     return {"user": pairs // items, "item": pairs % items}
 
 

@@ -75,10 +75,10 @@ def test_the_readme_states_the_number_of_mutants():
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-@pytest.mark.parametrize("pairs", [100, pytest.param(400, marks=pytest.mark.statistical)])
+@pytest.mark.parametrize("pairs", [20, pytest.param(400, marks=pytest.mark.statistical)])
 def test_a_mutant_is_caught(name, pairs):
     # Law and releases have the same error, so a comparison of releases with the law cannot find the mutant.
-    found = audit(MUTANTS[name](), pairs=pairs, seed=7, runs=0)
+    found = audit(MUTANTS[name](), pairs=max(pairs, 100 * name.endswith("first crossover")), seed=7, runs=0)
     assert found.violations, str(found)
     assert f"{len(found.violations):,} VIOLATION" in str(found)
 
