@@ -32,8 +32,8 @@ del discreet, os, tempfile
 
 @pytest.mark.skipif(os.name == "nt", reason="the pages have commands for a POSIX shell")
 def test_pages_run_in_a_kernel_and_show_pictures_and_tables(tmp_path, monkeypatch):
-    # One kernel, whose names are forgotten before each page: a kernel and its imports take two seconds. The site shows a
-    # log of 400,000 rows, and pictures also as SVG.
+    # One kernel, whose names are forgotten before each page: a kernel and its imports take two seconds. The site shows
+    # a log of 400,000 rows, and pictures also as SVG.
     for name, value in cells.environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     with (tmp_path / "profile_default" / "ipython_kernel_config.py").open("a") as settings:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["PAGES", "ROWS", "SHAPES", "USERS", "SyntheticLog", "TableShape", "synthetic_log"]
 
 USERS, ROWS, PAGES = 20_000, 400_000, 50_000
-_SYLLABLES = str.maketrans(dict(zip("0123456789", "ba da ka la ma na ra sa ta va".split(), strict=True)))
+_SYLLABLES = {ord("0") + digit: f"{letter}a" for digit, letter in enumerate("bdklmnrstv")}
 _DEVIATES_95 = 1.6449
 """The 95th percentile of the standard normal distribution."""
 
