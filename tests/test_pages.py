@@ -22,11 +22,12 @@ spec.loader.exec_module(cells)
 
 ENTER = """
 %reset -f
-import discreet.demo, os, tempfile
+import discreet.demo, gc, os, tempfile
 _folder = tempfile.TemporaryDirectory()
 os.chdir(_folder.name)
 discreet.demo.ROWS = 100_000
-del discreet, os, tempfile
+gc.freeze()
+del discreet, gc, os, tempfile
 """
 
 
