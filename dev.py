@@ -60,10 +60,7 @@ def test(rest: list[str]) -> int:
     # Full-size tests need all memory for one process. Spark starts a Java process with many threads.
     alone = "statistical" in rest or "spark" in rest
     workers = [] if alone else ["-n", "2", "--dist", "loadfile"]
-    # The tests start about 200 processes. Without this cache, each would compile the package again.
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(VENV / "compiled")}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    return subprocess.call([PYTHON, "-m", "pytest", *workers, *rest], cwd=ROOT, env=environment)
+    return subprocess.call([PYTHON, "-m", "pytest", *workers, *rest], cwd=ROOT)
 
 
 def test_rust(full: bool) -> None:
@@ -173,8 +170,7 @@ def build(*groups: str) -> None:
     for group in groups:
         wanted += project["dependency-groups"][group]
     known = stamp("packages").splitlines()
-    # Compiling all of each package takes long. The bytecode would not be read either: it is kept in another folder
-    # (PYTHONPYCACHEPREFIX).
+    # Compiling all of each package takes long. The tests would not read the bytecode: theirs is in another folder.
     if missing := [requirement for requirement in wanted if requirement not in known]:
         run("installing packages", [PYTHON, "-m", "pip", "install", "--quiet", "--no-compile", *missing])
         set_stamp("packages", "\n".join(known + missing))

@@ -11,14 +11,16 @@ import pytest
 
 from discreet.engines import local
 
+gc.disable()  # until all tests are collected
+
 for folder in ("", "audit", "budgets", "cli", "engines", "kernels", "mechanisms", "release", "statistical", "streams"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 
 def pytest_collection_finish():
     """Leave imported modules and collected tests out of garbage collection, which some tests run hundreds of times."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure():

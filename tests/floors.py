@@ -92,15 +92,22 @@ def names_of(node):
     return []
 
 
-def imported(tree):
-    """Yield the full names that a module imports, also in functions and in type-checking blocks."""
-    for node in ast.walk(tree):
-        yield from names_of(node)
+def statements(node):
+    """Yield the statements directly in a node. Imports are statements, so expressions need no search."""
+    for field in ("body", "handlers", "cases", "orelse", "finalbody"):
+        yield from getattr(node, field, [])
+
+
+def imported(node):
+    """Yield the full names that a node imports, also in functions and in type-checking blocks."""
+    yield from names_of(node)
+    for child in statements(node):
+        yield from imported(child)
 
 
 def executed(node, *, functions):
     """Yield the nodes that run, which excludes type-checking blocks, and function bodies if `functions` is false."""
-    inner = ast.iter_child_nodes(node)
+    inner = statements(node)
     if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
         inner = node.orelse
     for child in inner:
@@ -197,7 +204,7 @@ def bare_imports(package):
             id(inner)
             for node in executed(tree, functions=True)
             if isinstance(node, ast.With) and re.match(r"(importing|needs)\(", ast.unparse(node.items[0]))
-            for inner in ast.walk(node)
+            for inner in executed(node, functions=True)
         }
         top = {id(node) for node in executed(tree, functions=False)}
         for node in executed(tree, functions=True):

@@ -166,6 +166,12 @@ def test_an_odd_cell_of_pandas_is_worth_what_it_is_in_a_dict(odd, place):
     assert plain == [2, 5]
     assert clipped_sums(pandas.DataFrame(rows), **given) == expected
     assert clipped_sums(rows, **given) == expected
+
+
+def test_a_category_of_pandas_is_worth_what_its_label_is():
+    pandas = pytest.importorskip("pandas")
+    rows = {"user": [1, 2, 3], "shop": ["a", "b", "c"]}
+    given = {"columns": ("user", "shop", "cents"), "items": ["a", "b", "c"], "bounds": (0, 100), "resolution": 0.5}
     known = pandas.Series(pandas.Categorical.from_codes([0, 1, 0], pandas.Index([4, "5"], dtype=object)))
     assert clipped_sums(pandas.DataFrame({**rows, "cents": known}), **given) == [8, 10, 8]
 

@@ -26,8 +26,10 @@ def bounded(data, l0, seed):
     """Return the rows in which every user keeps l0 of its items, chosen uniformly: a count with this l0 then drops no
     row by a choice of its own, which cannot be seeded.
     """
-    pairs = np.unique(np.stack([data["user"], data["item"]]), axis=1)
-    users, items = np.random.default_rng(seed).permutation(pairs, axis=1)
+    length = data["item"].max() + 1
+    # Without counts, numpy hashes, which takes 9 times as long.
+    pairs, _ = np.unique(data["user"] * length + data["item"], return_counts=True)
+    users, items = np.divmod(np.random.default_rng(seed).permutation(pairs), length)
     order = np.argsort(users, kind="stable")
     users, items = users[order], items[order]
     place = np.arange(len(users)) - np.searchsorted(users, users)

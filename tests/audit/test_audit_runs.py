@@ -21,7 +21,7 @@ from discreet.testing import seeded_rng
 
 @pytest.mark.parametrize("mechanism", HONEST, ids=lambda mechanism: type(mechanism).__name__)
 def test_releases_that_follow_the_law_pass(mechanism):
-    found = audit(mechanism, pairs=3, rng=seeded_rng(1))
+    found = audit(mechanism, pairs=1, rng=seeded_rng(1))
     assert not found.failed, str(found)
     assert "1,000 releases of each table follow the exact law" in str(found)
 

@@ -28,9 +28,10 @@ def table(rng, rows, names):
 
 @pytest.mark.parametrize("names", ["small", "large", "negative", "text"])
 @pytest.mark.parametrize("labels", ["small", "large", "text"])
-def test_the_number_of_users_includes_all_counted_users(names, labels):
+@pytest.mark.parametrize("most", [5000, pytest.param(20_000, marks=pytest.mark.statistical)])
+def test_the_number_of_users_includes_all_counted_users(names, labels, most):
     rng = np.random.default_rng(4)
-    for rows in (1, 7, 300, 20_000):
+    for rows in (1, 7, 300, most):
         users, items = table(rng, rows, names), table(rng, rows, labels)
         if not any(user is not None for user in users) or not any(item is not None for item in items):
             continue

@@ -22,8 +22,8 @@ HEADER = ["user", "item", "value", "when", "note"]
 
 @cache
 def honest():
-    """Return 300,000 rows of other users."""
-    return [[f"u{n}", f"item {n % 7}", n % 5, f"2026-01-{1 + n % 3:02d}", ""] for n in range(300_000)]
+    """Return 60,000 rows of other users, in about 9 MB."""
+    return [[f"u{n}", f"item {n % 7}", n % 5, f"2026-01-{1 + n % 3:02d}", "-" * 120] for n in range(60_000)]
 
 
 def counted(path, **options):
@@ -76,9 +76,9 @@ def text(request):
 def expected(text):
     """The distinct users of each item, as Python's csv module reads the text."""
     users = {}
-    for row in csv.DictReader(io.StringIO(text, newline="")):
-        if row["user"] and row["item"]:
-            users.setdefault(row["item"], set()).add(row["user"])
+    for user, item, *_ in [*csv.reader(io.StringIO(text, newline=""))][1:]:
+        if user and item:
+            users.setdefault(item, set()).add(user)
     return {item: len(distinct) for item, distinct in users.items()}
 
 
@@ -111,7 +111,7 @@ def test_a_quoted_cell_cannot_forge_timed_events(path):
         found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
         theirs = found.pop("theirs", 0)
         assert theirs == (number == 1)
-        assert sum(found.values()) == 100_000
+        assert sum(found.values()) == 20_000
 
 
 def test_a_query_whose_rows_a_quoted_cell_can_forge_is_refused(path, expected):

@@ -99,8 +99,15 @@ def check_draws(scale, bound, seed, parts):
         assert ours.bits64() == same_rng.bits64()
 
 
-@pytest.mark.parametrize("bound", [2**10, 2**15, 2**20, 2**22, 2**30, 2**41, 2**46])
-@pytest.mark.parametrize("scale", [2.0**18, 2.0**33, 2.0**45])
+@pytest.mark.parametrize(
+    ("scale", "bound"),
+    [
+        (scale, bound)
+        for scale in (2.0**18, 2.0**33, 2.0**45)
+        for bound in (2**10, 2**15, 2**20, 2**22, 2**30, 2**41, 2**46)
+        if bound < scale * 2**15  # larger bounds have the same table
+    ],
+)
 def test_words_at_the_edge_of_acceptance_draw_as_the_reference(scale, bound):
     # One word holds the place and the bits that decide its acceptance. These bits are all or nearly all ones here.
     reference, law = noise.truncated_geometric(scale, bound), _core.Noise.truncated_geometric(scale, bound)

@@ -48,9 +48,9 @@ def forked_words(descriptor):
 
 
 @forks
-def test_64_forks_of_one_process_never_repeat_a_block():
+def test_forks_of_one_process_never_repeat_a_block():
     streams = []
-    for _ in range(64):
+    for _ in range(8):
         read, write = os.pipe()
         child = os.fork()
         if child == 0:

@@ -115,7 +115,7 @@ def test_every_sampler_follows_its_law_at_full_size():
 
 # Samplers with one defect each, made from correct draws and numpy.
 
-DRAWS = 10_000_000
+DRAWS = 5_000_000
 SCALE, SIGMA = 3.0, 10.0
 
 

@@ -65,7 +65,7 @@ def first_runs(path):
         stream.step([["a"]] * 50)
         sys.settrace(note)
         try:
-            stream.step([["a"]] * 400, round=2)
+            stream.step([["a"]] * 100, round=2)
         finally:
             sys.settrace(None)
     return first.values()
@@ -117,7 +117,7 @@ def check_handler(folder, ending, line):
     sys.settrace(handler)
     try:
         with suppress(StateError):
-            released = stream.step([["a"]] * 400, round=2)
+            released = stream.step([["a"]] * 100, round=2)
     finally:
         sys.settrace(None)
     if ending == "step":

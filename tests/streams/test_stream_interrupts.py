@@ -21,6 +21,7 @@ FILES = tuple(str(ROOM / f"{name}.py") for name in ("stream", "file", "journal",
 
 @pytest.fixture
 def folder(quick_folder):
+    gc.freeze()  # `opened` collects garbage often
     return quick_folder
 
 
