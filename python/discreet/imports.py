@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias
 
 from discreet.startup import ENDS
 
-__all__ = ["Handler", "handling", "held", "importing"]
+__all__ = ["Handler", "handling", "held", "importing", "is_ending"]
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any]
 """A signal handler."""
@@ -81,33 +82,63 @@ def held(*, twice: bool = False) -> Iterator[None]:
 def handling(handlers: Mapping[int, Handler]) -> Iterator[None]:
     """Replace signal handlers, and restore all of them, also if an interrupt comes meanwhile.
 
-    Outside the main thread, which alone handles signals, this does nothing.
+    A handler that raises restores them too: the exception may come at the first step of the end of this context, which
+    then runs when its garbage is collected. Outside the main thread, which alone handles signals, this does nothing.
     """
-    before = [(number, found) for number in handlers if (found := signal.getsignal(number)) is not None]
+    before = {number: found for number in handlers if (found := signal.getsignal(number)) is not None}
+
+    def restoring(handler: Handler) -> Handler:
+        def run(number: int, frame: FrameType | None) -> None:
+            try:
+                handler(number, frame)
+            except BaseException:
+                _restore(before, own)
+                raise
+
+        run.is_ending = is_ending(handler)  # type: ignore[attr-defined]
+        return run
+
+    own = {number: restoring(handlers[number]) for number in before}
     try:
         try:
-            for number, _ in before:
-                signal.signal(number, handlers[number])
+            for number, handler in own.items():
+                signal.signal(number, handler)
         except ValueError:  # not the main thread
             before.clear()
         yield
     finally:
-        _restore(before)
+        _restore(before, own)
 
 
-def _restore(handlers: list[tuple[int, Handler | int]]) -> None:
-    if handlers:
-        try:
-            signal.signal(*handlers[0])
-        finally:  # the handler is in force again, and may raise
-            _restore(handlers[1:])
+def is_ending(handler: object) -> bool:
+    """Return whether a signal handler is sure to raise KeyboardInterrupt."""
+    return handler is signal.default_int_handler or getattr(handler, "is_ending", False)
+
+
+def _restore(handlers: Mapping[int, Handler | int], own: Mapping[int, Handler]) -> None:
+    """Restore the handlers of the signals for which the `own` ones are in force."""
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is own[number]:
+            try:
+                signal.signal(number, handler)
+            finally:  # the handler is in force again, and may raise
+                _restore(handlers, own)
 
 
 def _wait_for_imports() -> None:
-    own, last = threading.get_ident(), time.monotonic() + _LONGEST
+    own, last, locks = threading.get_ident(), time.monotonic() + _LONGEST, _fork_locks()
     _forking.append(own)
     while {*_running} - {own} and time.monotonic() < last:
         time.sleep(_PAUSE)
+    for lock in _fork_locks():
+        if lock not in locks:  # the module has come meanwhile, and will release its lock after the fork
+            lock.acquire()
+
+
+def _fork_locks() -> list[Any]:
+    """Return the locks that modules of Python acquire before a fork."""
+    names = {"logging": "_lock", "concurrent.futures.thread": "_global_shutdown_lock"}
+    return [lock for module, name in names.items() if (lock := getattr(sys.modules.get(module), name, None))]
 
 
 def _end_fork() -> None:

@@ -77,17 +77,16 @@ fn load_numpy(py: Python<'_>) -> PyResult<()> {
     py.import("numpy.lib")?;
     set_hook(Box::new(|_| {}));
     let is_loaded = || catch_unwind(|| drop(PyArray1::<i64>::zeros(py, 0, false))).is_ok();
-    let result = if is_loaded() {
-        Ok(())
-    } else if let Some(error) = PyErr::take(py) {
-        Err(error)
-    } else if is_loaded() {
-        Err(PyKeyboardInterrupt::new_err(()))
-    } else {
-        Err(PyImportError::new_err(
-            "this version of numpy does not fit discreet: pip install --upgrade numpy discreet",
-        ))
-    };
+    let mut result = Ok(());
+    if !is_loaded() {
+        let misfit =
+            "this version of numpy does not fit discreet: pip install --upgrade numpy discreet";
+        result = Err(match PyErr::take(py) {
+            Some(error) => error,
+            None if is_loaded() => PyKeyboardInterrupt::new_err(()),
+            None => PyImportError::new_err(misfit),
+        });
+    }
     guard::hide_panics();
     result
 }

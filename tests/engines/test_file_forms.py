@@ -177,6 +177,20 @@ def test_a_linked_folder_is_read_as_a_glob_reads_it(tmp_path, name):
     assert counted(tmp_path / name) == {"x": 1}
 
 
+def test_a_folder_to_which_links_lead_twice_is_refused(tmp_path):
+    """Its rows would be read twice. Folders that link to each other have more paths than can be followed."""
+    places = [tmp_path / str(n) for n in range(9)]
+    for place in places:
+        place.mkdir()
+        (place / "log.csv").write_text("user,item\n1,a\n")
+    for place in places:
+        for n, other in enumerate(places):
+            if other is not place:
+                (place / f"link{n}").symlink_to(other)
+    with pytest.raises(InputError, match="is the same folder; remove the link"):
+        dp.Histogram.from_table(tmp_path, user="user", item="item")
+
+
 @pytest.mark.parametrize(
     "log", ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties", "_spark_metadata/0"]
 )

@@ -17,7 +17,7 @@ from counting import WHOLE, counted, csv
 import discreet as dp
 from discreet import imports
 from discreet.engines import local
-from discreet.engines.sql import query
+from discreet.engines.sql import interruptible, query
 from discreet.engines.validated import interrupted_with_call, reading
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 from discreet.imports import held, importing
@@ -423,6 +423,17 @@ def test_held_handlers_are_restored_whatever_comes(monkeypatch, at, first):
     with pytest.raises((KeyboardInterrupt, SystemExit)) if first or at <= 2 * changed else nullcontext():
         work()
     monkeypatch.undo()
+    assert [*map(signal.getsignal, ENDS)] == before
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_a_handler_that_raises_restores_all_handlers():
+    """An interrupt may come as the context ends, which then ends with its garbage, after the contexts around it."""
+    before, kept = [*map(signal.getsignal, ENDS)], interruptible()
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        signal.raise_signal(kept.__enter__() or signal.SIGINT)
+    assert [*map(signal.getsignal, ENDS)] == before
+    del kept
     assert [*map(signal.getsignal, ENDS)] == before
 
 

@@ -197,9 +197,10 @@ def files_in(folder: str) -> list[Path]:
     Links to folders are followed, as globs follow them, except a link to a folder that contains it.
 
     Raises:
-        InputError: A folder cannot be read.
+        InputError: A folder cannot be read, or links lead to it more than once: its rows would be read twice.
     """
     found, waiting = list[Path](), [(Path(folder), frozenset[tuple[int, int]]())]
+    seen = dict[tuple[int, int], Path]()
     while waiting:
         place, above = waiting.pop()
         try:
@@ -209,6 +210,8 @@ def files_in(folder: str) -> list[Path]:
         here = status.st_dev, status.st_ino
         if here in above:
             continue
+        if (first := seen.setdefault(here, place)) is not place:
+            raise InputError(f"cannot read {place}: {first} is the same folder; remove the link to it")
         for path in inside:
             if path.name.startswith(("_", ".")):
                 continue

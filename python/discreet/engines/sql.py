@@ -15,7 +15,7 @@ from discreet.engines.memory import Memory, random_limit
 from discreet.engines.validated import Reading, interrupted_with_call, reading
 from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
-from discreet.imports import Handler, handling, importing
+from discreet.imports import Handler, handling, importing, is_ending
 from discreet.startup import ENDS
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def interruptible() -> Iterator[None]:
     their own, so the handlers note which one they raised.
     """
     found = {int(number): signal.getsignal(number) for number in ENDS}
-    with reading({number for number, handler in found.items() if _is_ending(handler)}) as call:
+    with reading({number for number, handler in found.items() if is_ending(handler)}) as call:
         try:
             with handling({number: _noting(each, call) for number, each in found.items() if callable(each)}):
                 yield
@@ -136,13 +136,8 @@ def _noting(handler: Handler, call: Reading) -> Handler:
                 call.stop()
             raise
 
-    run.is_ending = _is_ending(handler)  # type: ignore[attr-defined]
+    run.is_ending = is_ending(handler)  # type: ignore[attr-defined]
     return run
-
-
-def _is_ending(handler: object) -> bool:
-    """Return whether a signal handler is sure to raise KeyboardInterrupt."""
-    return handler is signal.default_int_handler or getattr(handler, "is_ending", False)
 
 
 def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bool = False) -> DuckDBPyConnection:

@@ -160,7 +160,9 @@ def reading(ending: Collection[int] = ()) -> Iterator[Reading]:
     try:
         yield call
     finally:
-        _reading.reset(token)
+        # An interrupt at the end of a call may delay this until its garbage is collected.
+        if _reading.get() is call:
+            _reading.reset(token)
         call.end()
 
 
