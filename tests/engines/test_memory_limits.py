@@ -6,9 +6,9 @@ import types
 
 import numpy as np
 import pytest
+from user_lists import lists_of
 
 import discreet as dp
-from discreet import _core
 from discreet.engines import weighing
 from discreet.engines.memory import random_limit
 from discreet.tables import user_items
@@ -33,9 +33,9 @@ def test_users_items_are_read_within_a_random_limit(monkeypatch, read):
 
     def lists(*sources, memory, **_):
         limits.append(memory)
-        return _core.Lists.from_pairs([1], ["a"])
+        return lists_of([1], ["a"])
 
-    core = types.SimpleNamespace(Lists=types.SimpleNamespace(read=lists, from_pairs=lists))
+    core = types.SimpleNamespace(Lists=types.SimpleNamespace(read=lists))
     for module in (weighing, user_items):
         monkeypatch.setattr(module, "_core", core)
     for _ in range(20):
