@@ -566,7 +566,9 @@ def test_a_list_beside_an_array_is_read_as_a_list_beside_a_list():
         [dt.time(1)],
     ]
     refused_lists += [np.array([1.5]), np.array([1j]), np.array([1], "m8[s]"), np.array([[1]]), np.array([1], "M8[h]")]
-    refused_lists += [[np.timedelta64(1, "s")], [object()]]
+    refused_lists += [[np.timedelta64(1, "s")], [object()], np.array([1], "m8[10s]")]
+    refused_lists += [np.array([1], f"M8[{unit}]") for unit in ("10s", "7D", "25us", "3ns")]
+    refused_lists += [[*cells] for cells in refused_lists[-4:]] + [np.ma.array(cells) for cells in refused_lists[-4:]]
     makers = [
         lambda users: pyarrow.array(users, pyarrow.int64()),
         lambda users: polars.Series(users, dtype=polars.Int64),
@@ -584,6 +586,11 @@ def test_a_list_beside_an_array_is_read_as_a_list_beside_a_list():
         for cells in refused_lists:
             with pytest.raises(SchemaError, match="item"):
                 counted({"user": make([*range(len(cells))]), "item": cells})
+            with pytest.raises(SchemaError):
+                Histogram.from_pairs(make([*range(len(cells))]), cells)
+            if getattr(cells, "dtype", np.dtype(int)).kind == "M":
+                with pytest.raises(SchemaError, match="ts"):
+                    counted({"user": make([1]), "item": [1], "ts": cells}, time="ts", every="1d")
         with pytest.raises(ParameterError, match="same length"):
             counted({"user": make([1, 2]), "item": [1]})
 

@@ -34,6 +34,8 @@ __all__ = [
 _LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
 _LABELS = {str: "text", bytes: "binary", bool: "bool", datetime: "time", date: "date", int: "int64"}
 """The classes of labels, each before the classes that it extends, and the names of their types."""
+_TIMES = frozenset(f"datetime64[{unit}]" for unit in ("D", "s", "ms", "us", "ns"))
+"""The times of NumPy that are labels. A type such as datetime64[10s] counts tens of seconds."""
 _SURE = {str, bytes, bool, int, type(None)}
 """The classes of cells of which only None is missing."""
 
@@ -267,11 +269,15 @@ def _list_cells(column: Any, name: str) -> tuple[Any, tuple[str, ...]]:
     dtype: Any = getattr(column, "dtype", np.dtype(object))
     if getattr(column, "ndim", 1) != 1:
         raise SchemaError(f"{name} must be a one-dimensional array")
-    unit = np.datetime_data(dtype)[0] if dtype.kind == "M" else ""
-    if unit == "D":
+    if dtype.kind == "M" and dtype.name not in _TIMES:
+        raise SchemaError(
+            f"{name} has the type {dtype.name}; times of numpy need the unit D, s, ms, us or ns and no multiplier: "
+            'cast it, such as by .astype("M8[s]")'
+        )
+    if dtype.name == "datetime64[D]":
         days = column.astype(np.int64).tolist()
         return [day if -(2**31) <= day < 2**31 else None for day in days], ("date",)
-    if dtype.kind in "iubf" or unit in ("s", "ms", "us", "ns"):
+    if dtype.kind in "iubfM":
         return np.asarray(column).astype(float if dtype.kind == "f" else dtype.newbyteorder("=")), ("numpy",)
     cells = column.tolist() if hasattr(column, "tolist") else list(column)
     if not _SURE.issuperset(map(type, cells)):
@@ -283,7 +289,7 @@ def _list_cells(column: Any, name: str) -> tuple[Any, tuple[str, ...]]:
     found = {next((own for own in _LABELS if issubclass(one, own)), None) for one in classes}
     is_one = found <= {own} or (own is int and bool not in found and all(map(_is_whole, classes)))
     zoned = {cell.tzinfo is not None for cell in cells if cell is not None} if is_one and own is datetime else set()
-    if not is_one or len(zoned) > 1 or kind in "cmV" or unit:
+    if not is_one or len(zoned) > 1 or kind in "cmV":
         raise SchemaError(f"{name} must hold integers, text, bytes, dates, times or booleans, all of one type; cast it")
     if own is str:
         return [cell if cell is None else encodable(cell) for cell in cells], ("text",)
