@@ -107,6 +107,8 @@ class Histogram(Private):
                     "cap and k_bar exclude each other: counts that stop at cap have no k_bar largest; leave one out"
                 )
         limit = None if k_bar is None else k_bar + 1
+        if only is not None:
+            only = plain_column(only, "only")
         labels, counts, users = engines.histogram(
             table, l0=sensitivity.l0, limit=limit, cap=cap, only=only, users=count_users
         )
