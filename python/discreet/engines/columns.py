@@ -11,7 +11,7 @@ from numpy import ma  # here, because a fork during numpy's own import on first 
 
 from discreet import _core
 from discreet.engines.pandas_columns import as_arrow, encodable, is_missing, is_untyped, label_cells, plain_cells
-from discreet.engines.typed_arrays import digits_of, of_polars, of_pyarrow
+from discreet.engines.typed_arrays import digits_of, is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
 from discreet.imports import importing
 from discreet.privacy.validation import require_array
@@ -69,7 +69,7 @@ def plain_column(column: Any, name: str = "a column") -> Any:
     if isinstance(column, ma.MaskedArray) and column.dtype.kind == "M":
         return column.filled(np.datetime64("NaT"))  # whose nanoseconds `tolist` returns as integers
     if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
-        return column.tolist()
+        return plain_cells(column.tolist(), name)
     if hasattr(column, "to_pylist"):
         if library(column) != "pyarrow":
             return column.to_pylist()
@@ -132,6 +132,8 @@ def has_type(column: Any) -> bool:
         return column.dtype.kind not in "OUT"
     kind = library(column)
     is_open = kind == "pandas" and (isinstance(column.dtype, np.dtype) or is_untyped(column.dtype))
+    if is_open and is_backed_by_arrow(column.dtype):
+        return True  # text, of which Arrow keeps cells that are not UTF-8
     return kind in ("pandas", "polars", "pyarrow") and not is_open
 
 
@@ -313,7 +315,6 @@ def _list_cells(column: Any, name: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def _is_whole(kind: type) -> bool:
-    """Return whether a class has integers, as those of numpy, which registers timedelta64 as one."""
-    return (
-        hasattr(kind, "__index__") and not hasattr(kind, "__len__") and not issubclass(kind, np.bool_ | np.timedelta64)
-    )
+    """Return whether a class has integers, as those of numpy, which registers timedelta64 as one, and is no array."""
+    is_array = any("__len__" in vars(base) for base in kind.__mro__)  # the class of each Enum has a length itself
+    return hasattr(kind, "__index__") and not is_array and not issubclass(kind, np.bool_ | np.timedelta64)
