@@ -250,6 +250,7 @@ def test_no_verb_takes_a_seed(verb, name):
         lambda odd: dp.Histogram.from_counts(["a"], odd, l0=1, linf=1, complete=True),
         lambda odd: dp.Histogram.from_counts(["a"], [5], l0=odd, linf=1, complete=True),
         lambda odd: dp.Histogram.from_table(TABLE, **COLUMNS, time=odd, every="1d"),
+        lambda odd: dp.Histogram.from_table(TABLE, **COLUMNS, only=odd),
         lambda odd: tables.UserItems.from_table(TABLE, **COLUMNS, l0=odd),
         lambda odd: dp.Shape(odd, 50, 1.0, 3.0),
         lambda odd: dp.Shape.of_counts(odd, users=6),
@@ -263,6 +264,19 @@ def test_no_verb_takes_a_seed(verb, name):
 def test_every_value_and_handle_takes_or_refuses_odd_values(call):
     for odd in ODD:
         tried(call, odd=odd)
+
+
+def test_a_number_under_a_mask_is_never_used():
+    hidden, items = np.ma.array(5, mask=True), np.ma.array([1, 2], mask=[0, 1])
+    for call in (
+        lambda: dp.count(TABLE, **COLUMNS, rho=1, delta=1e-6, l0=hidden),
+        lambda: dp.Histogram.from_counts(["a"], [5], l0=1, linf=1, complete=True, users=hidden),
+        lambda: dp.Histogram.from_table({"u": [1, 2], "i": [1, 2]}, **COLUMNS, only=items),
+        lambda: dp.Histogram.from_counts(items, [1, 2], l0=1, linf=1, complete=True),
+        lambda: dp.count({"u": [1, 2], "i": [1, 2]}, **COLUMNS, rho=1, delta=1e-6, items=items),
+    ):
+        with pytest.raises(ParameterError):
+            call()
 
 
 class BadPath:

@@ -52,6 +52,8 @@ def test_k_bar_keeps_one_more_than_k_bar_counts():
         (["a"], [True]),
         (["a"], [[1]]),
         (["a"], 1),
+        (["a", "b"], np.ma.array([9000, 8000], mask=[0, 1])),
+        (["a", "b"], [9000, np.ma.masked]),
         (["a", "b"], [1]),
         (["a", "a"], [1, 2]),
         ([1, 1], [1, 2]),

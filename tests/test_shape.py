@@ -110,6 +110,8 @@ def test_impossible_counts_and_tables_are_refused():
     for counts, users in (([], 1), ([0], 1), ([5], 4), ([1, 1], 3)):
         with pytest.raises(dp.errors.ParameterError, match="users"):
             dp.Shape.of_counts(np.array(counts, np.int64), users=users)
+    with pytest.raises(dp.errors.ParameterError, match="whole numbers"):
+        dp.Shape.of_counts(np.ma.array([5, 6], mask=[0, 1]), users=6)
     with pytest.raises(dp.errors.ParameterError, match="public table"):
         dp.Shape.of({"u": [], "i": []}, user="u", item="i")
     with pytest.raises(dp.errors.ParameterError, match="draws of pairs"):

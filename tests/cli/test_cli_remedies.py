@@ -116,6 +116,33 @@ def test_verify_advises_only_what_the_command_can_do(tmp_path):
     assert "a report has no certificate. Verify the rows" in errors_of("verify", tmp_path / "sum.html", code=1)
 
 
+def test_a_relative_error_has_one_range():
+    for bad in ("0", "0.001", "1", "inf", "nan"):
+        for command in (["count", "log.csv", *COUNT], ["plan", "count"]):
+            errors = errors_of(*command, *BUDGET, "--relative-error", bad)
+            assert "--relative-error must be a number at least 0.005 and below 1, not" in errors
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["log.jsonl"], "JSON lines have no line of names: give --user and --item, the keys to check"),
+        (["log.jsonl", "--user", "user"], "give both --user and --item, or neither"),
+        (["log.jsonl", "--column", "n"], "a column to sum needs --user and --item"),
+        (["log.jsonl", "--time", "t"], "--time, --every, --since and --until need --user and --item"),
+        (["log.csv", "--no-header"], "no names of columns: give --user and --item as numbers"),
+        (
+            ["log.csv", *COUNT, "--column", "n", "--time", "t"],
+            "leave out the column to sum, or --time, --every, --since and --until",
+        ),
+    ],
+)
+def test_a_check_names_its_options(options, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / options[0]).write_text("{}\n")
+    assert text in errors_of("check", *options)
+
+
 def test_no_summary_of_a_command_is_cut_off(monkeypatch):
     for group in ([], ["budget"], ["stream"], ["plan"], ["audit"]):
         text = discreet(*group, "--help")[1]

@@ -110,7 +110,7 @@ def test_files_of_another_dialect_are_checked(tmp_path):
     assert code == 0
     assert "NOT PRIVATE  1 row left out: too few cells" in out
     assert "NOT PRIVATE  2 users" in out
-    assert "give user and item as numbers" in discreet("check", path, *options)[2]
+    assert "give --user and --item as numbers" in discreet("check", path, *options)[2]
 
 
 def test_parameters_of_a_check_are_checked(tmp_path):

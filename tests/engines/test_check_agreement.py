@@ -105,7 +105,7 @@ def test_rows_outside_the_times_are_counted_separately(tmp_path):
     assert "1 row counted" in facts
     code, _, err = discreet("check", csv(tmp_path, content), "--time", "ts", "--every", "1d")
     assert code == 2
-    assert "need user and item" in err
+    assert "need --user and --item" in err
     with pytest.raises(ParameterError, match="need user and item"):
         check(csv(tmp_path, content), period=period_of("ts", "1d", None, None))
 

@@ -402,3 +402,15 @@ def test_polars_columns_of_python_objects_are_refused():
             )
     plain = polars.DataFrame({"user": [str(user) for user in same], "item": ["a"] * 3, "other": objects})
     assert read(plain)[1].tolist() == [1]
+
+
+def test_numbers_of_pandas_in_any_order_of_bytes_are_read():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    for kind in (">i8", "<i8", ">u2", "<u2"):
+        table = {"user": np.arange(3).astype(kind), "item": np.arange(3).astype(kind), "v": np.ones(3, ">f8")}
+        series = {name: pandas.Series(column) for name, column in table.items()}
+        for data in (table, pandas.DataFrame(table), series, series | {"item": pyarrow.array([0, 1, 2])}):
+            columns = {"user": "user", "item": "item"}
+            assert dp.Histogram.from_table(data, **columns)._counts().tolist() == [1, 1, 1]
+            exact = {"items": [0, 1], "bounds": (0, 2), "l0": 1, "rho": 4000, "delta": 1e-6}
+            assert dp.sum(data, **columns, value="v", **exact).counts.tolist() == [1, 1]

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import enum
 import sys
 import uuid
 
@@ -227,6 +228,7 @@ def doors(cells, kind, tmp_path):
     yield "list", {"user": users, "item": cells}
     yield "tuple", {"user": users, "item": tuple(cells)}
     yield "objects of numpy", {"user": users, "item": objects}
+    yield "masked objects", {"user": users, "item": np.ma.array(objects, mask=[cell is None for cell in cells])}
     series = pandas.Series(objects, dtype=object)
     yield "objects of pandas", pandas.DataFrame({"user": users, "item": series})
     yield "series of objects", {"user": users, "item": series}
@@ -298,7 +300,7 @@ def test_times_of_odd_offsets_are_the_same_through_every_door(tmp_path, offset):
         found = {text, ZONED.isoformat()} if is_text else {text.replace("+00:00", "Z"), "2026-01-31T12:00:00Z"}
         assert {*counted(data)} == found, door
     objects = pytest.importorskip("pandas").Series(cells, dtype=object)
-    for times in (cells, objects):
+    for times in (cells, objects, np.ma.array(objects.to_numpy())):
         data = {"user": [1, 2, 3], "item": ["a", "b", "c"], "ts": times}
         assert len(counted(data, time="ts", every="1d")) == 2
     edges = [dt.datetime.min.replace(tzinfo=dt.timezone(abs(offset))), *cells]
@@ -538,6 +540,10 @@ def test_no_cell_of_an_array_decides_whether_there_is_a_release(cells):
             dp.sum(data, **asked, value="value", bounds=(0, 1), items=["a"])
 
 
+class Whole(enum.IntEnum):
+    FIVE = 5
+
+
 def test_a_list_beside_an_array_is_read_as_a_list_beside_a_list():
     pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
     moment = pandas.Timestamp("2026-01-31T12:00:00.000000001")
@@ -551,6 +557,7 @@ def test_a_list_beside_an_array_is_read_as_a_list_beside_a_list():
         [TIME, dt.datetime.max],
     ]
     given += [[ZONED, None], [moment, TIME], [moment.tz_localize("UTC")], [np.int64(5), 7], [decimal.Decimal(5)]]
+    given += [[1, np.int8(2), Whole.FIVE], [Whole.FIVE]]
     given += [[uuid.UUID(int=7)], [np.datetime64(2**62, "s")], range(3), np.array([1], ">i4"), np.array(["a"])]
     given += [np.array([b"a"]), np.array([], "S1"), np.array([True]), np.array([1, "NaT"], "M8[D]")]
     given += [np.array([2**40], "M8[D]"), np.array([2**62, 1], "M8[ms]"), pandas.Series(["a", 1], dtype=object)]
@@ -566,7 +573,9 @@ def test_a_list_beside_an_array_is_read_as_a_list_beside_a_list():
         [dt.time(1)],
     ]
     refused_lists += [np.array([1.5]), np.array([1j]), np.array([1], "m8[s]"), np.array([[1]]), np.array([1], "M8[h]")]
-    refused_lists += [[np.timedelta64(1, "s")], [object()]]
+    refused_lists += [[np.timedelta64(1, "s")], [object()], np.array([1], "m8[10s]")]
+    refused_lists += [np.array([1], f"M8[{unit}]") for unit in ("10s", "7D", "25us", "3ns")]
+    refused_lists += [[*cells] for cells in refused_lists[-4:]] + [np.ma.array(cells) for cells in refused_lists[-4:]]
     makers = [
         lambda users: pyarrow.array(users, pyarrow.int64()),
         lambda users: polars.Series(users, dtype=polars.Int64),
@@ -584,6 +593,11 @@ def test_a_list_beside_an_array_is_read_as_a_list_beside_a_list():
         for cells in refused_lists:
             with pytest.raises(SchemaError, match="item"):
                 counted({"user": make([*range(len(cells))]), "item": cells})
+            with pytest.raises(SchemaError):
+                Histogram.from_pairs(make([*range(len(cells))]), cells)
+            if getattr(cells, "dtype", np.dtype(int)).kind == "M":
+                with pytest.raises(SchemaError, match="ts"):
+                    counted({"user": make([1]), "item": [1], "ts": cells}, time="ts", every="1d")
         with pytest.raises(ParameterError, match="same length"):
             counted({"user": make([1, 2]), "item": [1]})
 
@@ -597,6 +611,8 @@ def not_utf8():
     yield polars.from_arrow(text)
     yield polars.from_arrow(pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1, 2], pyarrow.int32()), text))
     yield pandas.Series(text, dtype=pandas.ArrowDtype(pyarrow.string()))
+    yield text.to_pandas()
+    yield pandas.Series(pandas.array(text, dtype=pandas.StringDtype("pyarrow")))
 
 
 def test_a_cell_that_is_not_utf8_loses_its_row_at_every_door(capfd):
@@ -608,7 +624,8 @@ def test_a_cell_that_is_not_utf8_loses_its_row_at_every_door(capfd):
     for text in not_utf8():
         data = {"user": users, "item": text, "v": users}
         assert counted(data) == {"a": 1, "b": 1}
-        counted({"user": text, "item": users})
+        for same in ({"user": text, "item": ["a"] * 3}, {"user": text, "item": np.array(["a"] * 3)}):
+            assert counted(same) == {"a": 3}  # users are compared by their bytes
         assert counted({"user": users, "item": users, "ts": text}, time="ts", every="1d") == {}
         for same in (data, data | {"user": text, "item": ["a"] * 3}, data | {"item": ["a"] * 3, "v": text}):
             assert dp.sum(same, **asked, **sums).items == ["a"]

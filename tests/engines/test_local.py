@@ -350,6 +350,15 @@ class Failing:
         raise RuntimeError("Query interrupted")
 
 
+def test_an_error_about_an_array_of_a_dict_names_the_dict():
+    class Array(list):
+        def to_pylist(self):
+            raise RuntimeError("secret")
+
+    with pytest.raises(InputError, match="cannot read the dict of arrays; check the data and its source"):
+        counted({"user": [1], "item": Array([1])})
+
+
 NAMED = {"user": "user", "item": "item"}
 DOORS = {
     "count": counted,

@@ -103,7 +103,11 @@ def test_noise_too_small_for_its_guarantee_is_refused(mechanism):
 
 
 @pytest.mark.parametrize(
-    "values", [[], [1.5], [1.0, 2.0], ["a"], [[1, 2]], [True], None, [None], 5, np.array([1 + 0j])]
+    "values",
+    [
+        *([], [1.5], [1.0, 2.0], ["a"], [[1, 2]], [True], None, [None], 5, np.array([1 + 0j])),
+        *(np.ma.array([1000, 2000], mask=[0, 1]), [1000, np.ma.masked], [np.ma.array(1000, mask=True)]),
+    ],
 )
 def test_values_of_another_type_are_refused(values):
     with pytest.raises(dp.errors.ParameterError, match="whole numbers"):
@@ -112,6 +116,7 @@ def test_values_of_another_type_are_refused(values):
 
 def test_large_values_are_clipped():
     answers = dp.answer_queries(np.array([2**62, -(2**62)]), rho=1, delta=1e-6, method="gaussian")
+    assert "values are clipped to ±2^40; largest error of the noise: " in repr(answers)
     assert np.abs(np.abs(answers.values) - 2**40).max() < 100
     unsigned = dp.answer_queries(np.array([2**63], np.uint64), rho=1, delta=1e-6, method="gaussian")
     assert abs(int(unsigned.values[0]) - 2**40) < 100

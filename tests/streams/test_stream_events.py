@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from continual import made
 
+import discreet as dp
 from discreet import BinaryMechanism, Stream, _core
 from discreet.errors import ParameterError, SchemaError
 
@@ -159,3 +160,30 @@ def test_a_table_needs_the_names_of_its_columns():
     polars = pytest.importorskip("polars")
     with pytest.raises(ParameterError, match="with a table give user and item"):
         made(BinaryMechanism).start().step(polars.DataFrame({"user": [1], "item": ["a"]}))
+
+
+def test_a_table_is_a_round_as_its_rows_are():
+    rows = {"user": [*range(40)], "item": ["a"] * 40, "day": ["2026-01-31"] * 39 + ["2026-02-01"]}
+    columns = {"user": "user", "item": "item"}
+    for items in (None, "text"):
+        by_rows, by_table = (made(BinaryMechanism, rho=1e4).start(items=items) for _ in range(2))
+        expected = by_rows.step(rows, **columns)
+        assert by_table.step(dp.Table(rows, **columns)).counts.tolist() == expected.counts.tolist() == [40]
+        assert by_table.step(dp.Table(rows, **columns, time="day", until="2026-02-01")).counts.tolist() == [79]
+        for named in ({**columns, "item": ["item", "day"]}, {**columns, "time": "day", "every": "1d"}):
+            with pytest.raises(ParameterError, match="items of one column"):
+                by_table.step(dp.Table(rows, **named))
+        with pytest.raises(ParameterError, match="items of one column"):
+            by_table.step(rows, user="user", item=["item", "day"])
+        with pytest.raises(ParameterError, match="already has its columns"):
+            by_table.step(dp.Table(rows, **columns), **columns)
+        assert by_table.round == 2
+
+
+def test_masked_events_and_items_are_missing():
+    lists = np.ma.array(np.array([["a"], ["a"], None], object), mask=[0, 0, 1])
+    numbers = [np.ma.array([1, 2, 3], mask=[0, 1, 1])] * 40
+    for items in (None, "integer"):
+        assert made(BinaryMechanism, rho=1e4, l0=3).start(items=items).step(numbers).items == [1]
+    for items in (None, "text"):
+        assert made(BinaryMechanism, rho=1e4).start(items=items).step(lists).items == ["a"]

@@ -144,14 +144,19 @@ def check(
         ResourceError: The facts need more memory.
     """
     if (user is None) != (item is None):
-        raise ParameterError("give both user and item, or neither")
+        raise ParameterError("give both user and item, or neither", names="user item")
     if user is None and period is not None:
-        raise ParameterError("time, every, since and until need user and item")
+        raise ParameterError(
+            "time, every, since and until need user and item", names="time every since until user item"
+        )
     if value is not None:
         if user is None or item is None:
-            raise ParameterError("a column to sum needs user and item")
+            raise ParameterError("a column to sum needs user and item", names="user item")
         if period is not None:
-            raise ParameterError("a sum has no times: leave out the column to sum, or time, every, since and until")
+            raise ParameterError(
+                "a sum has no times: leave out the column to sum, or time, every, since and until",
+                names="time every since until",
+            )
         users, items = require_names(user, item)
         require_distinct_columns((one_name("user", users, "a sum"), one_name("item", items, "a sum"), value))
     if library(data) == "ibis":
@@ -236,7 +241,9 @@ class _Tables(Private):
     @classmethod
     def _of_json(cls, source: files.Source, columns: list[str] | None, floats: list[str]) -> _Tables:
         if columns is None:
-            raise ParameterError("JSON lines have no line of names: give user and item, the keys to check")
+            raise ParameterError(
+                "JSON lines have no line of names: give user and item, the keys to check", names="user item"
+            )
         rows = JsonRows.of(source, columns, floats)
         unread, losses = rows.dropped()
         dropped, lines_of = dict[str, int](), dict[str, list[str]]()
@@ -282,7 +289,9 @@ def _parquet_columns(source: files.Source) -> list[str]:
 def _header(data: CsvFiles) -> list[str]:
     source, dialect = files.find(data.paths), data.dialect or Dialect()
     if not dialect.header:
-        raise ParameterError("a file without a header has no names of columns: give user and item as numbers")
+        raise ParameterError(
+            "a file without a header has no names of columns: give user and item as numbers", names="user item"
+        )
     cells = _core.csv_header(source.paths[0], ord(dialect.delimiter or source.delimiter), encoding=dialect.encoding)
     return [cell.decode("utf-8", "replace") for cell in cells][:_MOST]
 

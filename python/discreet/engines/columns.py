@@ -11,7 +11,7 @@ from numpy import ma  # here, because a fork during numpy's own import on first 
 
 from discreet import _core
 from discreet.engines.pandas_columns import as_arrow, encodable, is_missing, is_untyped, label_cells, plain_cells
-from discreet.engines.typed_arrays import digits_of, of_polars, of_pyarrow
+from discreet.engines.typed_arrays import digits_of, is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
 from discreet.imports import importing
 from discreet.privacy.validation import require_array
@@ -34,6 +34,8 @@ __all__ = [
 _LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
 _LABELS = {str: "text", bytes: "binary", bool: "bool", datetime: "time", date: "date", int: "int64"}
 """The classes of labels, each before the classes that it extends, and the names of their types."""
+_TIMES = frozenset(f"datetime64[{unit}]" for unit in ("D", "s", "ms", "us", "ns"))
+"""The times of NumPy that are labels. A type such as datetime64[10s] counts tens of seconds."""
 _SURE = {str, bytes, bool, int, type(None)}
 """The classes of cells of which only None is missing."""
 
@@ -67,7 +69,7 @@ def plain_column(column: Any, name: str = "a column") -> Any:
     if isinstance(column, ma.MaskedArray) and column.dtype.kind == "M":
         return column.filled(np.datetime64("NaT"))  # whose nanoseconds `tolist` returns as integers
     if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
-        return column.tolist()
+        return plain_cells(column.tolist(), name)
     if hasattr(column, "to_pylist"):
         if library(column) != "pyarrow":
             return column.to_pylist()
@@ -130,6 +132,8 @@ def has_type(column: Any) -> bool:
         return column.dtype.kind not in "OUT"
     kind = library(column)
     is_open = kind == "pandas" and (isinstance(column.dtype, np.dtype) or is_untyped(column.dtype))
+    if is_open and is_backed_by_arrow(column.dtype):
+        return True  # text, of which Arrow keeps cells that are not UTF-8
     return kind in ("pandas", "polars", "pyarrow") and not is_open
 
 
@@ -267,11 +271,15 @@ def _list_cells(column: Any, name: str) -> tuple[Any, tuple[str, ...]]:
     dtype: Any = getattr(column, "dtype", np.dtype(object))
     if getattr(column, "ndim", 1) != 1:
         raise SchemaError(f"{name} must be a one-dimensional array")
-    unit = np.datetime_data(dtype)[0] if dtype.kind == "M" else ""
-    if unit == "D":
+    if dtype.kind == "M" and dtype.name not in _TIMES:
+        raise SchemaError(
+            f"{name} has the type {dtype.name}; times of numpy need the unit D, s, ms, us or ns and no multiplier: "
+            'cast it, such as by .astype("M8[s]")'
+        )
+    if dtype.name == "datetime64[D]":
         days = column.astype(np.int64).tolist()
         return [day if -(2**31) <= day < 2**31 else None for day in days], ("date",)
-    if dtype.kind in "iubf" or unit in ("s", "ms", "us", "ns"):
+    if dtype.kind in "iubfM":
         return np.asarray(column).astype(float if dtype.kind == "f" else dtype.newbyteorder("=")), ("numpy",)
     cells = column.tolist() if hasattr(column, "tolist") else list(column)
     if not _SURE.issuperset(map(type, cells)):
@@ -283,7 +291,7 @@ def _list_cells(column: Any, name: str) -> tuple[Any, tuple[str, ...]]:
     found = {next((own for own in _LABELS if issubclass(one, own)), None) for one in classes}
     is_one = found <= {own} or (own is int and bool not in found and all(map(_is_whole, classes)))
     zoned = {cell.tzinfo is not None for cell in cells if cell is not None} if is_one and own is datetime else set()
-    if not is_one or len(zoned) > 1 or kind in "cmV" or unit:
+    if not is_one or len(zoned) > 1 or kind in "cmV":
         raise SchemaError(f"{name} must hold integers, text, bytes, dates, times or booleans, all of one type; cast it")
     if own is str:
         return [cell if cell is None else encodable(cell) for cell in cells], ("text",)
@@ -307,7 +315,6 @@ def _list_cells(column: Any, name: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def _is_whole(kind: type) -> bool:
-    """Return whether a class has integers, as those of numpy, which registers timedelta64 as one."""
-    return (
-        hasattr(kind, "__index__") and not hasattr(kind, "__len__") and not issubclass(kind, np.bool_ | np.timedelta64)
-    )
+    """Return whether a class has integers, as those of numpy, which registers timedelta64 as one, and is no array."""
+    is_array = any("__len__" in vars(base) for base in kind.__mro__)  # the class of each Enum has a length itself
+    return hasattr(kind, "__index__") and not is_array and not issubclass(kind, np.bool_ | np.timedelta64)

@@ -319,4 +319,6 @@ def _rows(
 
 def _named(table: object) -> str:
     """Return the name of a table in error texts."""
+    if isinstance(table, dict):
+        return "the dict of arrays"
     return table.shown if isinstance(table, CsvInput) else f"the {library(table)} table"

@@ -205,9 +205,11 @@ def is_untyped(dtype: object) -> bool:
 
 
 def _dense(column: pandas.Series[object]) -> pandas.Series[object]:
-    """Return the column in dense form."""
+    """Return the column in dense form and, because pyarrow needs it, with the bytes of its numbers in native order."""
     if type(column.dtype).__name__ == "SparseDtype":
-        return column.astype(column.dtype.subtype)
+        column = column.astype(column.dtype.subtype)
+    if isinstance(column.dtype, np.dtype) and not column.dtype.isnative:
+        column = column.astype(column.dtype.newbyteorder("="))
     return column
 
 

@@ -107,9 +107,11 @@ class Table(Private):
 
     def exchanged(self) -> Table:
         """Return this table with users for items and items for users, whose counts are the items of each user."""
+        return self._changed(user=self.item, item=self.user)
+
+    def _changed(self, **members: object) -> Table:
         made = object.__new__(type(self))
-        held = {name: getattr(self, name) for name in Table.__annotations__}
-        made._hold(**{**held, "user": self.item, "item": self.user})
+        made._hold(**{name: getattr(self, name) for name in Table.__annotations__} | members)
         return made
 
     def _hold(self, **members: object) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "require_delta",
     "require_items",
     "require_list",
+    "require_relative_error",
     "require_rho",
 ]
 
@@ -62,6 +63,11 @@ def require_delta(delta: object) -> float:
 def require_rho(rho: float) -> float:
     """Return rho as a float from 1e-300 to 10,000, or raise ParameterError."""
     return require_number("rho", rho, 1e-300, RHO_LIMIT, open_low=False)
+
+
+def require_relative_error(relative_error: object) -> float:
+    """Return the target error of confirmed counts as a float from 0.005 to below 1, or raise ParameterError."""
+    return require_number("relative_error", relative_error, 0.005, 1, open_low=False, open_high=True)
 
 
 def require_list(items: object) -> list[Any]:

@@ -14,6 +14,7 @@ from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.parameters import require_relative_error
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.candidates import compared, compared_alone
@@ -21,7 +22,7 @@ from discreet.planning.choose import VERBS, Parameters, Verb, choose, reliabilit
 from discreet.planning.inverse import Needed, needed, one_by_one
 from discreet.planning.sources import Source, source_of
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.validation import require_number, require_whole
+from discreet.privacy.validation import require_whole
 from discreet.queries.choose import AnswerPlan, plan_answers
 from discreet.release import plot
 from discreet.streams.base import StreamMechanism
@@ -322,7 +323,7 @@ def _plain(parameters: Parameters) -> Parameters:
         if not isinstance(found.get(name), str | None):
             found[name] = require_whole(name, found[name], 1)
     if "relative_error" in found:
-        found["relative_error"] = require_number("relative_error", found["relative_error"], 0, 1)
+        found["relative_error"] = require_relative_error(found["relative_error"])
     return cast("Parameters", found)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 import numpy as np
 
 from discreet import engines
+from discreet.arrays import whole_array
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.planning.law import Size, clipped, fitted, fitted_spread, kept_share, law_of
@@ -137,8 +138,8 @@ class Shape:
             ParameterError: There are no counts above zero, or more users than pairs.
         """
         spread = require_number("spread", spread, 0, 4, open_low=False)
-        found = np.asarray(counts)
-        if found.ndim != 1 or found.dtype.kind not in "iu" or (len(found) and int(found.max()) > 2**40):
+        found = whole_array(counts)
+        if found is None or found.max(initial=0) > 2**40:
             raise ParameterError("counts must be a one-dimensional array of whole numbers up to 2^40")
         ordered = np.sort(found.astype(np.int64))[::-1]
         ordered = ordered[ordered > 0]

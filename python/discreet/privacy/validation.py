@@ -75,7 +75,7 @@ def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
         # Zero-dimensional arrays have an __index__ that raises TypeError unless they hold a whole number.
         with suppress(TypeError):
             number = operator.index(value)
-            if low <= number <= high:
+            if low <= number <= high and not getattr(value, "mask", False):  # NumPy returns the number under a mask
                 return number
     raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {brief(value)}", names=name)
 

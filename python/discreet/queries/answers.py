@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _core
+from discreet.arrays import whole_array
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening, Released, opened
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.privacy.validation import require_array, require_whole
+from discreet.privacy.validation import require_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +33,8 @@ class Answers:
 
     Args:
         values: The answers: an int64 array with one whole number for each query.
-        error_bound: A bound on the largest error, exceeded with probability at most `bound_chance`.
+        error_bound: A bound on the largest error, exceeded with probability at most `bound_chance`. Errors are those of
+            the noise: differences from the values, each clipped to -2^40 to 2^40.
         bound_chance: The probability that the largest error exceeds the bound: 1e-6, or 0 if the bound is certain.
         expected_error: The expected largest error, approximately.
         guarantee: The guarantee, fixed before any value is read.
@@ -72,7 +74,7 @@ class Answers:
         lines = [
             f"{len(self)} answers in .values, by {self.made_by}",
             f"guarantee: {promise}",
-            f"largest error: {self.expected_error:.4g} expected, {most}",
+            f"values are clipped to ±2^40; largest error of the noise: {self.expected_error:.4g} expected, {most}",
         ]
         return "\n".join([*lines, *self.notes])
 
@@ -160,17 +162,12 @@ def require_values(values: object) -> NDArray[np.int64]:
 
     Raises ParameterError for other values. Its text is constant, because the values are private.
     """
-    error = ParameterError("values must be a list or one-dimensional array of whole numbers, one for each query")
-    try:
-        require_array("values", values)
-        if isinstance(values, list | tuple) and all(type(value) is int for value in values):
-            # Clip first: numpy converts integers of more than 64 bits to floats or objects.
-            values = [max(-_VALUE_LIMIT, min(_VALUE_LIMIT, value)) for value in values]
-        array = np.asarray(values)
-    except (TypeError, ValueError, OverflowError):
-        raise error from None
-    if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) == 0:
-        raise error
+    if isinstance(values, list | tuple) and all(type(value) is int for value in values):
+        # Clip first: numpy converts integers of more than 64 bits to floats or objects.
+        values = [max(-_VALUE_LIMIT, min(_VALUE_LIMIT, value)) for value in values]
+    array = whole_array(values)
+    if array is None or len(array) == 0:
+        raise ParameterError("values must be a list or one-dimensional array of whole numbers, one for each query")
     low = 0 if array.dtype.kind == "u" else -_VALUE_LIMIT
     info = np.iinfo(array.dtype)
     cut = np.clip(array, max(low, info.min), min(_VALUE_LIMIT, info.max))

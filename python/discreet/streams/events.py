@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
 import numpy as np
+from numpy import ma
 
 from discreet import _core
 from discreet.engines.frames import library
 from discreet.engines.pandas_columns import is_missing, object_cells
+from discreet.engines.table import Table, as_table
 from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
@@ -61,21 +63,27 @@ def counts_by_item(
     progress: Callable[[], None] | None,
 ) -> tuple[ItemType | None, dict[Item, int]]:
     """Return the type of a round's items and the number of events with each. A table has a type even when empty."""
-    if user is None and item is None:
+    if not isinstance(events, Table) and user is None and item is None:
         added = bounded(events, l0, key, number, declared)
         kind = declared or next(map(type_of, added), None)
-    elif user is None or item is None:
+    elif not isinstance(events, Table) and (user is None or item is None):
         raise ParameterError("give both user and item with a table, or neither with lists of items")
     else:
-        if declared is not None and isinstance(events, dict) and item in events:
-            events = {**events, item: _declared_cells(events[item], declared)}
-        table = Histogram.from_table(events, user=user, item=item, l0=l0, progress=progress)
-        labels, counts = table._in_order()
+        columns: Any = {"user": user, "item": item, "progress": progress}
+        table = as_table(events, columns, caller="step")
+        name, rows = table.item, table.data
+        if not isinstance(name, str) or table.every is not None:
+            raise ParameterError(
+                "a stream counts items of one column: give the name of one column as item, and leave out every"
+            )
+        if declared is not None and isinstance(rows, dict) and name in rows:
+            table = table._changed(data={**rows, name: _declared_cells(rows[name], declared)})
+        labels, counts = Histogram.from_table(table, l0=l0)._in_order()
         added = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
         found = labels.type_name
         if not isinstance(found, str):
-            raise SchemaError(f"the items of a stream are integers, text or bytes; cast the column {item!r} to text")
-        kind = column_type(found, None if added else events, item)
+            raise SchemaError(f"the items of a stream are integers, text or bytes; cast the column {name!r} to text")
+        kind = column_type(found, None if added else rows, name)
     return kind, {label: count for label, count in added.items() if can_be_released(label)}
 
 
@@ -99,7 +107,8 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
     is_other = isinstance(events, str | Mapping) or is_bytes(events) or hasattr(events, "columns")
     if is_other or not hasattr(events, "__iter__"):
         raise ParameterError(
-            "events must be a list with one list of items for each event; with a table give user and item"
+            "events must be a list with one list of items for each event; with a table give user and item, "
+            "or give a Table"
         )
     priorities: dict[Item, bytes] = {}
 
@@ -108,6 +117,8 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
             priorities[item] = keyed(key, b"choice", number.to_bytes(8, "little") + _priority_bytes(item))
         return priorities[item]
 
+    if isinstance(events, ma.MaskedArray):
+        events = events.tolist()
     added: dict[Item, int] = {}
     known: set[Item] = set()
     kinds: set[type] = set()
@@ -162,6 +173,8 @@ def _distinct(event: Any, items: ItemType | None) -> set[Any] | None:
             event = of_polars(event, "an event")
         elif kind == "pandas" and is_backed_by_arrow(getattr(event, "dtype", None)):
             event = object_cells(event)
+    if isinstance(event, ma.MaskedArray):
+        event = event.tolist()
     try:
         if items is not None:
             known = (item for item in event if _is_of_type(item, items))

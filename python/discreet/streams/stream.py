@@ -215,10 +215,10 @@ class Stream(Shown):
         release is computed, the stream stays open, and `show` computes the same release.
 
         Args:
-            events: One list of items for each event: text, 64-bit integers or bytes. Or a table as for
+            events: One list of items for each event: text, 64-bit integers or bytes. Or a `Table`, or rows as for
                 `Histogram.from_table`; all rows with one value of `user` are then one event.
-            user: The name of the column that identifies an event, with a table.
-            item: The name of the column of items, with a table.
+            user: The name of the column that identifies an event, with rows.
+            item: The name of the column of items, with rows.
             round: The number of this round; the next one by default. Skipped rounds count as empty.
             release: False to add the events and return a release without rows.
             progress: Called now and then while a table is read, with no arguments.

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NoReturn, SupportsIndex, Unpack
 import numpy as np
 
 from discreet import _core, engines
+from discreet.arrays import whole_array
 from discreet.engines.engine import Label
 from discreet.engines.frames import pair_columns, plain_column
 from discreet.engines.memory import Memory
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ItemTypeError, ParameterError
 from discreet.privacy.guarantee import Sensitivity
-from discreet.privacy.validation import require_array, require_flag, require_whole
+from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ class Histogram(Private):
                     "cap and k_bar exclude each other: counts that stop at cap have no k_bar largest; leave one out"
                 )
         limit = None if k_bar is None else k_bar + 1
+        if only is not None:
+            only = plain_column(only, "only")
         labels, counts, users = engines.histogram(
             table, l0=sensitivity.l0, limit=limit, cap=cap, only=only, users=count_users
         )
@@ -354,15 +357,7 @@ def _largest(labels: _core.Labels, counts: NDArray[np.int64], limit: int) -> _Ro
 
 def _whole_counts(counts: ArrayLike) -> NDArray[np.int64]:
     """Return the counts as int64, or raise ParameterError with a constant text."""
-    error = ParameterError("counts must be whole numbers from 0 to 2^35, one for each item")
-    try:
-        require_array("counts", counts)
-        array = np.asarray(counts)
-        if array.size == 0:
-            array = array.astype(np.int64)
-        legal = array.ndim == 1 and array.dtype.kind in "iu" and bool(np.all((array >= 0) & (array <= COUNT_LIMIT)))
-    except (TypeError, ValueError, OverflowError):  # a ParameterError is a ValueError
-        raise error from None
-    if not legal:
-        raise error
+    array = whole_array(counts)
+    if array is None or np.any((array < 0) | (array > COUNT_LIMIT)):
+        raise ParameterError("counts must be whole numbers from 0 to 2^35, one for each item")
     return array.astype(np.int64)

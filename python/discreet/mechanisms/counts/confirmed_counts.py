@@ -12,7 +12,7 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR, require_rho
+from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR, require_relative_error, require_rho
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
@@ -84,9 +84,7 @@ class ConfirmedCounts(HistogramMechanism):
         self._set(
             rho=require_rho(self.rho),
             delta=require_number("delta", self.delta, _LEAST_DELTA, 1, open_low=False, open_high=True),
-            relative_error=require_number(
-                "relative_error", self.relative_error, 0.005, 1, open_low=False, open_high=True
-            ),
+            relative_error=require_relative_error(self.relative_error),
             k_bar=require_whole("k_bar", self.k_bar, 1, 2**30),
         )
         if self._first.sigma > _LARGEST_SIGMA or self._first.price > budget_units(self.rho):
