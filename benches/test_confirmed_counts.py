@@ -37,9 +37,10 @@ def test_core(benchmark, users):
     benchmark.group = f"confirmed counts, a million items, {users:,} users, rho = 1"
     counts, plan = prepared(users)
     setting = (plan.lowest, *plan[4:10], plan.start, plan.highest)
+    known = _core.Levels(plan.levels, plan.step_deltas, plan.bound_deltas)
 
     def release():
-        return _core.confirm(counts, None, plan.levels, plan.step_deltas, plan.bound_deltas, setting, seeded_rng(1))
+        return _core.confirm(counts, None, known, setting, seeded_rng(1))
 
     assert len(benchmark(release)[0]) > 100
 

@@ -14,6 +14,7 @@ __all__ = [
     "ItemTable",
     "KnownLabels",
     "Labels",
+    "Levels",
     "Lists",
     "NodeNoise",
     "Noise",
@@ -332,12 +333,21 @@ def price_list(
     k_bar: int,
     rng: Rng | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, bool]: ...
+@final
+class Levels:
+    """The levels of Confirmed Counts."""
+
+    def __new__(
+        cls,
+        levels: Sequence[tuple[float, int, Sequence[tuple[float, int]], tuple[float, int], float]],
+        step_deltas: Sequence[float],
+        bound_deltas: Sequence[float],
+    ) -> Levels: ...
+
 def confirm(
     counts: NDArray[np.int64],
     limit: int | None,
-    levels: Sequence[tuple[float, int, Sequence[tuple[float, int]], tuple[float, int], float]],
-    step_deltas: Sequence[float],
-    bound_deltas: Sequence[float],
+    levels: Levels,
     setting: tuple[int, int, int, int, int, int, int, int, int],
     rng: Rng | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, str]: ...

@@ -1,4 +1,4 @@
-//! `confirm`: Confirmed Counts on exact counts.
+//! `Levels` and `confirm`: Confirmed Counts on exact counts.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -18,30 +18,38 @@ type Rows<'py> = (
     &'static str,
 );
 
+/// The levels of Confirmed Counts, which depend on public parameters alone. To convert them takes longer than a release.
+#[pyclass(name = "Levels", module = "discreet._core", frozen)]
+pub struct PyLevels(Vec<Level>);
+
+#[pymethods]
+impl PyLevels {
+    #[new]
+    fn new(levels: Vec<Line>, step_deltas: Vec<f64>, bound_deltas: Vec<f64>) -> Result<Self> {
+        if step_deltas.len() != 4 * levels.len() || bound_deltas.len() != levels.len() {
+            return Err(Error::Parameter(
+                "every level needs four step_deltas and one of bound_deltas",
+            ));
+        }
+        let deltas = step_deltas.chunks(4).zip(bound_deltas);
+        let made = levels.into_iter().zip(deltas);
+        Ok(Self(made.map(|(line, (steps, bound))| level(line, steps, bound)).collect()))
+    }
+}
+
 /// Run Confirmed Counts. Return row numbers, noisy queries, scale numbers, the total price, the number of steps, and
 /// why the release ended.
 #[pyfunction(name = "confirm")]
-#[pyo3(signature = (counts, limit, levels, step_deltas, bound_deltas, setting, rng=None))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (counts, limit, levels, setting, rng=None))]
 fn release<'py>(
     py: Python<'py>,
     counts: PyReadonlyArray1<'py, i64>,
     limit: Option<usize>,
-    levels: Vec<Line>,
-    step_deltas: Vec<f64>,
-    bound_deltas: Vec<f64>,
+    levels: &PyLevels,
     setting: (i64, u128, usize, usize, i64, i64, i64, i64, i64),
     rng: Option<&mut PyRng>,
 ) -> Result<Rows<'py>> {
-    if step_deltas.len() != 4 * levels.len() || bound_deltas.len() != levels.len() {
-        return Err(Error::Parameter("every level needs four step_deltas and one of bound_deltas"));
-    }
-    let counts = counts.as_array().to_vec();
-    let levels: Vec<Level> = levels
-        .into_iter()
-        .zip(step_deltas.chunks(4).zip(bound_deltas))
-        .map(|(line, (steps, bound))| level(line, steps, bound))
-        .collect();
+    let (counts, levels) = (counts.as_array().to_vec(), &levels.0);
     let (lowest, budget, k_bar, most, factor, users, noisy_users, start, highest) = setting;
     let largest_cost =
         levels.iter().flat_map(|l| l.steps.iter().chain([&l.bound])).map(|m| m.price).max();
@@ -54,7 +62,7 @@ fn release<'py>(
         Setting { lowest, budget, k_bar, most, factor, users, noisy_users, start, highest };
     let mut fresh = None;
     let stream = given_or_fresh(rng, &mut fresh)?;
-    let released = py.detach(|| confirm(&counts, limit, &levels, &setting, stream))?;
+    let released = py.detach(|| confirm(&counts, limit, levels, &setting, stream))?;
     let column = |value: fn(&Row) -> i64| {
         released.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py)
     };
@@ -82,5 +90,6 @@ fn level((gamma, ceiling, steps, bound, variance): Line, deltas: &[f64], delta: 
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyLevels>()?;
     module.add_function(wrap_pyfunction!(release, module)?)
 }

@@ -117,7 +117,7 @@ def test_rust_and_python_release_the_same_rows(counts, slack, more, k_bar, most,
         theorem.margin, theorem.reach, theorem.octaves, start, start + 256,
     )  # fmt: skip
     ours, same_rng = seeded_rng(seed), seeded_rng(seed)
-    rust = _core.confirm(counts, limit, levels, deltas, bounds, setting, ours)
+    rust = _core.confirm(counts, limit, _core.Levels(levels, deltas, bounds), setting, ours)
     python = confirm(counts, limit, plan, same_rng)
     assert [np.asarray(part).tolist() for part in rust] == [np.asarray(part).tolist() for part in python]
     assert ours.bits64() == same_rng.bits64()

@@ -164,13 +164,11 @@ def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level
 
 
 @lru_cache(maxsize=8)
-def level_deltas(
-    relative_error: float, factor: int, replaced: bool, rho: float, delta: float
-) -> tuple[list[float], list[float]]:
-    """Return the shares of delta of all noise of all levels, and of their bounds; see `deltas`."""
+def priced_levels(relative_error: float, factor: int, replaced: bool, rho: float, delta: float) -> _core.Levels:
+    """Return all levels, with the shares of delta of their noise and of their bounds; see `deltas`."""
     found = levels(relative_error, factor=factor, replaced=replaced)
     noise = [step.price for level in found for step in level.steps]
-    return deltas(noise, rho, delta), deltas([level.bound.price for level in found], rho, delta)
+    return _core.Levels(found, deltas(noise, rho, delta), deltas([level.bound.price for level in found], rho, delta))
 
 
 def level(relative_error: float, number: int, *, factor: int, replaced: bool) -> Level:

@@ -322,13 +322,13 @@ class ConfirmedCounts(HistogramMechanism):
         rows, values, scales, spent, steps, ending = _core.confirm(
             histogram._counts(),
             histogram._limit,
-            levels,
-            *theorem.level_deltas(self.relative_error, factor, replaced, self.rho, self.delta),
+            theorem.priced_levels(self.relative_error, factor, replaced, self.rho, self.delta),
             (theorem.LOWEST, budget - first, self.k_bar, theorem.MOST, factor, users or 0, noisy, start, highest),
             rng,
         )
         spent += first
-        variances = np.array([step.sigma**2 for level in levels for step in level.steps])[scales]
+        used = [divmod(scale, theorem.CHOICES) for scale in scales.tolist()]
+        variances = np.array([levels[number].steps[choice].sigma ** 2 for number, choice in used])
         known, precision = float(noisy), 0.0
         if users is not None:
             precision = self._first.sigma**-2
