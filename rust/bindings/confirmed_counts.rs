@@ -1,11 +1,14 @@
 //! `Levels` and `confirm`: Confirmed Counts on exact counts.
 
+use std::mem::take;
+use std::sync::Mutex;
+
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::rng::{PyRng, given_or_fresh};
 use crate::error::{Error, Result};
-use crate::release::confirmed_counts::{Ending, Level, Measurement, Row, Setting, confirm};
+use crate::release::confirmed_counts::{Ending, Known, Level, Measurement, Row, Setting, confirm};
 
 type SigmaAndCost = (f64, u128);
 type Line = (f64, i64, [SigmaAndCost; 4], SigmaAndCost, f64);
@@ -20,7 +23,7 @@ type Rows<'py> = (
 
 /// The levels of Confirmed Counts, which depend on public parameters alone. To convert them takes longer than a release.
 #[pyclass(name = "Levels", module = "discreet._core", frozen)]
-pub struct PyLevels(Vec<Level>);
+pub struct PyLevels(Vec<Level>, Mutex<Known>);
 
 #[pymethods]
 impl PyLevels {
@@ -33,7 +36,8 @@ impl PyLevels {
         }
         let deltas = step_deltas.chunks(4).zip(bound_deltas);
         let made = levels.into_iter().zip(deltas);
-        Ok(Self(made.map(|(line, (steps, bound))| level(line, steps, bound)).collect()))
+        let levels = made.map(|(line, (steps, bound))| level(line, steps, bound)).collect();
+        Ok(Self(levels, Mutex::default()))
     }
 }
 
@@ -49,7 +53,8 @@ fn release<'py>(
     setting: (i64, u128, usize, usize, i64, i64, i64, i64, i64),
     rng: Option<&mut PyRng>,
 ) -> Result<Rows<'py>> {
-    let (counts, levels) = (counts.as_array().to_vec(), &levels.0);
+    let PyLevels(levels, kept) = levels;
+    let counts = counts.as_array().to_vec();
     let (lowest, budget, k_bar, most, factor, users, noisy_users, start, highest) = setting;
     let largest_cost =
         levels.iter().flat_map(|l| l.steps.iter().chain([&l.bound])).map(|m| m.price).max();
@@ -62,7 +67,14 @@ fn release<'py>(
         Setting { lowest, budget, k_bar, most, factor, users, noisy_users, start, highest };
     let mut fresh = None;
     let stream = given_or_fresh(rng, &mut fresh)?;
-    let released = py.detach(|| confirm(&counts, limit, levels, &setting, stream))?;
+    // A release takes what is known, so no thread waits. A fork may leave the lock held: a child then keeps nothing.
+    let mut known = kept.try_lock().map(|mut kept| take(&mut *kept)).unwrap_or_default();
+    let released = py.detach(|| confirm(&counts, limit, levels, &setting, &mut known, stream));
+    known.shrink();
+    if let Ok(mut kept) = kept.try_lock() {
+        *kept = known;
+    }
+    let released = released?;
     let column = |value: fn(&Row) -> i64| {
         released.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py)
     };

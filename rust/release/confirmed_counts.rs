@@ -13,6 +13,9 @@
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use rand::Rng;
 use rand_distr::Distribution;
 
@@ -108,17 +111,20 @@ pub struct Confirmed {
     pub ending: Ending,
 }
 
-/// The margin and the noise of each scale, computed when the scale is first used.
-#[derive(Default)]
-struct Known {
-    margins: Vec<Option<i64>>,
-    laws: Vec<Option<DiscreteGaussian>>,
+/// The margin and the noise of each scale, computed when the scale is first used. They depend on the levels alone, and
+/// serve all releases with the same levels.
+#[derive(Debug, Default)]
+pub struct Known {
+    margins: HashMap<usize, i64>,
+    reaches: HashMap<usize, i64>,
+    laws: HashMap<usize, DiscreteGaussian>,
 }
 
 /// Names rows of `counts` (descending) while the budget covers a further step.
 ///
 /// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. A truncated count
-/// must not be read as zero, so the release ends before it would read such a count.
+/// must not be read as zero, so the release ends before it would read such a count. `known` keeps what depends on
+/// `levels` alone.
 ///
 /// # Errors
 /// [`Error::Parameter`] if counts are not in descending order or a parameter is out of range.
@@ -127,6 +133,7 @@ pub fn confirm<R: Rng + ?Sized>(
     limit: Option<usize>,
     levels: &[Level],
     setting: &Setting,
+    known: &mut Known,
     rng: &mut R,
 ) -> Result<Confirmed> {
     if setting.k_bar == 0 || levels.is_empty() || !counts.is_sorted_by(|a, b| a >= b) {
@@ -137,8 +144,6 @@ pub fn confirm<R: Rng + ?Sized>(
     }
     let shown = &counts[..counts.len().min(setting.k_bar + setting.most + 1)];
     let mut slots = Slots::new(shown, setting.k_bar);
-    let scales = 4 * levels.len();
-    let mut known = Known { margins: vec![None; scales], laws: vec![None; scales] };
     let mut sale = Confirmed { rows: Vec::new(), spent: 0, steps: 0, ending: Ending::Level };
     let mut position = setting.start;
     let mut bound: Option<(i64, i64)> = None;
@@ -165,9 +170,9 @@ pub fn confirm<R: Rng + ?Sized>(
             }
             sale.spent += level.bound.price;
             let outside = counts.get(following).copied().unwrap_or(0);
-            let law = DiscreteGaussian::new(level.bound.sigma)?;
-            let noisy = setting.factor * outside - setting.users + law.sample(rng);
-            let above = noisy + reach(level.bound.sigma, level.bound.delta)?;
+            let error = known.law(4 * levels.len() + at, level.bound.sigma)?.sample(rng);
+            let noisy = setting.factor * outside - setting.users + error;
+            let above = noisy + known.reach(at, level.bound)?;
             bound = Some((bound.map_or(above, |(least, _)| least.min(above)), number));
             passing = known.passing(at, level, bound, setting, true)?;
         }
@@ -228,10 +233,26 @@ fn ended(mut sale: Confirmed, ending: Ending) -> Confirmed {
 impl Known {
     /// Returns the noise of a scale.
     fn law(&mut self, scale: usize, sigma: f64) -> Result<&DiscreteGaussian> {
-        Ok(match &mut self.laws[scale] {
-            Some(law) => law,
-            empty => empty.insert(DiscreteGaussian::new(sigma)?),
+        Ok(match self.laws.entry(scale) {
+            Entry::Occupied(found) => found.into_mut(),
+            Entry::Vacant(free) => free.insert(DiscreteGaussian::new(sigma)?),
         })
+    }
+
+    /// Returns how far the noise of a level's bound reaches.
+    fn reach(&mut self, at: usize, bound: Measurement) -> Result<i64> {
+        Ok(match self.reaches.entry(at) {
+            Entry::Occupied(found) => *found.get(),
+            Entry::Vacant(free) => *free.insert(reach(bound.sigma, bound.delta)?),
+        })
+    }
+
+    /// Forgets the noise of releases with many levels, whose tables take megabytes.
+    pub fn shrink(&mut self) {
+        const MOST: usize = 128;
+        if self.laws.len() > MOST {
+            self.laws.clear();
+        }
     }
 
     /// Returns the first choice of noise for which the bound is not too high, and the least noisy query that names an
@@ -246,10 +267,9 @@ impl Known {
     ) -> Result<Option<(usize, i64)>> {
         let Some((bound, _)) = bound else { return Ok(None) };
         for (choice, step) in level.steps.iter().enumerate().take(if first { 1 } else { 4 }) {
-            let known = &mut self.margins[4 * at + choice];
-            let margin = match *known {
-                Some(margin) => margin,
-                None => *known.insert(margin(step.sigma, step.delta)?),
+            let margin = match self.margins.entry(4 * at + choice) {
+                Entry::Occupied(found) => *found.get(),
+                Entry::Vacant(free) => *free.insert(margin(step.sigma, step.delta)?),
             };
             let least = bound + 2 + margin;
             if least + setting.noisy_users <= level.ceiling {
