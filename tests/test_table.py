@@ -1,7 +1,9 @@
 """A `Table`: rows that several releases share, checked when it is made and read when it is used."""
 
 import inspect
+from collections import Counter
 
+import numpy as np
 import pytest
 
 import discreet as dp
@@ -47,6 +49,62 @@ def test_a_table_takes_the_place_of_rows_and_columns(verb):
             == sorted(expected.items)
             == [("2026-01-31", page) for page in ("help", "home")]
         )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_table_that_was_read_takes_the_place_of_its_rows(verb):
+    rows = {**LOG, "page": [*LOG["page"]]}
+    found = dp.Table(rows, **COLUMNS, time="ts", every="1d").read()
+    rows.clear()  # it reads no rows
+    for _ in range(2):
+        assert sorted(VERBS[verb](found).items) == [("2026-01-31", page) for page in ("help", "home")]
+
+
+@pytest.mark.parametrize("kind", ["integers", "texts", "columns"])
+@pytest.mark.parametrize("options", [{}, {"only": 2}, {"l0": 3}, {"l0": 2, "only": 9}, {"l0": 99}])
+def test_a_table_that_was_read_gives_the_counts_of_its_rows(kind, options):
+    rng = np.random.default_rng(1)
+    users, items = rng.integers(0, 300, 6000), rng.zipf(1.4, 6000) % 40
+    data = {"user": users, "item": items if kind == "integers" else items.astype("U9"), "part": items % 3}
+    columns = ["part", "item"] if kind == "columns" else "item"
+    table, options = dp.Table(data, user="user", item=columns), dict(options)
+    whole = dict(zip(*_exact(dp.Histogram.from_table(table)), strict=True))
+    if "only" in options:
+        options["only"] = [*whole][: options["only"]]
+    found = dp.Histogram.from_table(table.read(), **options, count_users=True)
+    labels, counts = _exact(found)
+    listed = {*options.get("only", whole)}
+    numbers = Counter(user for user, item in _pairs(data, columns) if item in listed)
+    assert {*labels} <= listed
+    assert found._users == len(numbers)
+    assert sum(counts) == sum(min(number, options.get("l0", 99)) for number in numbers.values())
+    assert all(count <= whole[label] for label, count in zip(labels, counts, strict=True))
+    if options.get("l0", 99) == 99:
+        assert dict(zip(labels, counts, strict=True)) == {label: whole[label] for label in listed}
+
+
+def _exact(histogram):
+    labels, counts = histogram._in_order()
+    return labels.to_list(), counts.tolist()
+
+
+def _pairs(data, columns):
+    items = (
+        zip(*(data[name].tolist() for name in columns), strict=True)
+        if isinstance(columns, list)
+        else data[columns].tolist()
+    )
+    return {*zip(data["user"].tolist(), items, strict=True)}
+
+
+def test_a_table_that_was_read_has_no_values_and_is_private():
+    with pytest.raises(ParameterError, match="without value"):
+        dp.Table(LOG, **COLUMNS, value="n").read()
+    found = dp.Table(LOG, **COLUMNS).read()
+    with pytest.raises(ParameterError, match="needs the rows"):
+        dp.sum(found, bounds=(0, 2), l0=2, **PROMISE)
+    assert repr(found.read()) == "Table(SENSITIVE)"
+    assert dp.Shape.of(found) == dp.Shape.of(LOG, **COLUMNS)
 
 
 def test_a_sum_and_a_plan_take_a_table():

@@ -154,7 +154,7 @@ fn count_pairs<'py>(
 }
 
 /// Return the contribution bound, or an error if the types of the listed items and of the item column do not fit.
-fn bound(
+pub(super) fn bound(
     l0: Option<usize>,
     only: Option<&PyLabels>,
     items: LabelType,

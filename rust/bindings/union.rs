@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use super::count::threads_or_all;
+use super::count::{bound, threads_or_all};
 use super::guard::guarded;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
@@ -72,6 +72,43 @@ impl PyLists {
             *flag.ok_or(Error::Parameter("a row number is out of range"))? = true;
         }
         guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &flags, key, shared_order)))))
+    }
+
+    /// Return the number of users of each item, and of all of them together. Each user keeps at most `l0` items, chosen
+    /// uniformly among the items `only`.
+    #[pyo3(signature = (labels, key, *, l0=None, only=None))]
+    fn count<'py>(
+        &self,
+        py: Python<'py>,
+        labels: &PyLabels,
+        key: [u64; 4],
+        l0: Option<usize>,
+        only: Option<&PyLabels>,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, u64)> {
+        if l0 == Some(0) {
+            return Err(NO_ITEM.into());
+        }
+        if labels.0.len() != self.0.size {
+            return Err(Error::Parameter("the labels are not those of the lists").into());
+        }
+        let bound = bound(l0, only, labels.0.label_type(), labels.1.as_deref())?;
+        let (counts, users) = guarded(|| {
+            Ok(py.detach(|| match bound {
+                None => self.0.counts(),
+                Some(bound) => {
+                    let is_left_out = |row| labels.0.with_bytes(row, |bytes| !bound.counts(bytes));
+                    let left_out: Vec<bool> = (0..self.0.size).map(is_left_out).collect();
+                    self.0.bounded(l0.unwrap_or(usize::MAX), &left_out, key, false).counts()
+                }
+            }))
+        })?;
+        Ok((counts.into_pyarray(py), users))
+    }
+
+    /// Return the number of items of each user.
+    fn sizes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let size = |ends: &[usize]| (ends[1] - ends[0]) as i64;
+        self.0.starts.windows(2).map(size).collect::<Vec<_>>().into_pyarray(py)
     }
 
     /// Return the lists of the users in the order of their keys, with new numbers of items. `order` has all rows of the

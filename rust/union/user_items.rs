@@ -50,6 +50,15 @@ impl Lists {
         &self.items[self.starts[user]..self.starts[user + 1]]
     }
 
+    /// Return the number of users of each item, and the number of users who have any item.
+    #[must_use]
+    pub fn counts(&self) -> (Vec<i64>, u64) {
+        let mut counts = vec![0; self.size];
+        self.items.iter().for_each(|&item| counts[item as usize] += 1);
+        let users = self.starts.windows(2).filter(|ends| ends[0] < ends[1]).count();
+        (counts, users as u64)
+    }
+
     /// Return the lists with the users in the order of their hashes, and with new numbers of items: `order` has all old
     /// numbers in their new order.
     #[must_use]

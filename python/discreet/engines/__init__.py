@@ -15,6 +15,7 @@ from discreet.engines import local, remote, rereading
 from discreet.engines.engine import Counted, Engine, Items
 from discreet.engines.table import Columns, Table
 from discreet.engines.weighing import Lists, LocalLists, RemoteLists
+from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.progress import shown
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Columns",
     "Table",
+    "held",
     "histogram",
     "lists",
     "numbers_of_items",
@@ -72,10 +74,28 @@ def histogram(
     users: bool = False,
 ) -> Counted:
     """Return the number of distinct users of each item, counted by the engine that holds the rows; see `Engine`."""
-    engine = _engine_of(table.data) or local
-    with shown(table.progress) as tick:
-        counted = engine.histogram(table, l0=l0, limit=limit, cap=cap, only=only, users=users, tick=tick)
+    if isinstance(table.data, LocalLists):
+        counted = table.data.histogram(l0=l0, only=only, users=users)
+    else:
+        engine = _engine_of(table.data) or local
+        with shown(table.progress) as tick:
+            counted = engine.histogram(table, l0=l0, limit=limit, cap=cap, only=only, users=users, tick=tick)
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
+
+
+def held(table: Table) -> LocalLists:
+    """Return what one pass over the rows of a table finds, which answers all later questions but sums.
+
+    Raises:
+        ParameterError: The table has a column to sum, or its rows are elsewhere. The other errors are the same as in
+            `lists`.
+    """
+    if table.value is not None:
+        raise ParameterError("read keeps users and items, and no values: make the Table without value")
+    found = lists(table, by_rows=True)
+    if not isinstance(found, LocalLists):
+        raise ParameterError("read needs the rows on this machine; a cluster or a warehouse keeps its rows")
+    return found
 
 
 def numbers_of_items(table: Table) -> NDArray[np.int64]:
@@ -87,6 +107,8 @@ def numbers_of_items(table: Table) -> NDArray[np.int64]:
     Raises:
         SchemaError: A column is missing or of another type. The other errors are the same as in `histogram`.
     """
+    if isinstance(table.data, LocalLists):
+        return table.data.sizes()
     found = histogram(table.exchanged())
     if table.every is None:
         return found.counts
@@ -114,6 +136,8 @@ def lists(table: Table, *, l0: int | None = None, by_rows: bool = False) -> List
     Raises:
         ResourceError: The lists do not fit into `memory`. The other errors are the same as in `histogram`.
     """
+    if isinstance(table.data, LocalLists):
+        return table.data
     engine = _engine_of(table.data)
     if engine is not None:
         return RemoteLists(engine, table)

@@ -61,7 +61,7 @@ def histogram(
 
     Rows that do not fit into `memory` spill to encrypted temporary files without a name.
     """
-    listed = None if only is None else _core.Labels.from_sequence([*only] if isinstance(only, tuple) else only)
+    listed = listed_labels(only)
 
     def count(sources: list[object], room: int) -> Counted:
         count_of = _core.count_with_users if users else _core.count_distinct
@@ -81,6 +81,11 @@ def histogram(
         )
 
     return read(table, count)
+
+
+def listed_labels(only: Items | None) -> _core.Labels | None:
+    """Return listed items as labels."""
+    return None if only is None else _core.Labels.from_sequence([*only] if isinstance(only, tuple) else only)
 
 
 @interruptible()

@@ -25,6 +25,7 @@ from discreet.engines.sql import Columns, connect, interruptible
 from discreet.engines.table import Table
 from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.engines.validated import validated
+from discreet.engines.weighing import LocalLists
 from discreet.errors import (
     DiscreetError,
     InputError,
@@ -99,6 +100,8 @@ def summed_columns(table: Table) -> tuple[str, str, str]:
         ParameterError: There is no column to sum, users or items have several columns, two names are the same, or the
             table has parameters that sums have no use for.
     """
+    if isinstance(table.data, LocalLists):
+        raise ParameterError("a sum needs the rows: give the Table itself, not what its read() returned")
     if table.value is None:
         raise ParameterError("a sum needs a column to sum: give value=, its name")
     columns = one_name("user", table.user, "a sum"), one_name("item", table.item, "a sum"), table.value

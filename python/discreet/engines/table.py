@@ -1,8 +1,8 @@
-"""`Table`: rows with the names of their columns, and how to read them. SENSITIVE."""
+"""Rows with the names of their columns, and how to read them. SENSITIVE."""
 
 from __future__ import annotations
 
-from typing import NoReturn, TypedDict
+from typing import NoReturn, Self, TypedDict
 
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, Times, period_of, require_names
@@ -28,42 +28,7 @@ class Columns(TypedDict, total=False):
 
 
 class Table(Private):
-    """Rows of users and items, with the names of their columns. It is as sensitive as its rows.
-
-    Each function that takes rows takes a Table instead. It is checked when it is made, and read when it is used, so
-    several releases may share it. Some mechanisms read the rows twice.
-
-    Args:
-        data: Rows of (user, item): a path or glob of Parquet, CSV or JSON lines files, a frame or relation with
-            `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of arrays of equal length, a list of these, a
-            Spark DataFrame or an Ibis table.
-        user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
-            dates, times or booleans.
-        item: The name of the column of items, or a list of columns that are one item together, such as ["country",
-            "page"]. They are columns of the release, too. A row with a NULL in one of them is left out.
-        time: The name of a column of times: timestamps, dates or text such as 2026-01-31T12:00. A time without a zone
-            is in UTC. A row whose cell is no time is left out.
-        every: "1h", "1d", "1w" or "1mo": the period of a row becomes the first column of its item, named as the column
-            of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
-        since: Read only rows from this time on.
-        until: Read only rows before this time.
-        value: The name of the column to sum, for sums only.
-        memory: Bytes, or text such as "2GB", that reading may use in addition to the data and its counts; half of the
-            machine's memory by default. Rows that do not fit spill to encrypted temporary files without a name.
-        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
-            numbers: the number of rows is not public.
-
-    Raises:
-        ParameterError: A name is no string, two names are the same, or another parameter is out of range.
-
-    Example:
-        >>> import discreet as dp
-        >>> visits = dp.Table({"user": [*range(5000)], "page": ["home"] * 5000}, user="user", item="page")
-        >>> visits
-        Table(SENSITIVE)
-        >>> dp.count(visits, rho=1, delta=1e-6).items, dp.top_k(visits, k=1, rho=1, delta=1e-6).items
-        (['home'], ['home'])
-    """
+    """Rows with the names of their columns, checked when they are made; see `discreet.Table`."""
 
     data: object
     user: Names
@@ -105,11 +70,11 @@ class Table(Private):
         """The length of the periods of the items, or None."""
         return None if self.period is None else self.period.every
 
-    def exchanged(self) -> Table:
+    def exchanged(self) -> Self:
         """Return this table with users for items and items for users, whose counts are the items of each user."""
         return self._changed(user=self.item, item=self.user)
 
-    def _changed(self, **members: object) -> Table:
+    def _changed(self, **members: object) -> Self:
         made = object.__new__(type(self))
         made._hold(**{name: getattr(self, name) for name in Table.__annotations__} | members)
         return made

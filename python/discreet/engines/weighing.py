@@ -8,7 +8,8 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import local
-from discreet.engines.engine import Counts, Engine, Label, Progress, Weighting, encoded, labels
+from discreet.engines.engine import Counted, Counts, Engine, Items, Label, Progress, Weighting, encoded, labels
+from discreet.engines.entropy import fresh_bits
 from discreet.engines.memory import random_limit
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
@@ -74,6 +75,17 @@ class LocalLists(Private):
             )
 
         return cls(*local.read(table, gather))
+
+    def histogram(self, *, l0: int | None, only: Items | None, users: bool) -> Counted:
+        """Count the distinct users of each item; see `Engine.histogram`."""
+        key = np.frombuffer(fresh_bits(32), np.uint64).tolist()
+        counts, number = self._lists.count(self._labels, key, l0=l0, only=local.listed_labels(only))
+        rows = np.flatnonzero(counts)
+        return Counted(self._labels.select(rows), counts[rows], number if users else None)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return the number of items of each user."""
+        return self._lists.sizes()
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
         """Return access for one release; every weighting is supported."""

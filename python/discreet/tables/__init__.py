@@ -7,8 +7,8 @@ from discreet.names import lazy
 if TYPE_CHECKING:
     from discreet.engines.csv_rows import CsvFiles
     from discreet.engines.databases import open_database
-    from discreet.engines.table import Table
     from discreet.tables.histogram import Histogram
+    from discreet.tables.table import Table
     from discreet.tables.user_items import UserItems
 else:
     __getattr__, __dir__ = lazy(
@@ -16,8 +16,8 @@ else:
         {
             "engines.csv_rows": "CsvFiles",
             "engines.databases": "open_database",
-            "engines.table": "Table",
             "tables.histogram": "Histogram",
+            "tables.table": "Table",
             "tables.user_items": "UserItems",
         },
     )

@@ -85,10 +85,15 @@ impl Contribution {
         Self { l0, only: None }
     }
 
+    /// Returns whether the item with these bytes counts.
+    pub(crate) fn counts(&self, bytes: &[u8]) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(bytes))
+    }
+
     /// Adds a new item to `items` if it counts. Returns the item's number, or [`UNLISTED`] if the item
     /// does not count.
     fn number(&self, bytes: &[u8], items: &mut Candidates, keys: &HashKeys) -> Result<u32> {
-        if self.only.as_ref().is_some_and(|only| !only.contains(bytes)) {
+        if !self.counts(bytes) {
             return Ok(UNLISTED);
         }
         let number = u32::try_from(items.labels.len()).ok().filter(|&number| number < MORE);

@@ -1,0 +1,64 @@
+"""`Table`: rows with the names of their columns, and how to read them. SENSITIVE."""
+
+from __future__ import annotations
+
+from discreet import engines
+from discreet.engines.table import Table as Rows
+
+__all__ = ["Table"]
+
+
+class Table(Rows):
+    """Rows of users and items, with the names of their columns. It is as sensitive as its rows.
+
+    Each function that takes rows takes a Table instead. It is checked when it is made, and read when it is used, so
+    several releases may share it. Some mechanisms read the rows twice. `read` keeps what one pass finds in memory.
+
+    Args:
+        data: Rows of (user, item): a path or glob of Parquet, CSV or JSON lines files, a frame or relation with
+            `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of arrays of equal length, a list of these, a
+            Spark DataFrame or an Ibis table.
+        user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
+            dates, times or booleans.
+        item: The name of the column of items, or a list of columns that are one item together, such as ["country",
+            "page"]. They are columns of the release, too. A row with a NULL in one of them is left out.
+        time: The name of a column of times: timestamps, dates or text such as 2026-01-31T12:00. A time without a zone
+            is in UTC. A row whose cell is no time is left out.
+        every: "1h", "1d", "1w" or "1mo": the period of a row becomes the first column of its item, named as the column
+            of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
+        since: Read only rows from this time on.
+        until: Read only rows before this time.
+        value: The name of the column to sum, for sums only.
+        memory: Bytes, or text such as "2GB", that reading may use in addition to the data and its counts; half of the
+            machine's memory by default. Rows that do not fit spill to encrypted temporary files without a name.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
+            numbers: the number of rows is not public.
+
+    Raises:
+        ParameterError: A name is no string, two names are the same, or another parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> visits = dp.Table({"user": [*range(5000)], "page": ["home"] * 5000}, user="user", item="page")
+        >>> visits
+        Table(SENSITIVE)
+        >>> found = visits.read()
+        >>> dp.count(found, rho=1, delta=1e-6).items, dp.top_k(found, k=1, rho=1, delta=1e-6).items
+        (['home'], ['home'])
+    """
+
+    def read(self) -> Table:
+        """Read the rows once, and return a Table of what was found, for further releases.
+
+        It holds the distinct items of every user in memory: about four bytes for each pair of a user and an item and 24
+        for each user, besides the items themselves. Files that change later do not change it. Sums need the rows.
+
+        Returns:
+            A Table that reads no rows, with the same names.
+
+        Raises:
+            ParameterError: The Table has a column to sum, or its rows are in a cluster or a warehouse.
+            ResourceError: The items of all users do not fit into `memory`. The other errors are the same as in
+                `Histogram.from_table`.
+        """
+        return self._changed(data=engines.held(self), memory=None, progress=None)
