@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self, Unpack
 import numpy as np
 
 from discreet import engines
-from discreet.arrays import whole_array
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.planning.law import Size, clipped, fitted, fitted_spread, kept_share, law_of
+from discreet.privacy.arrays import whole_array
 from discreet.privacy.validation import require_number, require_whole
 
 if TYPE_CHECKING:

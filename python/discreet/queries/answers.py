@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _core
-from discreet.arrays import whole_array
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening, Released, opened
+from discreet.privacy.arrays import whole_array
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
 

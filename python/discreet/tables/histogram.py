@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NoReturn, SupportsIndex, Unpack
 import numpy as np
 
 from discreet import _core, engines
-from discreet.arrays import whole_array
 from discreet.engines.engine import Label
 from discreet.engines.frames import pair_columns, plain_column
 from discreet.engines.memory import Memory
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ItemTypeError, ParameterError
+from discreet.privacy.arrays import whole_array
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
