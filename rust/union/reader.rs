@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::columns::Batch;
+use crate::count::bound::lister::Part;
 use crate::count::bound::{Bounded, Contribution};
 use crate::count::merge::merge_partitions;
 use crate::count::pairs::{Hashed, Pair, Wide};
@@ -86,9 +87,12 @@ fn of_rows<P: Pair>(
     // The lists are copied once, and the labels are copied too.
     let labels = parts.iter().map(Bounded::bytes_used).sum::<usize>();
     let room = memory.map_or(usize::MAX, |memory| (memory / 4 * 3).saturating_sub(labels) / 2);
-    let made = Bounded::list(&parts, (l0, by_rows), room, (threads, &keys), &mut tick)?;
-    let items = Bounded::ranks(&parts);
-    let labels = Bounded::labels(parts, types.1)?;
+    let mut made = Bounded::list(&parts, (l0, by_rows), room, (threads, &keys), &mut tick)?;
+    let mut items = Bounded::ranks(&parts);
+    let mut labels = Bounded::labels(parts, types.1)?;
+    if l0 < usize::MAX {
+        drop_unused(&mut labels, &mut items, &mut made)?;
+    }
     let mut users = Vec::with_capacity(made.iter().map(|part| part.users.len()).sum());
     let mut starts = Vec::with_capacity(users.capacity() + 1);
     let mut all = Vec::with_capacity(made.iter().map(|part| part.items.len()).sum());
@@ -106,6 +110,22 @@ fn of_rows<P: Pair>(
     let size = items.len();
     let hashes = Arc::new(LabelHashes { users, items });
     Ok((labels, Lists { starts, items: all, size, hashes }))
+}
+
+/// Drops the items that no user keeps, and numbers the other ones in the same order.
+fn drop_unused(labels: &mut Labels, items: &mut Vec<u64>, made: &mut [Part]) -> Result<()> {
+    let mut numbers = vec![0_u32; items.len()];
+    made.iter().flat_map(|part| &part.items).for_each(|&item| numbers[item as usize] = 1);
+    let used: Vec<usize> = (0..numbers.len()).filter(|&item| numbers[item] > 0).collect();
+    if used.len() == numbers.len() {
+        return Ok(());
+    }
+    used.iter().zip(0..).for_each(|(&item, number)| numbers[item] = number);
+    *labels = labels.select(&used)?;
+    *items = used.iter().map(|&item| items[item]).collect();
+    let all = made.iter_mut().flat_map(|part| &mut part.items);
+    all.for_each(|item| *item = numbers[*item as usize]);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -208,8 +228,9 @@ mod tests {
         for as_text in [false, true] {
             for by_rows in [false, true] {
                 let options = ListOptions { l0: Some(2), by_rows, memory: None, threads: 2 };
-                let (_, found) = read(&rows, as_text, options).unwrap();
+                let (labels, found) = read(&rows, as_text, options).unwrap();
                 assert!(found.values().all(|items| items.len() == 2));
+                assert_eq!(labels.len(), 7, "items that nobody keeps are dropped");
                 let mut counts = BTreeMap::new();
                 for &item in found.values().flatten() {
                     *counts.entry(item).or_insert(0_u64) += 1;

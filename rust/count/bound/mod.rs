@@ -8,7 +8,7 @@
 //! A candidate is an item that a user may keep. A choice is a pair of a user and a candidate.
 
 mod candidates;
-mod lister;
+pub(crate) mod lister;
 mod user_choices;
 
 use std::collections::HashSet;
