@@ -18,7 +18,7 @@ import discreet as dp
 from discreet import imports
 from discreet.engines import local
 from discreet.engines.sql import interruptible, query
-from discreet.engines.validated import interrupted_with_call, reading
+from discreet.engines.validated import _reading, interrupted_with_call, reading
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 from discreet.imports import held, importing
 from discreet.mechanisms import ClippedSums
@@ -390,6 +390,36 @@ def test_an_interrupt_in_a_library_stays_an_interrupt(door):
     with pytest.raises(DiscreetError):  # whatever its text says
         DOORS[door](Failing())
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_no_connection_is_interrupted_after_a_call_whose_end_was_skipped():
+    """As by an interrupt at the first step of the end. The caller's own connection would fail for ever."""
+    counted, call = [], interruptible()
+
+    class Own:
+        def interrupt(self):
+            counted.append(True)
+
+    connection, stops = Own(), []
+
+    @interruptible()
+    def work():
+        call.__enter__()
+        interrupted_with_call(connection)
+        stops.append(_reading.get().stop)
+        stops[0]()
+        while not counted:
+            time.sleep(0.001)
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        work()
+    time.sleep(0.1)  # the thread may be in its last round
+    before = len(counted)
+    stops[0]()
+    time.sleep(0.2)
+    assert len(counted) == before
+    call.__exit__(None, None, None)
 
 
 def test_no_connection_is_interrupted_after_a_call(monkeypatch):

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import _thread
+import atexit
 import os
 import signal
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
+    from _thread import LockType
+
     import pyarrow
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Reading", "interrupted_with_call", "reading", "validated"]
+__all__ = ["Reading", "interrupted_with_call", "living", "reading", "validated"]
 
 _END = b"\0"
 """What ends a thread that hears of signals. No signal has this number."""
@@ -38,6 +42,8 @@ if hasattr(os, "register_at_fork"):
 _begun: WeakSet[object] = WeakSet()
 """The readers whose batches were read here. A reader that is read again gives no rows, as an empty table does."""
 
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 _Data = TypeVar("_Data", "pyarrow.Table", "pyarrow.RecordBatch", "pyarrow.RecordBatchReader")
 
 
@@ -57,6 +63,8 @@ class Reading:
         self._noted: tuple[type[BaseException], tuple[object, ...]] | None = None
         self._connections: WeakSet[DuckDBPyConnection] = WeakSet()
         self._over = threading.Event()
+        self._living = _living.get()
+        _calls.add(self)
         self._interrupting = threading.Lock()
         """Held by a thread while it interrupts DuckDB. No signal handler waits for it."""
 
@@ -128,7 +136,7 @@ class Reading:
             os.close(heard)
 
     def _stop(self) -> None:
-        while not self._over.wait(0.02):
+        while not self._over.wait(0.02) and (self._living is None or self._living.locked()):
             with self._interrupting, suppress(RuntimeError):  # the set grows meanwhile
                 for connection in [*self._connections]:
                     with suppress(Exception):
@@ -139,13 +147,50 @@ class Reading:
         self._over.set()
         if self._pipe is not None:
             (written, before), self._pipe = self._pipe, None
-            signal.set_wakeup_fd(before)
+            with suppress(ValueError):  # not the main thread
+                signal.set_wakeup_fd(before)
             _listening.remove(written)
             with suppress(OSError):
                 os.write(written, _END)
             os.close(written)
         with self._interrupting:
             self._connections.clear()
+
+
+_living: ContextVar[LockType | None] = ContextVar("living", default=None)
+"""The lock that the outermost `living` function of each thread holds."""
+_calls: WeakSet[Reading] = WeakSet()
+"""The calls that may not have ended yet."""
+
+
+@atexit.register
+def _end_all() -> None:
+    """Let no thread interrupt DuckDB while the interpreter ends: it would end the process by a signal."""
+    for call in [*_calls]:
+        call.end()
+
+
+def living(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Let no thread interrupt DuckDB for the calls in a function after it has ended.
+
+    An interrupt at the first step of the end of a `reading` skips its end. The end of a lock cannot be skipped: it is
+    no code of Python.
+    """
+
+    @wraps(function)
+    def run(*args: _Given.args, **options: _Given.kwargs) -> _Result:
+        outer = _living.get()
+        if outer is not None and outer.locked():
+            return function(*args, **options)
+        lock = _thread.allocate_lock()
+        token = _living.set(lock)
+        try:
+            with lock:
+                return function(*args, **options)
+        finally:
+            _living.reset(token)
+
+    return run
 
 
 _reading: ContextVar[Reading | None] = ContextVar("reading", default=None)
