@@ -127,6 +127,7 @@ class interruptible:  # noqa: N801 - as the context managers of contextlib
 
     def __call__(self, function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
         """Return the function as a call that an interrupt ends."""
+
         @wraps(function)
         def run(*args: _Given.args, **options: _Given.kwargs) -> _Result:
             with interruptible():
