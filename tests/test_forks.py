@@ -76,6 +76,11 @@ def test_a_fork_during_a_count_can_count():
 FORK_IN_AN_IMPORT = """
 import os, signal, sys, threading
 import discreet as dp
+from discreet import imports
+
+imports._LONGEST = 600
+if sys.argv[2:]:
+    import logging
 
 table = {"user": [1, 2, 3], "item": ["a", "b", "c"], "value": [1.0, 2.0, 3.0]}
 release = lambda: dp.sum(table, user="user", item="item", value="value", bounds=(0, 1), items=["a"], rho=1.0)
@@ -87,6 +92,8 @@ class Slow:
         if name == sys.argv[1] and not began.is_set():
             began.set()
             forking.wait()
+            if sys.argv[2:]:
+                logging.getLogger("new")  # takes the lock that the fork holds
 
 sys.meta_path.insert(0, Slow())
 thread = threading.Thread(target=call)
@@ -103,9 +110,11 @@ print(os.waitpid(child, 0)[1])
 """
 
 
-@pytest.mark.parametrize("module", ["discreet.sums", "discreet.tables.user_items", "duckdb", "numpy.ma", "pandas"])
+@pytest.mark.parametrize(
+    "module", ["discreet.sums", "discreet.tables.user_items", "duckdb", "numpy.ma", "pandas", "duckdb logging"]
+)
 def test_a_fork_waits_for_the_imports_of_another_thread(module):
-    command = [sys.executable, "-W", "ignore", "-c", FORK_IN_AN_IMPORT, module]
+    command = [sys.executable, "-W", "ignore", "-c", FORK_IN_AN_IMPORT, *module.split()]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert (done.stdout, done.stderr) == ("0\n", "")
 

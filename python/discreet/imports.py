@@ -126,19 +126,30 @@ def _restore(handlers: Mapping[int, Handler | int], own: Mapping[int, Handler]) 
 
 
 def _wait_for_imports() -> None:
-    own, last, locks = threading.get_ident(), time.monotonic() + _LONGEST, _fork_locks()
+    own, last, known = threading.get_ident(), time.monotonic() + _LONGEST, _fork_locks()
     _forking.append(own)
+    if not {*_running} - {own}:
+        return
+    # The fork holds the lock of logging, for which an import may wait, if logging came after this module.
+    logs = known.get("logging")
+    try:
+        if logs is not None:
+            logs.release()
+    except RuntimeError:  # not held
+        logs = None
     while {*_running} - {own} and time.monotonic() < last:
         time.sleep(_PAUSE)
-    for lock in _fork_locks():
-        if lock not in locks:  # the module has come meanwhile, and will release its lock after the fork
+    if logs is not None:
+        logs.acquire()
+    for module, lock in _fork_locks().items():
+        if module not in known:  # it has come meanwhile, and will release its lock after the fork
             lock.acquire()
 
 
-def _fork_locks() -> list[Any]:
+def _fork_locks() -> dict[str, Any]:
     """Return the locks that modules of Python acquire before a fork."""
     names = {"logging": "_lock", "concurrent.futures.thread": "_global_shutdown_lock"}
-    return [lock for module, name in names.items() if (lock := getattr(sys.modules.get(module), name, None))]
+    return {module: lock for module, name in names.items() if (lock := getattr(sys.modules.get(module), name, None))}
 
 
 def _end_fork() -> None:

@@ -142,16 +142,24 @@ pub(crate) struct Repeats<P> {
     table: HashTable<(P, u32)>,
     pub rows: Vec<P>,
     pub times: Vec<u32>,
+    /// The most distinct rows, and whether there were more.
+    most: usize,
+    pub is_full: bool,
 }
 
 impl<P> Default for Repeats<P> {
     fn default() -> Self {
-        Self { table: HashTable::new(), rows: Vec::new(), times: Vec::new() }
+        let table = HashTable::new();
+        Self { table, rows: Vec::new(), times: Vec::new(), most: usize::MAX, is_full: false }
     }
 }
 
 impl<P: Pair> Gather<P> for Repeats<P> {
     fn gather(&mut self, new: impl Iterator<Item = P>, _: usize, keys: &HashKeys) {
+        self.is_full |= self.rows.len() > self.most;
+        if self.is_full {
+            return;
+        }
         for row in new {
             let entry = self.table.entry(
                 row.hash(keys),
@@ -169,8 +177,9 @@ impl<P: Pair> Gather<P> for Repeats<P> {
 }
 
 impl<P> Repeats<P> {
-    /// Removes all rows.
-    pub fn clear(&mut self) {
+    /// Removes all rows. Beyond `most` distinct rows, further rows are not gathered.
+    pub fn reset(&mut self, most: usize) {
+        (self.most, self.is_full) = (most, false);
         self.table.clear();
         self.rows.clear();
         self.times.clear();

@@ -65,17 +65,26 @@ pub(crate) fn merge_partitions<P: Pair, T: Tally<P>>(
         let sources = merge_labels(per_thread, partition, known)?;
         let labels = has_labels.then_some(&*known);
         items.reset(labels.map(|labels| labels.labels().len()));
-        let passes = len.div_ceil(at_once).max(1) as u64;
-        for pass in 0..passes {
+        let most_passes = len.div_ceil(at_once).max(1) as u64;
+        // Workers do not deduplicate rows that are counted. So try with fewer passes than the rows would need.
+        let mut passes = if by_rows { 1 } else { most_passes };
+        let mut pass = 0;
+        while pass < passes {
             if stop.load(Ordering::Relaxed) {
                 return Err(threads::STOPPED);
             }
             if by_rows {
-                repeats.clear();
+                let is_last_try = pass > 0 || passes == most_passes;
+                repeats.reset(if is_last_try { usize::MAX } else { at_once });
                 for source in &sources {
                     source.read(partition, (pass, passes), keys, repeats)?;
                 }
+                if repeats.is_full {
+                    passes = (2 * passes).min(most_passes);
+                    continue;
+                }
                 tally.add((&repeats.rows, &repeats.times), items, labels, keys)?;
+                pass += 1;
                 continue;
             }
             dedup.reset(if passes == 1 { len } else { at_once + at_once / 4 });
@@ -83,6 +92,7 @@ pub(crate) fn merge_partitions<P: Pair, T: Tally<P>>(
                 source.read(partition, (pass, passes), keys, dedup)?;
             }
             tally.add((dedup.distinct(keys), &[]), items, labels, keys)?;
+            pass += 1;
         }
         tally.close(items, labels)
     };

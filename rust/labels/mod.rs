@@ -209,6 +209,15 @@ impl Labels {
         }
     }
 
+    /// Returns the bytes of the labels, to which each label adds its own size.
+    #[must_use]
+    pub fn bytes_filled(&self) -> usize {
+        match self {
+            Self::Text(strings) | Self::Binary(strings) => strings.bytes_filled(),
+            _ => self.len() * size_of::<u64>(),
+        }
+    }
+
     /// Returns the bytes of memory that the labels hold.
     #[must_use]
     pub fn bytes_used(&self) -> usize {

@@ -71,6 +71,13 @@ impl Strings {
         self.bytes.capacity() + self.ends.bytes_used()
     }
 
+    /// Returns the bytes of the strings and of their ends. In contrast to the memory that they hold, one string changes
+    /// this number by its own size.
+    #[must_use]
+    pub fn bytes_filled(&self) -> usize {
+        self.bytes.len() + self.len() * size_of::<u32>()
+    }
+
     /// Makes room for more strings and bytes.
     ///
     /// # Errors

@@ -4,11 +4,11 @@
 //! the distinct pairs by user. Then the items of one user are together, and are listed.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use crate::columns::Batch;
 use crate::count::bound::lister::Part;
-use crate::count::bound::{Bounded, Contribution};
+use crate::count::bound::{Bounded, Contribution, NO_ROOM};
 use crate::count::merge::merge_partitions;
 use crate::count::pairs::{Hashed, Pair, Wide};
 use crate::count::worker::Worker;
@@ -60,8 +60,8 @@ fn of_rows<P: Pair>(
     ListOptions { l0, by_rows, memory, threads }: ListOptions,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<(Labels, Lists)> {
-    // Half of the memory is for rows, a quarter for pairs, and a quarter for the items. The rows and their memory are
-    // gone when the users are listed.
+    // Half of the memory is for rows and pairs, and half for the items. The rows and their memory are gone when the
+    // users are listed.
     let half = memory.map(|memory| memory / 2);
     let Limits { threads, rows, merge } = Limits::within(threads, half);
     let (keys, stop) = (Arc::new(HashKeys::from_os()?), AtomicBool::new(false));
@@ -77,10 +77,8 @@ fn of_rows<P: Pair>(
     let l0 = l0.unwrap_or(usize::MAX);
     // Equal pairs would count several times if pairs were dropped.
     let bound = Contribution::of_each(if by_rows { usize::MAX } else { l0 });
-    let new = || {
-        Bounded::new(types.1, &bound, merge)
-            .within(half.map_or(usize::MAX, |half| half / 2 / threads))
-    };
+    let (used, most) = (AtomicUsize::new(0), half.unwrap_or(usize::MAX));
+    let new = || Bounded::new(types.1, &bound, merge).within(&used, most);
     let parts = merge_partitions(&rows, &keys, (threads, merge), by_rows, &mut tick, new)?;
     drop(rows);
     release_memory(0);
@@ -88,6 +86,9 @@ fn of_rows<P: Pair>(
     let labels = parts.iter().map(Bounded::bytes_used).sum::<usize>();
     let room = memory.map_or(usize::MAX, |memory| (memory / 4 * 3).saturating_sub(labels) / 2);
     let mut made = Bounded::list(&parts, (l0, by_rows), room, (threads, &keys), &mut tick)?;
+    if u32::try_from(made.iter().map(|part| part.users.len()).sum::<usize>()).is_err() {
+        return Err(NO_ROOM);
+    }
     let mut items = Bounded::ranks(&parts);
     let mut labels = Bounded::labels(parts, types.1)?;
     if l0 < usize::MAX {
@@ -133,6 +134,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use crate::count::bound::candidates::Candidates;
     use crate::error::Error;
     use crate::hash::FIXED;
     use crate::random::rng::SecureRng;
@@ -209,6 +211,19 @@ mod tests {
             }
         }
         FIXED.set(None);
+    }
+
+    #[test]
+    fn one_item_adds_its_own_size_to_the_bytes_that_decide_about_an_error() {
+        let keys = HashKeys::from_os().unwrap();
+        for as_text in [false, true] {
+            let mut items = Candidates::new(label_type(as_text));
+            for number in 0..5000_u64 {
+                let before = items.bytes_used();
+                items.push(&number.to_le_bytes(), &keys).unwrap();
+                assert!(items.bytes_used() - before <= 2 * 20);
+            }
+        }
     }
 
     #[test]

@@ -92,7 +92,7 @@ def held(table: Table) -> LocalLists:
     """
     if table.value is not None:
         raise ParameterError("read keeps users and items, and no values: make the Table without value")
-    found = lists(table, by_rows=True)
+    found = lists(table)
     if not isinstance(found, LocalLists):
         raise ParameterError("read needs the rows on this machine; a cluster or a warehouse keeps its rows")
     return found

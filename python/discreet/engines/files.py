@@ -204,7 +204,7 @@ def files_in(folder: str) -> list[Path]:
     while waiting:
         place, above = waiting.pop()
         try:
-            status, inside = place.stat(), [*place.iterdir()]
+            status, inside = place.stat(), [(path, path.is_dir(), path.is_file()) for path in place.iterdir()]
         except OSError:
             raise InputError(f"cannot read {place}: its permissions forbid reading, or it was removed") from None
         here = status.st_dev, status.st_ino
@@ -212,12 +212,12 @@ def files_in(folder: str) -> list[Path]:
             continue
         if (first := seen.setdefault(here, place)) is not place:
             raise InputError(f"cannot read {place}: {first} is the same folder; remove the link to it")
-        for path in inside:
+        for path, is_folder, is_file in inside:
             if path.name.startswith(("_", ".")):
                 continue
-            if path.is_dir():
+            if is_folder:
                 waiting.append((path, above | {here}))
-            elif path.is_file() and _is_known(path.name):
+            elif is_file and _is_known(path.name):
                 found.append(path)
     return sorted(found)
 

@@ -151,6 +151,8 @@ def items_per_user(table: Table, items: list[object]) -> NDArray[np.int64]:
         InputError: The data cannot be read.
         ParameterError: The data is of another type, or users or items have several columns.
     """
+    if isinstance(table.data, LocalLists):
+        return table.data.sizes(items)
     what = "a number of listed items"
     _require_one_query(table, what)
     columns = one_name("user", table.user, what), one_name("item", table.item, what)

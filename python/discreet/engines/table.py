@@ -56,8 +56,8 @@ class Table(Private):
             if not isinstance(value, str):
                 raise ParameterError("value must be the name of a column")
             require_text("the name of the column of values", value)
-        if isinstance(data, Table):
-            raise ParameterError("data must be rows, not a Table")
+        if isinstance(data, Private):
+            raise ParameterError(f"data must be rows, not a {type(data).__name__}")
         require_progress(progress)
         if memory is not None:
             Memory.of(memory)

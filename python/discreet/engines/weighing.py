@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -55,8 +55,8 @@ class Lists(Protocol):
 class LocalLists(Private):
     """The items of every user in the memory of this machine."""
 
-    def __init__(self, labels: _core.Labels, lists: _core.Lists) -> None:
-        self._labels, self._lists = labels, lists
+    def __init__(self, labels: _core.Labels, lists: _core.Lists, *, by_rows: bool) -> None:
+        self._labels, self._lists, self._by_rows = labels, lists, by_rows
 
     @classmethod
     def read(cls, table: Table, *, l0: int | None, by_rows: bool, tick: Progress | None) -> LocalLists:
@@ -74,7 +74,7 @@ class LocalLists(Private):
                 progress=tick,
             )
 
-        return cls(*local.read(table, gather))
+        return cls(*local.read(table, gather), by_rows=by_rows)
 
     def histogram(self, *, l0: int | None, only: Items | None, users: bool) -> Counted:
         """Count the distinct users of each item; see `Engine.histogram`."""
@@ -83,12 +83,23 @@ class LocalLists(Private):
         rows = np.flatnonzero(counts)
         return Counted(self._labels.select(rows), counts[rows], number if users else None)
 
-    def sizes(self) -> NDArray[np.int64]:
-        """Return the number of items of each user."""
-        return self._lists.sizes()
+    def sizes(self, only: Sequence[Any] | None = None) -> NDArray[np.int64]:
+        """Return the number of items of each user who has any, or any in `only`."""
+        lists = self._lists
+        if only is not None:
+            labels, counts = self._labels, np.arange(1, self._labels.items() + 1)
+            listed = _core.KnownLabels.from_sequence([*only]).split(labels, counts)[1]
+            others = np.delete(np.arange(len(counts)), listed[listed > 0] - 1)
+            lists = lists.bounded(2**32, others, [0, 0, 0, 0])
+        sizes = lists.sizes()
+        return sizes[sizes > 0]
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
-        """Return access for one release; every weighting is supported."""
+        """Return access for one release; "greedy" needs items in the order of their rows."""
+        if not self._by_rows and any(weighting.method == "greedy" for weighting in (first, *others)):
+            raise ParameterError(
+                'the method "greedy" needs the rows of each item, which read() does not keep: give the Table itself'
+            )
         return _LocalWeighing(self._labels, self._lists)
 
 

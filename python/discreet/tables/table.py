@@ -51,7 +51,8 @@ class Table(Rows):
         """Read the rows once, and return a Table of what was found, for further releases.
 
         It holds the distinct items of every user in memory: about four bytes for each pair of a user and an item and 24
-        for each user, besides the items themselves. Files that change later do not change it. Sums need the rows.
+        for each user, besides the items themselves. Files that change later do not change it. Sums and the
+        method "greedy" need the rows.
 
         Returns:
             A Table that reads no rows, with the same names.

@@ -85,7 +85,9 @@ class UserItems(Private):
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
         pair, room = pair_columns(users, items), random_limit(Memory.of(memory).total)
-        return cls._of(LocalLists(*_core.Lists.read(pair, "users", "items", l0=l0, by_rows=True, memory=room)))
+        return cls._of(
+            LocalLists(*_core.Lists.read(pair, "users", "items", l0=l0, by_rows=True, memory=room), by_rows=True)
+        )
 
     @classmethod
     def _of(cls, lists: Lists, every: str | None = None) -> UserItems:

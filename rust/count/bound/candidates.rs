@@ -62,8 +62,9 @@ impl Candidates {
         (0..self.labels.len()).map(|item| self.rank(item))
     }
 
-    /// Returns the bytes of memory in use.
+    /// Returns a bound on the bytes of memory in use. It grows with each item by the item's size: the memory itself
+    /// doubles at times, so one item could decide whether all of them fit.
     pub fn bytes_used(&self) -> usize {
-        self.labels.bytes_used() + self.hashes.capacity() * 8
+        2 * (self.labels.bytes_filled() + self.hashes.len() * size_of::<u64>())
     }
 }

@@ -1,9 +1,12 @@
 //! Lists the items that each user of one partition keeps.
 
 use std::cmp::Reverse;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::count::bound::MORE;
 use crate::count::bound::user_choices::{Chooser, Offer};
+use crate::count::threads::STOPPED;
+use crate::error::Result;
 use crate::hash::HashKeys;
 
 /// An item of a user: the item's rank, and its number over all threads above the number of rows.
@@ -22,7 +25,7 @@ pub(crate) struct Part {
 impl Part {
     /// Returns the bytes of memory in use.
     pub fn bytes_used(&self) -> usize {
-        self.users.capacity() * 16 + self.items.capacity() * 4
+        self.users.len() * 16 + self.items.len() * 4
     }
 }
 
@@ -50,8 +53,19 @@ impl Lister {
 
     /// Lists the users of `offers`, which must hold all their pairs. A user's items are ordered by their number of rows
     /// if `by_rows`, and then by rank.
-    pub fn list(&mut self, partition: usize, offers: &[Offer<'_>], keys: &HashKeys) -> Part {
+    ///
+    /// # Errors
+    /// [`STOPPED`] if `stop` is set.
+    pub fn list(
+        &mut self,
+        partition: usize,
+        offers: &[Offer<'_>],
+        keys: &HashKeys,
+        stop: &AtomicBool,
+    ) -> Result<Part> {
+        let go_on = || if stop.load(Ordering::Relaxed) { Err(STOPPED) } else { Ok(()) };
         self.chooser.number(offers, keys);
+        go_on()?;
         self.group(offers);
         let Self { l0, by_rows, chooser, places, cells, placed } = self;
         let mut order: Vec<usize> = (0..places.len()).collect();
@@ -61,6 +75,7 @@ impl Lister {
         let kept = |&(start, end): &(usize, usize)| (end - start).min(*l0);
         made.items.reserve_exact(places.iter().map(kept).sum());
         for user in order {
+            go_on()?;
             let key = chooser.key(user);
             let (start, end) = places[user];
             let mut own = &mut cells[start..end];
@@ -80,7 +95,7 @@ impl Lister {
             made.users.push((key as u64, own.len() as u32));
             made.items.extend(own.iter().map(|&(_, item)| (item >> 32) as u32));
         }
-        made
+        Ok(made)
     }
 
     /// Groups the pairs by user.

@@ -7,7 +7,7 @@
 //!
 //! A candidate is an item that a user may keep. A choice is a pair of a user and a candidate.
 
-mod candidates;
+pub(crate) mod candidates;
 pub(crate) mod lister;
 mod user_choices;
 
@@ -109,8 +109,10 @@ pub(crate) struct Bounded<'a> {
     choices: Choices,
     /// For each item of the current partition, its number among the candidates or [`UNLISTED`].
     numbers: Vec<u32>,
-    /// The most bytes that the candidates may take.
-    room: usize,
+    /// The bytes of the candidates of all threads, and the most that they may take.
+    room: Option<(&'a AtomicUsize, usize)>,
+    /// This thread's part of these bytes.
+    charged: usize,
 }
 
 impl<'a> Bounded<'a> {
@@ -118,12 +120,13 @@ impl<'a> Bounded<'a> {
     /// candidates.
     pub fn new(item_type: LabelType, bound: &'a Contribution, held: usize) -> Self {
         let (counted, choices) = (Candidates::new(item_type), Choices::new(held));
-        Self { bound, counted, choices, numbers: Vec::new(), room: usize::MAX }
+        Self { bound, counted, choices, numbers: Vec::new(), room: None, charged: 0 }
     }
 
-    /// Limits the candidates to `room` bytes.
-    pub fn within(self, room: usize) -> Self {
-        Self { room, ..self }
+    /// Limits the candidates of all threads to `room` bytes. `used` counts them: how the threads share the partitions
+    /// must not decide whether they fit.
+    pub fn within(self, used: &'a AtomicUsize, room: usize) -> Self {
+        Self { room: Some((used, room)), ..self }
     }
 
     /// Counts the users that keep each item, up to `cap`. Each user keeps the first `l0` items in the
@@ -178,10 +181,11 @@ impl<'a> Bounded<'a> {
         let sizes = (0..Choices::PARTITIONS)
             .map(|partition| parts.iter().map(|part| part.choices.partition_len(partition)).sum());
         let begin = || (Chooser::new(parts[0].bound.l0), Lister::new(l0, by_rows), Vec::new());
-        let work = |state: &mut (Chooser, Lister, Vec<Part>), partition, _, _: &AtomicBool| {
+        let work = |state: &mut (Chooser, Lister, Vec<Part>), partition, _, stop: &AtomicBool| {
             let (chooser, lister, made) = state;
             let spilled = Self::spilled(parts, partition, chooser, keys)?;
-            let part = lister.list(partition, &Self::offers(parts, partition, &spilled), keys);
+            let offers = Self::offers(parts, partition, &spilled);
+            let part = lister.list(partition, &offers, keys, stop)?;
             let own = part.bytes_used();
             if used.fetch_add(own, Ordering::Relaxed).saturating_add(own) > room {
                 return Err(NO_ROOM);
@@ -282,7 +286,10 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
 
     fn close(&mut self, _: &Items, _: Option<&Interner>) -> Result<()> {
         self.numbers.clear();
-        if self.counted.bytes_used() > self.room { Err(NO_ROOM) } else { Ok(()) }
+        let Some((used, room)) = self.room else { return Ok(()) };
+        let more = self.counted.bytes_used() - self.charged;
+        self.charged += more;
+        if used.fetch_add(more, Ordering::Relaxed) + more > room { Err(NO_ROOM) } else { Ok(()) }
     }
 }
 
