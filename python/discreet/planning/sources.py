@@ -114,7 +114,7 @@ class Drawn(Source):
         """Return the items of every user, if they are not too many."""
         found = self.rows()
         if self._lists is None and found is not None:
-            self._lists = read_items(found)
+            self._lists = read_items(found, by_rows=True)
         return self._lists
 
 
@@ -154,7 +154,7 @@ class PublicTable(Source):
     def user_items(self) -> UserItems:
         """Return the items of every user."""
         if self._lists is None:
-            self._lists = read_items(self.rows())
+            self._lists = read_items(self.rows(), by_rows=True)
         return self._lists
 
     def rows(self) -> Table:
