@@ -12,6 +12,7 @@ import pytest
 
 import discreet as dp
 from discreet import _core, imports
+from discreet.engines import validated
 from discreet.errors import ResourceError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -123,6 +124,15 @@ def test_a_child_forgets_the_imports_of_other_threads(monkeypatch):
     monkeypatch.setattr(imports, "_LONGEST", 0)
     monkeypatch.setattr(imports, "_running", [-1, threading.get_ident()])
     assert forked(lambda: str(imports._running == [threading.get_ident()])) == "True"
+
+
+def test_a_child_ends_no_call_of_its_parent():
+    """Its exit would write to the pipe of the parent's thread, or wait for a lock that this thread held."""
+    with validated.reading() as call:
+        call._pipe, pipe = os.pipe(), call._pipe
+        with call._interrupting:
+            assert forked(lambda: f"{call._pipe} {len(validated._calls)} {call.end()}") == "None 0 None"
+        call._pipe = pipe
 
 
 NAMESPACE = 0x20000000

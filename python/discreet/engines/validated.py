@@ -34,6 +34,9 @@ def _forget_pipes() -> None:
     if _listening:
         with suppress(ValueError):
             signal.set_wakeup_fd(-1)
+    for call in [*_calls]:
+        call.forget()
+    _calls.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -141,6 +144,10 @@ class Reading:
                 for connection in [*self._connections]:
                     with suppress(Exception):
                         connection.interrupt()
+
+    def forget(self) -> None:
+        """Forget the threads and the pipe in a child process, which has neither."""
+        self._pipe, self._over, self._interrupting = None, threading.Event(), threading.Lock()
 
     def end(self) -> None:
         """Let no thread interrupt DuckDB any more: a connection may be the caller's own."""

@@ -50,8 +50,8 @@ class Table(Rows):
     def read(self) -> Table:
         """Read the rows once, and return a Table of what was found, for further releases.
 
-        It holds the distinct items of every user in memory: about four bytes for each pair of a user and an item and 24
-        for each user, besides the items themselves. Files that change later do not change it. Sums and the
+        It holds the distinct items of every user in memory: four bytes for each pair of a user and an item, 16 for
+        each user, and 8 for each item besides its name. Files that change later do not change it. Sums and the
         method "greedy" need the rows.
 
         Returns:
