@@ -39,6 +39,7 @@ __all__ = [
     "affordable_sigma",
     "deltas",
     "final_price",
+    "first_sigma",
     "forecast",
     "forecast_on",
     "level",
@@ -197,6 +198,11 @@ def _step_price(ranges: int, gamma: float, sigma: float) -> int:
     """
     (a, b), (p, q) = gamma.as_integer_ratio(), sigma.as_integer_ratio()
     return -(-UNIT * (ranges * (a * p) ** 2 + (2 * b * q) ** 2) // (8 * (b * p) ** 2))
+
+
+def first_sigma(rho: float) -> float:
+    """Return the scale of the first measurement of the number of users, for `FIRST_SHARE` of rho."""
+    return round_up(1 / math.sqrt(2 * FIRST_SHARE * rho), 8)
 
 
 def variance_price(sigma: float) -> int:

@@ -13,7 +13,6 @@ from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR, require_relative_error, require_rho
-from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
@@ -280,7 +279,7 @@ class ConfirmedCounts(HistogramMechanism):
     @cached_property
     def _first(self) -> theorem.Measurement:
         """Return the first measurement of the number of users."""
-        sigma = round_up(1 / math.sqrt(2 * theorem.FIRST_SHARE * self.rho), 8)
+        sigma = theorem.first_sigma(self.rho)
         return theorem.Measurement(sigma, theorem.variance_price(sigma))
 
     def replacing_chance(self, users: int) -> float:
