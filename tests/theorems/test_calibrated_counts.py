@@ -139,8 +139,15 @@ def test_a_replacement_selects_at_a_lower_rate():
 def test_ways_to_go_on_are_compared_by_published_values():
     assert theorem.nearly_none(10.0, 5.0, 10_000.0)
     assert not theorem.nearly_none(10.0, 10.0, 10_000.0)
-    assert theorem.reaches_deeper(300.0, 5.0, 2.0)
-    assert not theorem.reaches_deeper(300.0, 5.0, 20.0)
+    assert theorem.reaches_deeper(50, 300.0, 100.0, 5.0, 2.0)
+    assert not theorem.reaches_deeper(50, 300.0, 100.0, 5.0, 20.0)
+    # Flat counts make confirming reach less far, and few heads make the comparison less certain.
+    assert theorem.reaches_deeper(50, 300.0, 290.0, 5.0, 6.0)
+    assert not theorem.reaches_deeper(50, 300.0, 100.0, 5.0, 6.0)
+    assert not theorem.reaches_deeper(4, 300.0, 290.0, 5.0, 6.0)
+    assert theorem.reaches_deeper(50, 300.0, None, 5.0, 2.0)
+    for following in (-40.0, 0.0, 1e9):
+        assert theorem.reaches_deeper(50, 0.5, following, 1e-3, 1.0)
     assert theorem.ratio_of(60.0, 20.0, 2.0) == 3
     assert theorem.ratio_of(60.0, -1.0, 15.0) == 2
     assert theorem.ratio_of(6.0, -1.0, 15.0) == 1
