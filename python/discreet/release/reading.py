@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,12 +23,16 @@ from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
 from discreet.release.formats import FORMATS
 from discreet.release.intervals import LAWS
 from discreet.release.kept import l0_and_share
+from discreet.release.rows import METHODS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["read"]
 
 Cells: TypeAlias = dict[str, list[Any]]
 """The cells of each column of a file, by the name of the column."""
-_MEASURES: tuple[list[str], ...] = ([], ["rank"], ["count", "sigma"])
+_MEASURES: tuple[list[str], ...] = ([], ["rank"], ["count", "sigma"], ["count", "sigma", "method"])
 """The columns after those of the items."""
 _RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 _TYPES = ("string", "binary", *_RANGES)
@@ -196,8 +200,10 @@ def _require_agreement(fields: dict[str, Any], own: dict[str, Any] | None, certi
     """Raise if the rows of a file, or its own header, are not those of its certificate."""
     if own is not None and any(value != certificate.get(name) for name, value in own.items()):
         raise _Damaged("its header and its certificate differ. Restore the files that were written together")
-    kinds = {"rank": "int64", "count": "int64", "sigma": "float64"}
-    values = {"rank": fields["ranks"], "count": fields["counts"], "sigma": fields["sigmas"]}
+    kinds = {"rank": "int64", "count": "int64", "sigma": "float64", "method": "string"}
+    confirmed = fields["confirmed"]
+    methods = None if confirmed is None else [METHODS[0] if one else METHODS[1] for one in confirmed.tolist()]
+    values = {"rank": fields["ranks"], "count": fields["counts"], "sigma": fields["sigmas"], "method": methods}
     columns = list(export.item_columns(fields["items"], fields["item_type"]))
     columns += [(name, cells, kinds[name]) for name, cells in values.items() if cells is not None]
     if export.digest(columns) != certificate["digest"]:
@@ -243,6 +249,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         "items": _items([_cells(cells[name], one, form) for name, one in own]),
         "counts": _whole(cells["count"]) if has_counts else None,
         "sigmas": _sigmas(cells["sigma"]) if has_counts else None,
+        "confirmed": _confirmed(cells["method"]) if "method" in cells and "method" not in dict(own) else None,
         "ranked": ranks is not None,
         "ranks": None if ranks is None else _ranks(ranks),
         "item_type": kind if isinstance(kind, str) else tuple(own),
@@ -302,7 +309,7 @@ def _guarantee(header: dict[str, Any]) -> Guarantee:
 
 def _converted(cells: Cells, own: dict[str, str]) -> Cells:
     """Return the text cells of a CSV file as values. `own` has the type of each column of items."""
-    kinds: dict[str, Callable[[str], object]] = {"rank": int, "count": int, "sigma": float}
+    kinds: dict[str, Callable[[str], object]] = {"rank": int, "count": int, "sigma": float, "method": str}
     for name, kind in own.items():
         kinds[name] = int if kind in _RANGES else _bytes if kind == "binary" else _unescaped
     return {name: [kinds[name](cell) for cell in column] for name, column in cells.items()}
@@ -387,6 +394,12 @@ def _sigmas(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     if not np.all((sigmas >= 0) & (sigmas < 1e18)):
         raise _Damaged("its sigmas are not positive numbers")
     return sigmas
+
+
+def _confirmed(cells: list[Any]) -> NDArray[np.bool_]:
+    if any(cell not in METHODS for cell in cells):
+        raise _Damaged(f"its methods are not {' or '.join(METHODS)}")
+    return np.array([cell == METHODS[0] for cell in cells], np.bool_)
 
 
 def _text(value: object) -> str:

@@ -67,6 +67,8 @@ class Release(Rows):
         counts: Noisy counts, or sums if `quantity` is "sum", as int64. They may differ from the true ones by a few
             sigma, and may be negative.
         sigmas: The standard deviation of the noise of each count.
+        confirmed: Whether each count was confirmed, in a release that also has estimates; None for other releases.
+            An estimate corrects a weighted count, and its sigma includes the error of the correction.
         ranked: Whether the rows are ranks 1, 2, 3 and so on.
         guarantee: The guarantee, fixed before any data was read.
         spent: The privacy cost of the steps that the mechanism took; at most the guarantee.
@@ -115,6 +117,7 @@ class Release(Rows):
     items: list[Any]
     counts: NDArray[np.int64] | None = None
     sigmas: NDArray[np.float64] | None = None
+    confirmed: NDArray[np.bool_] | None = None
     ranked: bool = False
     guarantee: Guarantee
     spent: Guarantee
@@ -159,6 +162,7 @@ class Release(Rows):
             items=chosen,
             counts=None if self.counts is None else self.counts[rows],
             sigmas=None if self.sigmas is None else self.sigmas[rows],
+            confirmed=None if self.confirmed is None else self.confirmed[rows],
             ranks=self._rank[rows] if self.ranked else None,
             notes=notes,
             part_of=whole,

@@ -87,6 +87,10 @@ class Reported(Protocol):
         """The standard deviations of their noise."""
 
     @property
+    def methods(self) -> list[str]:
+        """How each count was found; empty for a release of one method."""
+
+    @property
     def ranked(self) -> bool:
         """Whether the rows are ranks."""
 
@@ -251,6 +255,8 @@ def _table(shown: Reported, total: int) -> str:
     if shown.counts is not None and shown.sigmas is not None:
         columns.append((shown.quantity, [f"{count:,}" for count in shown.counts.tolist()]))
         columns.append(("sigma", [f"{sigma:,.1f}" for sigma in shown.sigmas.tolist()]))
+        if shown.methods:
+            columns.append(("method", shown.methods))
         if not shown.clipped:
             ends = shown.interval(_CONFIDENCE)
             bounds = zip(ends["low"].tolist(), ends["high"].tolist(), strict=True)

@@ -12,7 +12,7 @@ from discreet import _core
 from discreet.engines.sql import Columns
 from discreet.errors import ParameterError, needs
 from discreet.imports import importing
-from discreet.privacy.validation import require_whole
+from discreet.privacy.validation import require_number, require_whole
 from discreet.release import export
 from discreet.release.export import ItemType
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-__all__ = ["Row", "Rows", "series"]
+__all__ = ["METHODS", "Row", "Rows", "series"]
 
+METHODS = ("confirmed", "estimated")
+"""The methods by which the counts of one release were found."""
 _LONGEST = 60
 """The most characters of a label in an error text, in a repr and in a notebook."""
 
@@ -104,6 +106,7 @@ class Rows(_Lazy):
         items: list[Any]
         counts: NDArray[np.int64] | None
         sigmas: NDArray[np.float64] | None
+        confirmed: NDArray[np.bool_] | None
         ranked: bool
         ranks: NDArray[np.int64] | None
         item_type: ItemType
@@ -185,6 +188,32 @@ class Rows(_Lazy):
         """
         return self[: require_whole("n", n, 0)]  # type: ignore[no-any-return]
 
+    def within(self, relative_error: float) -> Self:
+        """Return the rows whose sigma is at most this share of the count, as a release with the same guarantee.
+
+        A part of a release costs no budget. About two thirds of the counts are within one sigma of the truth.
+
+        Args:
+            relative_error: The largest sigma, as a share of the count: above 0 and at most 1,000,000.
+
+        Returns:
+            A Release.
+
+        Raises:
+            ParameterError: The release has no counts, or the number is out of range.
+
+        Example:
+            >>> import discreet as dp
+            >>> log = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
+            >>> release = dp.count(log, user="user", item="page", rho=1, delta=1e-6)
+            >>> len(release.within(0.3)), len(release.within(1e-9))
+            (2, 0)
+        """
+        largest = require_number("relative_error", relative_error, 0, 1_000_000)
+        if self.counts is None or self.sigmas is None:
+            raise ParameterError("this release has no counts to select by their error; release counts, with dp.count")
+        return self._part(np.flatnonzero(self.sigmas <= largest * self.counts))
+
     def to_dict(self) -> dict[Any, int]:
         """Return the noisy count of each item, or the rank of each item of a ranked list.
 
@@ -240,7 +269,16 @@ class Rows(_Lazy):
             columns.append(("count", self.counts, "int64"))
         if self.sigmas is not None:
             columns.append(("sigma", self.sigmas, "float64"))
+        if self.confirmed is not None:
+            columns.append(("method", self.methods, "string"))
         return columns
+
+    @property
+    def methods(self) -> list[str]:
+        """How each count was found, "confirmed" or "estimated"; empty for a release of one method."""
+        if self.confirmed is None:
+            return []
+        return [METHODS[0] if confirmed else METHODS[1] for confirmed in self.confirmed.tolist()]
 
     def _shown(self, most: int) -> list[list[str]]:
         """Return the cells of the first rows as text."""
