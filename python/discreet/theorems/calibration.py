@@ -32,10 +32,16 @@ _TAIL = 0.025
 _MOST_ALPHA = 4.0
 _STEP = 0.3
 _CHANGES = (0.02, 0.04, 0.08, 0.16, 0.32)
-"""The standard deviations of the change of a ratio's logarithm over a step. They have the same prior probability."""
+"""The standard deviations of the change of a ratio's logarithm over a step.
+
+The prior probability of a change is in proportion to 1/change^2. Few noisy bands tell little about the change, and
+ratios of real tables are smooth.
+"""
 _UNKNOWN = 10.0
 _LEAST_RATIO = 0.5
 _LEAST_ERROR = 0.02
+_MAXIMUM = 0.56
+"""1/sqrt(pi): the mean of the larger of two standard normal variables."""
 _MEDIAN_VARIANCE = 1.57
 """pi/2: the variance of a median of n normal variables, times n, in their variance."""
 
@@ -164,7 +170,7 @@ def curve(made: Sequence[Band], measured: Sequence[Measured], sigma: float, user
     error = np.diag(own) + np.outer(common, common)
     level = logs.mean()
     found = [_smoothed(logs - level, error, along, change) for change in _CHANGES]
-    evidence = np.array([one.evidence for one in found])
+    evidence = np.array([one.evidence for one in found]) - 2 * np.log(_CHANGES)
     chances = np.exp(evidence - evidence.max())
     chances /= chances.sum()
     mean = np.sum([chance * one.mean for chance, one in zip(chances, found, strict=True)], axis=0)
@@ -212,11 +218,14 @@ def _spreads(made: Sequence[Band], measured: Sequence[Measured]) -> NDArray[np.f
     highs = np.array([one.high for one in measured]) / scales
     scores = np.array([_score(band.stop - band.start) for band in made])
     found = np.empty(len(made))
+    noises = 2 * np.array([one.sigma for one in measured]) / scales
     for place in range(len(made)):
         near = slice(max(0, place - 1), place + 2)
-        low, high = (np.average(ends[near], weights=scales[near] ** 2) for ends in (lows, highs))
-        own = max(-lows[place], highs[place]) - 2 * measured[place].sigma / scales[place]
-        found[place] = max(-low, high, own, 0.0) / scores[place]
+        shares = scales[near] ** 2 / np.sum(scales[near] ** 2)
+        low, high = (shares @ ends[near] for ends in (lows, highs))
+        pooled = max(-low, high) - _MAXIMUM * math.sqrt(float(shares**2 @ noises[near] ** 2))
+        own = max(-lows[place], highs[place]) - noises[place]
+        found[place] = max(pooled, own, 0.0) / scores[place]
     return found
 
 
