@@ -355,7 +355,11 @@ def confirm(
     levels: Levels,
     setting: tuple[int, int, int, int, int, int, int, int, int],
     rng: Rng | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, str]: ...
+    *,
+    pause: int | None = None,
+    resumed: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, tuple[int, int, int]]
+    | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, tuple[int, int, int], str]: ...
 def shuffled(size: int, rng: Rng) -> NDArray[np.int64]: ...
 def first_above(
     values: NDArray[np.int64], threshold: int, of_threshold: Noise, of_query: Noise, rng: Rng

@@ -8,7 +8,9 @@ use pyo3::prelude::*;
 
 use super::rng::{PyRng, given_or_fresh};
 use crate::error::{Error, Result};
-use crate::release::confirmed_counts::{Ending, Known, Level, Measurement, Row, Setting, confirm};
+use crate::release::confirmed_counts::{
+    Confirmed, Ending, Known, Level, Measurement, Row, Setting, confirm,
+};
 
 type SigmaAndCost = (f64, u128);
 type Line = (f64, i64, [SigmaAndCost; 4], SigmaAndCost, f64);
@@ -18,8 +20,21 @@ type Rows<'py> = (
     Bound<'py, PyArray1<i64>>,
     u128,
     u64,
+    State,
     &'static str,
 );
+/// The position, the bound and the level of its last measurement. Without a bound, the level is `NO_BOUND`.
+type State = (i64, i64, i64);
+type Resumed<'py> = (
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i64>,
+    u128,
+    u64,
+    State,
+);
+
+const NO_BOUND: i64 = 1 << 40;
 
 /// The levels of Confirmed Counts, which depend on public parameters alone. To convert them takes longer than a release.
 #[pyclass(name = "Levels", module = "discreet._core", frozen)]
@@ -41,10 +56,12 @@ impl PyLevels {
     }
 }
 
-/// Run Confirmed Counts. Return row numbers, noisy queries, scale numbers, the total price, the number of steps, and
-/// why the release ended.
+/// Run Confirmed Counts. Return row numbers, noisy queries, scale numbers, the total price, the number of steps, the
+/// state, and why the release ended. With `pause`, the release pauses before the total price exceeds this number. With
+/// `resumed`, it continues a release of the same counts: all results of this release but the last one.
 #[pyfunction(name = "confirm")]
-#[pyo3(signature = (counts, limit, levels, setting, rng=None))]
+#[pyo3(signature = (counts, limit, levels, setting, rng=None, *, pause=None, resumed=None))]
+#[allow(clippy::too_many_arguments, reason = "some are keyword arguments in Python")]
 fn release<'py>(
     py: Python<'py>,
     counts: PyReadonlyArray1<'py, i64>,
@@ -52,6 +69,8 @@ fn release<'py>(
     levels: &PyLevels,
     setting: (i64, u128, usize, usize, i64, i64, i64, i64, i64),
     rng: Option<&mut PyRng>,
+    pause: Option<u128>,
+    resumed: Option<Resumed<'py>>,
 ) -> Result<Rows<'py>> {
     let PyLevels(levels, kept) = levels;
     let counts = counts.as_array().to_vec();
@@ -64,12 +83,14 @@ fn release<'py>(
         ));
     }
     let setting =
-        Setting { lowest, budget, k_bar, most, factor, users, noisy_users, start, highest };
+        Setting { lowest, budget, k_bar, most, factor, users, noisy_users, start, highest, pause };
+    let resumed = resumed.map(paused).transpose()?;
     let mut fresh = None;
     let stream = given_or_fresh(rng, &mut fresh)?;
     // A release takes what is known, so no thread waits. A fork may leave the lock held: a child then keeps nothing.
     let mut known = kept.try_lock().map(|mut kept| take(&mut *kept)).unwrap_or_default();
-    let released = py.detach(|| confirm(&counts, limit, levels, &setting, &mut known, stream));
+    let released =
+        py.detach(|| confirm(&counts, limit, levels, &setting, resumed, &mut known, stream));
     known.shrink();
     if let Ok(mut kept) = kept.try_lock() {
         *kept = known;
@@ -84,15 +105,43 @@ fn release<'py>(
         Ending::Level => "level",
         Ending::Most => "most",
         Ending::Rows => "rows",
+        Ending::Pause => "pause",
     };
+    let (bound, last) = released.bound.unwrap_or((0, NO_BOUND));
     Ok((
         column(|row| row.row as i64),
         column(|row| row.value),
         column(|row| row.scale as i64),
         released.spent,
         released.steps,
+        (released.position, bound, last),
         ending,
     ))
+}
+
+/// Returns a release that paused.
+fn paused((rows, values, scales, spent, steps, state): Resumed<'_>) -> Result<Confirmed> {
+    let (rows, values, scales) = (rows.as_array(), values.as_array(), scales.as_array());
+    let (position, bound, last) = state;
+    let in_range = |number: &i64| (0..1 << 40).contains(number);
+    if rows.len() != values.len() || rows.len() != scales.len() || spent >= 1 << 100 {
+        return Err(Error::Parameter("a resumed release has columns of equal length"));
+    }
+    if !rows.iter().chain(scales.iter()).all(in_range) {
+        return Err(Error::Parameter("a resumed release has rows and scales of at least 0"));
+    }
+    let columns = rows.iter().zip(values).zip(scales);
+    let rows = columns
+        .map(|((&row, &value), &scale)| Row { row: row as usize, value, scale: scale as usize })
+        .collect();
+    Ok(Confirmed {
+        rows,
+        spent,
+        steps,
+        position,
+        bound: (last != NO_BOUND).then_some((bound, last)),
+        ending: Ending::Pause,
+    })
 }
 
 fn level((gamma, ceiling, steps, bound, variance): Line, deltas: &[f64], delta: f64) -> Level {

@@ -70,6 +70,8 @@ pub struct Setting {
     pub start: i64,
     /// The highest position.
     pub highest: i64,
+    /// The sum of prices that a release pauses before, in units of `2^-64`.
+    pub pause: Option<u128>,
 }
 
 /// Why a release ended.
@@ -85,6 +87,8 @@ pub enum Ending {
     Most,
     /// The next row of a truncated histogram is not known.
     Rows,
+    /// The next price exceeds [`Setting::pause`]. The release can be resumed.
+    Pause,
 }
 
 /// A named row.
@@ -107,6 +111,10 @@ pub struct Confirmed {
     pub spent: u128,
     /// The number of steps.
     pub steps: u64,
+    /// The position of the next step.
+    pub position: i64,
+    /// The bound, and the level of its last measurement.
+    pub bound: Option<(i64, i64)>,
     /// Why the release ended.
     pub ending: Ending,
 }
@@ -124,15 +132,17 @@ pub struct Known {
 ///
 /// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. A truncated count
 /// must not be read as zero, so the release ends before it would read such a count. `known` keeps what depends on
-/// `levels` alone.
+/// `levels` alone. `resumed` is a release of the same counts that paused; the release continues it.
 ///
 /// # Errors
-/// [`Error::Parameter`] if counts are not in descending order or a parameter is out of range.
+/// [`Error::Parameter`] if counts are not in descending order, a parameter is out of range, or `resumed` is a release
+/// of other counts.
 pub fn confirm<R: Rng + ?Sized>(
     counts: &[i64],
     limit: Option<usize>,
     levels: &[Level],
     setting: &Setting,
+    resumed: Option<Confirmed>,
     known: &mut Known,
     rng: &mut R,
 ) -> Result<Confirmed> {
@@ -144,12 +154,23 @@ pub fn confirm<R: Rng + ?Sized>(
     }
     let shown = &counts[..counts.len().min(setting.k_bar + setting.most + 1)];
     let mut slots = Slots::new(shown, setting.k_bar);
-    let mut sale = Confirmed { rows: Vec::new(), spent: 0, steps: 0, ending: Ending::Level };
-    let mut position = setting.start;
-    let mut bound: Option<(i64, i64)> = None;
+    let mut sale = resumed.unwrap_or(Confirmed {
+        rows: Vec::new(),
+        spent: 0,
+        steps: 0,
+        position: setting.start,
+        bound: None,
+        ending: Ending::Level,
+    });
     let mut accuracy = 0.0;
+    for row in &sale.rows {
+        let level = levels.get(row.scale / 4).ok_or(OTHER_COUNTS)?;
+        slots.remove(slots.drawn(row.row).ok_or(OTHER_COUNTS)?);
+        accuracy = with_count(accuracy, setting.factor, level.steps[row.scale % 4].sigma);
+    }
+    let pauses = |sum| setting.pause.is_some_and(|pause| sum > pause);
     loop {
-        let number = (position + 8).div_euclid(LEVEL_WIDTH);
+        let number = (sale.position + 8).div_euclid(LEVEL_WIDTH);
         let Ok(at) = usize::try_from(number - setting.lowest) else {
             return Ok(ended(sale, Ending::Level));
         };
@@ -162,8 +183,11 @@ pub fn confirm<R: Rng + ?Sized>(
             return Ok(ended(sale, Ending::Rows));
         }
         let reserve = if setting.factor == 2 { reserve(accuracy, level.variance) } else { 0 };
-        let mut passing = known.passing(at, level, bound, setting, true)?;
-        if passing.is_none() && bound.is_none_or(|(_, last)| last - number >= FRESH) {
+        let mut passing = known.passing(at, level, sale.bound, setting, true)?;
+        if passing.is_none() && sale.bound.is_none_or(|(_, last)| last - number >= FRESH) {
+            if pauses(sale.spent + level.bound.price) {
+                return Ok(ended(sale, Ending::Pause));
+            }
             if sale.spent + level.bound.price + reserve > setting.budget || level.bound.delta >= 0.5
             {
                 return Ok(ended(sale, Ending::Budget));
@@ -173,16 +197,19 @@ pub fn confirm<R: Rng + ?Sized>(
             let error = known.law(4 * levels.len() + at, level.bound.sigma)?.sample(rng);
             let noisy = setting.factor * outside - setting.users + error;
             let above = noisy + known.reach(at, level.bound)?;
-            bound = Some((bound.map_or(above, |(least, _)| least.min(above)), number));
-            passing = known.passing(at, level, bound, setting, true)?;
+            sale.bound = Some((sale.bound.map_or(above, |(least, _)| least.min(above)), number));
+            passing = known.passing(at, level, sale.bound, setting, true)?;
         }
         if passing.is_none() {
-            passing = known.passing(at, level, bound, setting, false)?;
+            passing = known.passing(at, level, sale.bound, setting, false)?;
         }
         let Some((choice, least)) = passing else {
             return Ok(ended(sale, Ending::Bound));
         };
         let step = level.steps[choice];
+        if pauses(sale.spent + step.price) {
+            return Ok(ended(sale, Ending::Pause));
+        }
         if sale.spent + step.price + reserve > setting.budget || step.delta >= 0.5 {
             return Ok(ended(sale, Ending::Budget));
         }
@@ -197,7 +224,7 @@ pub fn confirm<R: Rng + ?Sized>(
             (value >= least).then_some((drawn, Row { row, value, scale: 4 * at + choice }))
         });
         let Some((drawn, row)) = confirmed else {
-            position -= if sale.rows.is_empty() { FIRST_FALL } else { FALL };
+            sale.position -= if sale.rows.is_empty() { FIRST_FALL } else { FALL };
             continue;
         };
         slots.remove(drawn);
@@ -207,10 +234,12 @@ pub fn confirm<R: Rng + ?Sized>(
         if let Ok(sum @ 1..) = u64::try_from(row.value + setting.noisy_users) {
             seen = seen.max(octaves(sum) - OCTAVE * (setting.factor - 1));
         }
-        let change = (seen - position + RISE).clamp(-OCTAVE / 2, OCTAVE / 2).div_euclid(4);
-        position = setting.highest.min(position + change);
+        let change = (seen - sale.position + RISE).clamp(-OCTAVE / 2, OCTAVE / 2).div_euclid(4);
+        sale.position = setting.highest.min(sale.position + change);
     }
 }
+
+const OTHER_COUNTS: Error = Error::Parameter("a release is resumed with other counts or levels");
 
 /// An octave (a factor of two) in units of a position.
 const OCTAVE: i64 = 256;

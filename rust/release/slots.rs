@@ -111,6 +111,13 @@ impl Slots {
         self.members[drawn.group][drawn.place] as usize
     }
 
+    /// Returns the slot that holds a row, as if it were drawn. Returns `None` if no slot holds the row.
+    pub fn drawn(&self, row: usize) -> Option<Drawn> {
+        let group = *self.group_of.get(row)? as usize;
+        let place = self.members[group].iter().position(|&member| member as usize == row)?;
+        Some(Drawn { group, place })
+    }
+
     /// Removes the row of a drawn slot, and fills the slot with the next row or with a dummy.
     pub fn remove(&mut self, drawn: Drawn) {
         self.members[drawn.group].swap_remove(drawn.place);
@@ -199,6 +206,17 @@ mod tests {
         rows.sort_unstable();
         assert_eq!(rows, [0, 1, 2, 3]);
         assert_eq!(slots.draw(0, 5.0, &mut rng).unwrap(), None);
+    }
+
+    #[test]
+    fn the_slot_of_a_row_is_found_until_the_row_is_removed() {
+        let mut slots = Slots::new(&[9, 8, 8, 7], 3);
+        assert_eq!((slots.drawn(3), slots.drawn(9)), (None, None));
+        let drawn = slots.drawn(1).unwrap();
+        assert_eq!(slots.row(drawn), 1);
+        slots.remove(drawn);
+        assert_eq!(slots.drawn(1), None);
+        assert_eq!(slots.drawn(3).map(|drawn| slots.row(drawn)), Some(3));
     }
 
     #[test]

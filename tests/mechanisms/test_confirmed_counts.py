@@ -123,6 +123,65 @@ def test_rust_and_python_release_the_same_rows(counts, slack, more, k_bar, most,
     assert ours.bits64() == same_rng.bits64()
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 3000) | st.integers(0, 40), max_size=40),
+    more=st.one_of(st.none(), st.integers(0, 2000)),
+    k_bar=st.integers(1, 12),
+    rho=st.sampled_from([0.05, 1.0, 8.0]),
+    pause=st.floats(0, 1),
+    start=st.integers(300, 4000),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_a_paused_release_goes_on_as_if_it_had_not_paused(counts, more, k_bar, rho, pause, start, seed):
+    counts = np.array(sorted(counts, reverse=True), dtype=np.int64)
+    users, factor = (0, 1) if more is None else (int(counts.max(initial=0)) + more, 2)
+    levels = theorem.levels(0.1, factor=factor, replaced=False)
+    deltas = theorem.deltas([step.price for level in levels for step in level.steps], rho, 1e-6)
+    bounds = theorem.deltas([level.bound.price for level in levels], rho, 1e-6)
+    budget = int(rho * UNIT)
+    setting = (theorem.LOWEST, budget, k_bar, 1000, factor, users, users, start, start + 256)
+    plan = Plan(
+        levels, theorem.LOWEST, deltas, bounds, budget, k_bar, 1000, factor, users, users,
+        theorem.margin, theorem.reach, theorem.octaves, start, start + 256,
+    )  # fmt: skip
+    made = _core.Levels(levels, deltas, bounds)
+    share = int(pause * budget)
+
+    def rust(rng, **more):
+        return _core.confirm(counts, None, made, setting, rng, **more)
+
+    def python(rng, **more):
+        return confirm(counts, None, plan, rng, **more)
+
+    found = {}
+    for name, run in (("rust", rust), ("python", python)):
+        whole, rng = run(seeded_rng(seed)), seeded_rng(seed)
+        part = run(rng, pause=share)
+        assert part[3] <= share or part[-1] != "pause"
+        given = part if name == "python" else part[:-1]
+        ended = run(rng, resumed=given) if part[-1] == "pause" else part
+        assert [np.asarray(one).tolist() for one in ended] == [np.asarray(one).tolist() for one in whole]
+        found[name] = [np.asarray(one).tolist() for one in part]
+    assert found["rust"] == found["python"]
+
+
+def test_a_release_of_other_counts_is_not_resumed():
+    counts, levels = np.array([900, 500, 400], np.int64), theorem.levels(0.1, factor=1, replaced=False)
+    made = _core.Levels(
+        levels,
+        theorem.deltas([step.price for level in levels for step in level.steps], 1.0, 1e-6),
+        theorem.deltas([level.bound.price for level in levels], 1.0, 1e-6),
+    )
+    setting = (theorem.LOWEST, UNIT, 2, 1000, 1, 0, 0, 2600, 2856)
+    one, state = np.zeros(1, np.int64), (2600, 0, 1 << 40)
+    for rows, scales in ([3], [0]), ([2], [0]), ([-1], [0]), ([0], [-1]), ([0], [10**6]), ([0, 0], [0, 0]), ([0], []):
+        given = (np.array(rows, np.int64), np.zeros(len(rows), np.int64), np.array(scales, np.int64), 0, 0, state)
+        with pytest.raises(ParameterError, match="resumed"):
+            _core.confirm(counts, None, made, setting, seeded_rng(1), resumed=given)
+    assert len(_core.confirm(counts, None, made, setting, seeded_rng(1), resumed=(one, one, one, 0, 0, state))[0])
+
+
 @pytest.mark.parametrize("rho", [0.001, 0.1, 1.0, 30.0])
 @pytest.mark.parametrize("error", [0.005, 0.1, 0.5])
 @pytest.mark.parametrize("delta", [1e-4, 1e-6, 1e-10])

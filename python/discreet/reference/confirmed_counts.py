@@ -21,6 +21,7 @@ from discreet.reference.noise import Bits, bernoulli_exp, uniform_below
 __all__ = ["Confirmed", "Plan", "Slots", "confirm"]
 
 UNIT = 2**64
+NO_BOUND = 1 << 40
 
 
 class Draws(Bits, Protocol):
@@ -71,8 +72,10 @@ class Confirmed(NamedTuple):
     """Four times the number of the level, counted from the lowest, plus the choice of noise."""
     spent: int
     steps: int
+    state: tuple[int, int, int]
+    """The position, the bound and the level of its last measurement. Without a bound, the level is 2^40."""
     reason: str
-    """The reason why the release ended: "budget", "bound", "level", "most" or "rows"."""
+    """The reason why the release ended: "budget", "bound", "level", "most" or "rows"; or "pause"."""
 
 
 class Slots:
@@ -99,6 +102,11 @@ class Slots:
             self.following += 1
         else:
             self.dummies += 1
+
+    def place_of(self, row: int) -> tuple[int, int]:
+        """Return the group of a row in a slot, and its place in the group."""
+        group = self.group_of[row]
+        return group, self.members[group].index(row)
 
     def draw(self, rng: Draws, gamma: float) -> tuple[int, int] | None:
         """Return the group of a drawn slot and its place in the group, or None for a dummy.
@@ -133,18 +141,35 @@ def confirm(
     limit: int | None,
     plan: Plan,
     rng: Draws,
+    *,
+    pause: int | None = None,
+    resumed: Confirmed | None = None,
 ) -> Confirmed:
-    """Return the rows, their noisy queries, and the transcript of the release."""
+    """Return the rows, their noisy queries, and the transcript of the release.
+
+    With `pause`, the release pauses before it spends more units, unless it ends before. With `resumed`, it continues
+    such a release of the same counts.
+    """
     slots = Slots(counts, plan.k_bar, plan.k_bar + plan.most + 1)
     spent, steps, position = 0, 0, plan.start
     bound: int | None = None
-    bound_level = 1 << 40
+    bound_level = NO_BOUND
     accuracy = 0.0
     rows, values, scales = list[int](), list[int](), list[int]()
+    if resumed is not None:
+        spent, steps = resumed.spent, resumed.steps
+        position, noisy, bound_level = resumed.state
+        bound = None if bound_level == NO_BOUND else noisy
+        rows, values, scales = resumed.rows.tolist(), resumed.values.tolist(), resumed.scales.tolist()
+        for row, scale in zip(rows, scales, strict=True):
+            slots.remove(*slots.place_of(row))
+            sigma = plan.levels[scale // 4].steps[scale % 4].sigma
+            accuracy += plan.factor**2 / (sigma * sigma)
 
     def ended(reason: str) -> Confirmed:
         columns = [np.array(column, np.int64) for column in (rows, values, scales)]
-        return Confirmed(columns[0], columns[1], columns[2], spent, steps, reason)
+        state = position, 0 if bound is None else bound, bound_level
+        return Confirmed(columns[0], columns[1], columns[2], spent, steps, state, reason)
 
     while True:
         number = (position + 8) // 16
@@ -161,6 +186,8 @@ def confirm(
             reserve = math.ceil((2 + math.sqrt(accuracy * level.variance + 1)) / (8 * level.variance) * UNIT)
 
         if not _passes(plan, at, 0, bound) and bound_level - number >= 3:
+            if pause is not None and spent + level.bound.price > pause:
+                return ended("pause")
             if spent + level.bound.price + reserve > plan.budget or plan.bound_deltas[at] >= 0.5:
                 return ended("budget")
             spent += level.bound.price
@@ -174,6 +201,8 @@ def confirm(
         if v is None or bound is None:
             return ended("bound")
         sigma, price = level.steps[v]
+        if pause is not None and spent + price > pause:
+            return ended("pause")
         if spent + price + reserve > plan.budget or plan.step_deltas[4 * at + v] >= 0.5:
             return ended("budget")
         spent += price

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from discreet.theorems.rogers2024 import budget_units, units_rho
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ConfirmedCounts"]
+__all__ = ["Begun", "ConfirmedCounts", "Found"]
 
 _LEAST_DELTA = 1e-100
 _LARGEST_SIGMA = 1e9
@@ -36,6 +38,24 @@ _ENDINGS = {
     "most": "a release has at most {most:,} items",
 }
 """Notes by the reason why a release ended."""
+
+Found = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int64]", int, int, tuple[int, int, int], str]
+"""The result of `_core.confirm`."""
+
+
+class Begun(NamedTuple):
+    """The state before the first item is confirmed."""
+
+    users: int | None
+    """The exact number of users; None if it is not known or not used."""
+    known: float
+    """The published number of users; 0 without."""
+    precision: float
+    """1/sigma^2 of the published number; 0 without."""
+    spent: int
+    """The price of all measurements so far, in units."""
+    start: int
+    """The first position, in 1/256 octaves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,37 +329,65 @@ class ConfirmedCounts(HistogramMechanism):
         """
         users, budget = None if replaced else histogram._users, budget_units(self.rho)
         factor = 1 if users is None else 2
-        levels = theorem.levels(self.relative_error, factor=factor, replaced=replaced)
-        highest = noisy = first = 0
-        if users is None:
-            start = highest = theorem.LEVELS_TOP
-        else:
-            first = self._first.price
-            noisy = users + int(rng.discrete_gaussian(self._first.sigma, 1)[0])
-            start = min(theorem.octaves(max(noisy, 4)), theorem.LEVELS_TOP)
-            highest = min(start + theorem.FINE, theorem.LEVELS_TOP)
-        rows, values, scales, spent, steps, ending = _core.confirm(
+        begun = Begun(users, 0.0, 0.0, 0, theorem.LEVELS_TOP)
+        if users is not None:
+            begun = self._begun(users, rng)
+        found = _core.confirm(
             histogram._counts(),
             histogram._limit,
             theorem.priced_levels(self.relative_error, factor, replaced, self.rho, self.delta),
-            (theorem.LOWEST, budget - first, self.k_bar, theorem.MOST, factor, users or 0, noisy, start, highest),
+            self._setting(begun, budget - begun.spent),
             rng,
         )
-        spent += first
-        used = [divmod(scale, theorem.CHOICES) for scale in scales.tolist()]
-        variances = np.array([levels[number].steps[choice].sigma ** 2 for number, choice in used])
-        known, precision = float(noisy), 0.0
-        if users is not None:
-            precision = self._first.sigma**-2
-            if len(rows):
-                in_users = variances / factor**2
-                wanted = theorem.final_price(budget - spent, float((1 / in_users).sum()), float(in_users.min()))
-                sigma = theorem.affordable_sigma(wanted)
-                if sigma is not None:
-                    spent += theorem.variance_price(sigma)
-                    again = users + int(rng.discrete_gaussian(sigma, 1)[0])
-                    known = (noisy * precision + again * sigma**-2) / (precision + sigma**-2)
-                    precision += sigma**-2
+        return self._finished(found, begun, rng, partial(self._published, histogram), replaced=replaced)
+
+    def _begun(self, users: int, rng: _core.Rng) -> Begun:
+        """Return the first measurement of the number of users."""
+        sigma = self._first.sigma
+        noisy = users + int(rng.discrete_gaussian(sigma, 1)[0])
+        start = min(theorem.octaves(max(noisy, 4)), theorem.LEVELS_TOP)
+        return Begun(users, float(noisy), sigma**-2, self._first.price, start)
+
+    def _setting(self, begun: Begun, budget: int) -> tuple[int, int, int, int, int, int, int, int, int]:
+        """Return the setting of `_core.confirm`, with a budget in units."""
+        users, known, _, _, start = begun
+        highest = min(start + theorem.FINE, theorem.LEVELS_TOP)
+        factor = 1 if users is None else 2
+        return (theorem.LOWEST, budget, self.k_bar, theorem.MOST, factor, users or 0, round(known), start, highest)
+
+    def _finished(
+        self,
+        found: Found,
+        begun: Begun,
+        rng: _core.Rng,
+        publish: Callable[..., Release],
+        *,
+        replaced: bool = False,
+    ) -> Release:
+        """Return the release of confirmed items, after the last measurement of the number of users.
+
+        Args:
+            found: The result of `_core.confirm`.
+            begun: What is known of the number of users, and the price of all steps but the confirming ones.
+            rng: The random stream of the release.
+            publish: A function that makes the release from rows, the random stream and the fields of a release.
+            replaced: Whether neighbours are datasets in which one user is replaced by another.
+        """
+        rows, values, scales, confirming, steps, _, ending = found
+        users, known, precision, paid, start = begun
+        spent, factor = paid + confirming, 1 if users is None else 2
+        levels = theorem.levels(self.relative_error, factor=factor, replaced=replaced)
+        variances = self._variances(scales, levels)
+        if users is not None and len(rows):
+            in_users = variances / factor**2
+            left = budget_units(self.rho) - spent
+            wanted = theorem.final_price(left, float((1 / in_users).sum()), float(in_users.min()))
+            sigma = theorem.affordable_sigma(wanted)
+            if sigma is not None:
+                spent += theorem.variance_price(sigma)
+                again = users + int(rng.discrete_gaussian(sigma, 1)[0])
+                known = (known * precision + again * sigma**-2) / (precision + sigma**-2)
+                precision += sigma**-2
         common = 1 / precision if precision else 0.0
         counts = np.rint((values + known) / factor).astype(np.int64)
         if ending == "bound":
@@ -347,8 +395,7 @@ class ConfirmedCounts(HistogramMechanism):
             next_users = counts.min() / 2 if len(rows) else theorem.level_users(start // 16)
             if self._confirming(self._level_of(next_users, factor=factor, replaced=replaced)) is None:
                 ending = "delta"
-        return self._published(
-            histogram,
+        return publish(
             rows,
             rng,
             noisy=counts,
@@ -365,6 +412,12 @@ class ConfirmedCounts(HistogramMechanism):
                 replaced=replaced,
             ),
         )
+
+    @staticmethod
+    def _variances(scales: NDArray[np.int64], levels: tuple[theorem.Level, ...]) -> NDArray[np.float64]:
+        """Return the variance of the noise of each row."""
+        used = [divmod(scale, theorem.CHOICES) for scale in scales.tolist()]
+        return np.array([levels[number].steps[choice].sigma ** 2 for number, choice in used])
 
     def _notes(
         self, ending: str, users: float | None, deviation: float, *, any_item: bool, replaced: bool
