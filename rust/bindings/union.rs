@@ -132,13 +132,16 @@ impl PyLists {
         few: usize,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let weighting = match weighting {
-            "even_squares" => Weighting::EvenSquares,
+            "even_squares" => Weighting::EvenSquares(1),
+            "capped_squares" if (1..1_u64 << 40).contains(&(few as u64)) => {
+                Weighting::EvenSquares(few as u64)
+            }
             "even" => Weighting::Even,
             "water" => Weighting::Water(target),
             "greedy" => Weighting::Greedy(target),
             "step" => Weighting::Step(target),
             "adaptive" if few > 0 => Weighting::Adaptive(target, few),
-            _ => return Err(Error::Parameter("unknown weighting or few is 0; use even_squares, even, water, greedy, step or adaptive").into()),
+            _ => return Err(Error::Parameter("unknown weighting or few is 0; use even_squares, capped_squares, even, water, greedy, step or adaptive").into()),
         };
         let weights = guarded(|| Ok(py.detach(|| weighting.weights(&self.0, bits))?))?;
         Ok(weights.into_pyarray(py))

@@ -25,8 +25,9 @@ const ONE: u64 = 1 << FINE;
 /// A policy that divides a user's budget among the user's items. Targets are in units of `2^-bits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighting {
-    /// Adds `1/√d` to each of `d` items. The l2 norm is at most one.
-    EvenSquares,
+    /// Adds `√(n/d)`, at most 1, to each of `d` items. n is the number of items that weigh fully. The l2 norm is at
+    /// most `√n`.
+    EvenSquares(u64),
     /// Adds `1/d` to each of `d` items. The l1 norm is at most one.
     Even,
     /// Water-filling: raises all items below the target equally. The l1 norm is at most one.
@@ -50,7 +51,7 @@ impl Weighting {
     pub fn weights(self, lists: &Lists, bits: u32) -> Result<Vec<i64>> {
         let target = match self {
             Self::Water(t) | Self::Greedy(t) | Self::Step(t) | Self::Adaptive(t, _) => t,
-            Self::EvenSquares | Self::Even => 1,
+            Self::EvenSquares(_) | Self::Even => 1,
         };
         if bits > 40 || target >= 1 << (bits + 10) || target == 0 {
             return Err(Error::Parameter(
@@ -61,8 +62,11 @@ impl Weighting {
         let in_turn = (0..lists.users()).map(|user| lists.of_user(user));
         let mut weights = vec![0_u64; lists.size];
         match self {
-            Self::EvenSquares | Self::Even => {
-                let share = |d: u64| if self == Self::Even { unit / d } else { root(bits, d) };
+            Self::EvenSquares(_) | Self::Even => {
+                let share = |d: u64| match self {
+                    Self::EvenSquares(full) => root(bits, full, d).min(unit),
+                    _ => unit / d,
+                };
                 for items in in_turn.filter(|items| !items.is_empty()) {
                     let share = share(items.len() as u64);
                     for &item in items {
@@ -97,9 +101,9 @@ impl Weighting {
     }
 }
 
-/// Return the largest integer whose square is at most `4^bits / d`.
-fn root(bits: u32, d: u64) -> u64 {
-    ((1_u128 << (2 * bits)) / u128::from(d)).isqrt() as u64
+/// Return the largest integer whose square is at most `4^bits n / d`, for n below `2^40`.
+fn root(bits: u32, n: u64, d: u64) -> u64 {
+    ((u128::from(n) << (2 * bits)) / u128::from(d)).isqrt() as u64
 }
 
 /// Raise all items below the target by one unit in turn, until the budget is used up or all items reach the target.
@@ -188,7 +192,7 @@ fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Vec<u64> {
     let mut weights: Vec<u128> = first.into_iter().map(|weight| weight.min(target)).collect();
     for items in all().filter(|items| !items.is_empty()) {
         let d = items.len() as u64;
-        let mut share = root(FINE, d);
+        let mut share = root(FINE, 1, d);
         if items.len() <= few {
             let spared: u64 = items.iter().map(|&item| spare[item as usize] / d).sum();
             share = share - ONE / d + spared / (2 * few as u64);

@@ -19,6 +19,9 @@ WEIGHTINGS = ["even_squares", "even", "water", "greedy", "step", "adaptive"]
 LISTED = [["a", "b"], ["a"], ["a", "b", "c"], ["c"]]
 KNOWN = [
     ("even_squares", None, 1, (2.28445705038, 1.28445705038, 1.57735026919)),
+    ("capped_squares", None, 1, (2.28445705038, 1.28445705038, 1.57735026919)),
+    ("capped_squares", None, 2, (2.81649658093, 1.81649658093, 1.81649658093)),
+    ("capped_squares", None, 3, (3, 2, 2)),
     ("step", 2.5, 1, (1.95668198314, 1.27144719493, 1.78691302949)),
     ("step", 1.2, 1, (1.2, 1.08704943001, 1.2)),
     ("water", 2.5, 1, (1.83333333333, 0.833333333333, 1.33333333333)),
@@ -56,7 +59,12 @@ lists_of_items = st.lists(st.lists(st.integers(0, 7), max_size=6, unique=True).m
 
 
 @settings(max_examples=150, deadline=None)
-@given(lists=lists_of_items, weighting=st.sampled_from(WEIGHTINGS), target=st.integers(1, 3000), few=st.integers(1, 6))
+@given(
+    lists=lists_of_items,
+    weighting=st.sampled_from([*WEIGHTINGS, "capped_squares"]),
+    target=st.integers(1, 3000),
+    few=st.integers(1, 6),
+)
 def test_reference_and_kernel_agree_to_the_last_bit(lists, weighting, target, few):
     lists = [items for items in lists if items]
     if lists:
@@ -109,6 +117,21 @@ FINE_BITS = {"step": 50, "adaptive": 50}
 def test_one_user_changes_the_weights_by_at_most_one(weighting):
     rng = np.random.default_rng(7)
     assert max(excess(weighting, rng) for _ in range(1500)) <= 0
+
+
+@pytest.mark.parametrize("full", [1, 2, 5])
+def test_capped_squares_of_a_user_add_up_to_at_most_the_cap(full):
+    for number in range(1, 40):
+        found = kernel_weights([[*range(number)]], number, "capped_squares", 26, few=full)
+        assert sum(weight**2 for weight in found) <= full * 4**26
+        assert max(found) <= 2**26
+
+
+def test_capped_squares_need_a_cap():
+    _, lists = lists_of([1], [2])
+    for few in (0, 2**40):
+        with pytest.raises(ParameterError, match="few is 0"):
+            lists.weights("capped_squares", 20, few=few)
 
 
 SIDE, BITS = 16, 24

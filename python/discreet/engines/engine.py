@@ -48,11 +48,13 @@ class Weighting:
     l0: int
     target: int = 1
     shared_order: bool = False
+    full: int = 1
+    """For "capped_squares": the most items that weigh one each."""
 
     @property
     def is_even(self) -> bool:
         """Whether a user's weights depend only on the number of their items, and not on other users."""
-        return self.method in ("even", "even_squares")
+        return self.method in ("even", "even_squares", "capped_squares")
 
     @property
     def shares(self) -> list[int]:
@@ -60,7 +62,8 @@ class Weighting:
         unit = 1 << self.bits
         if self.method == "even":
             return [unit // d for d in range(1, self.l0 + 1)]
-        return [math.isqrt(unit**2 // d) for d in range(1, self.l0 + 1)]
+        full = self.full if self.method == "capped_squares" else 1
+        return [min(unit, math.isqrt(full * unit**2 // d)) for d in range(1, self.l0 + 1)]
 
 
 class Counted(NamedTuple):

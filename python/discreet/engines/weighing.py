@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Lists", "LocalLists", "RemoteLists", "Weighing"]
 
+_ALL = 2**32
+"""More items than any user has."""
+
 
 class Weighing(Protocol):
     """One release's access to the items of every user: repeated weights of the items not yet released."""
@@ -90,9 +93,30 @@ class LocalLists(Private):
             labels, counts = self._labels, np.arange(1, self._labels.items() + 1)
             listed = _core.KnownLabels.from_sequence([*only]).split(labels, counts)[1]
             others = np.delete(np.arange(len(counts)), listed[listed > 0] - 1)
-            lists = lists.bounded(2**32, others, [0, 0, 0, 0])
+            lists = lists.bounded(_ALL, others, [0, 0, 0, 0])
         sizes = lists.sizes()
         return sizes[sizes > 0]
+
+    def counted(self) -> Counted:
+        """Return all labels and their counts, by number, and the number of users."""
+        counts, users = self._lists.count(self._labels, [0, 0, 0, 0])
+        return Counted(self._labels, counts, users)
+
+    def without(self, rows: NDArray[np.int64]) -> LocalLists:
+        """Return the lists without the items of these numbers; the other items keep their numbers."""
+        return LocalLists(self._labels, self._lists.bounded(_ALL, rows, [0, 0, 0, 0]), by_rows=self._by_rows)
+
+    def ordered(self) -> LocalLists:
+        """Return the lists with items numbered by label, so that equal tables give equal seeded releases."""
+        every = np.arange(self._labels.items())
+        labels, order = self._labels.ordered(every, np.zeros_like(every))
+        return LocalLists(labels, self._lists.ordered(order), by_rows=self._by_rows)
+
+    def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
+        """Return the weights of all items by number, from at most `weighting.l0` items of each user."""
+        key = rng.words(8).view(np.uint64).tolist()
+        kept = self._lists.bounded(weighting.l0, np.zeros(0, np.int64), key)
+        return kept.weights(weighting.method, weighting.bits, few=weighting.full)
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
         """Return access for one release; "greedy" needs items in the order of their rows."""

@@ -25,6 +25,8 @@ def weights(
             added = [unit // len(items)] * len(items)
         elif weighting == "even_squares":
             added = [isqrt(unit**2 // len(items)) for _ in items]
+        elif weighting == "capped_squares":
+            added = [min(unit, isqrt(few * unit**2 // len(items))) for _ in items]
         elif weighting == "step":
             square = sum(gap**2 for gap in gaps)
             norm = isqrt(square) + (isqrt(square) ** 2 < square)
