@@ -33,6 +33,7 @@ __all__ = [
     "FIRST_SHARE",
     "HEAVY_SHARE",
     "LOOK_SHARE",
+    "MOST_BANDS",
     "PERCENTILE",
     "TIMES",
     "USERS_SHARE",
@@ -51,7 +52,6 @@ __all__ = [
     "threshold_of",
     "unspent_delta",
     "weight",
-    "weights",
     "weights_price",
     "weights_sigma",
 ]
@@ -74,6 +74,9 @@ TIMES = 16
 """A user gives weight to at most this many times l items."""
 FEWEST_HEADS = 3
 """With fewer confirmed items, confirming goes on with all of rho."""
+
+MOST_BANDS = 64
+"""More bands than a release has: each has a ratio of 1.6, and counts are below 2^35."""
 
 _MOST_CLIPPED = 0.004
 _DEVIATIONS = 3
@@ -100,11 +103,6 @@ def weight(number: int, full: int, bits: int) -> int:
         bits: The binary places of weights.
     """
     return min(1 << bits, math.isqrt((full << (2 * bits)) // number))
-
-
-def weights(full: int, most: int, bits: int) -> list[int]:
-    """Return the weight of each item of a user with 1, 2, ..., `most` items; see `weight`."""
-    return [weight(number, full, bits) for number in range(1, most + 1)]
 
 
 def threshold(noise: _core.Noise, full: int, most: int, bits: int, delta: float) -> _core.Threshold:

@@ -1,0 +1,373 @@
+"""Calibrated counts, step by step, on the lists of the items of every user.
+
+docs/calibrated-counts.md describes the mechanism. Items are numbers from 0. The draws are those of the mechanism, in
+the same order. A plan holds the public parameters, and the functions of `discreet.theorems` that give prices, scales,
+the threshold and the estimates. Each step is a function of its own, so that its exact law can be enumerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.reference.confirmed_counts import Confirmed, confirm
+from discreet.reference.confirmed_counts import Draws as ConfirmDraws
+from discreet.reference.threshold import Streams, threshold_release
+
+__all__ = [
+    "Calibrated",
+    "Draws",
+    "Heads",
+    "Plan",
+    "Released",
+    "calibrate",
+    "calibrated",
+    "combined",
+    "heads_of",
+    "heavy_users",
+    "look",
+    "measured",
+    "named",
+    "ordered",
+    "release",
+    "weighed",
+]
+
+Lists = Sequence[Sequence[int]]
+"""The distinct items of every user."""
+Kept = Callable[[Sequence[Sequence[int]], int], Sequence[Sequence[int]]]
+"""A function that chooses at most a number of items of each user, uniformly and independently of other users."""
+
+
+class Draws(ConfirmDraws, Streams, Protocol):
+    """The random draws of a release, as `_core.Rng` makes them."""
+
+    def select(self, counts: NDArray[np.int64], reference: int, gamma: float, bottom: int, offset: float) -> int:
+        """Return the place of a draw of the exponential mechanism, or len(counts) for the last score, `bottom`."""
+
+
+class Noisy(Protocol):
+    """A source of discrete Gaussian noise."""
+
+    def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
+        """Return `size` whole numbers of noise with scale sigma."""
+
+
+class Plan(NamedTuple):
+    """The public parameters, fixed before the first step."""
+
+    rho: float
+    delta: float
+    budget: int
+    """rho in units, rounded down."""
+    factor: int
+    """2 if order statistics are measured less N, 1 if N is not known."""
+    confirmed: Any
+    """The plan of `reference.confirmed_counts`, without N and the start."""
+    prices: Any
+    """The module `discreet.theorems.calibrated_counts`."""
+    heads: Any
+    """The module `discreet.theorems.confirmed_counts`."""
+    estimator: Any
+    """The module `discreet.theorems.calibration`."""
+    scores: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+    """The scores of the numbers 1, 2, ... as l, of the numbers of items of all users (`ContributionBound.scores`)."""
+    rate: float
+    """The rate of this selection."""
+    selection_price: int
+
+
+class Heads(NamedTuple):
+    """The published values of the first step, and the table without the confirmed items."""
+
+    counts: NDArray[np.int64]
+    """The counts of all items, by number; 0 for confirmed items."""
+    lists: Lists
+    """The items of every user without the confirmed ones."""
+    users: int
+    """N, exactly; 0 if it is not known."""
+    known: float
+    """The published N; 0 if it is not known."""
+    smallest: float
+    """The median of the nine smallest confirmed counts; 0 if there are none."""
+    number: int
+    """The number of confirmed items."""
+    stuck: bool
+    """Whether no item can be confirmed any more."""
+    spent: int
+    """The price of the confirmed items, in units."""
+
+
+class Calibrated(NamedTuple):
+    """The transcript of the steps after the first one."""
+
+    full: int
+    """l."""
+    nearly_none: bool
+    """Whether nearly no user has more than l items."""
+    continues: bool
+    """Whether the first step goes on instead of weights."""
+    rows: NDArray[np.int64]
+    """The items above the threshold, by descending weighted count."""
+    estimates: NDArray[np.float64]
+    sigmas: NDArray[np.float64]
+    users: tuple[float, float]
+    """The published number of users, and the precision 1/sigma^2 of its noise."""
+    spent: int
+    """The price of all steps with the first step, in units, without the first measurement of N."""
+
+
+class Released(NamedTuple):
+    """The transcript of a release."""
+
+    confirmed: Confirmed
+    calibrated: Calibrated | None
+    """The steps after the first one; None if all of rho was for the first step."""
+    users: tuple[float, float]
+    """The published number of users, and the standard deviation of its noise."""
+    spent: int
+
+
+def heads_of(lists: Lists, size: int, found: Confirmed, order: NDArray[np.int64], known: float, factor: int) -> Heads:
+    """Return the table without the confirmed items."""
+    confirmed = {int(order[row]) for row in found.rows}
+    rest = [[item for item in items if item not in confirmed] for items in lists]
+    smallest = sorted((int(value) + known) / factor for value in found.values)[:9]
+    return Heads(
+        counts=_counts(rest, size),
+        lists=rest,
+        users=sum(map(bool, lists)) if factor == 2 else 0,
+        known=known,
+        smallest=float(np.median(smallest or [0.0])),
+        number=len(confirmed),
+        stuck=found.reason == "bound",
+        spent=found.spent,
+    )
+
+
+def _counts(lists: Lists, size: int) -> NDArray[np.int64]:
+    counts = np.zeros(size, np.int64)
+    for items in lists:
+        counts[list(items)] += 1
+    return counts
+
+
+def measured(value: int, unit: int, users: int, factor: int, sigma: float, rng: Noisy) -> int:
+    """Return factor times a value less the number of users, in units, with noise of scale factor sigma."""
+    subtracted = unit * users if factor == 2 else 0
+    return factor * value - subtracted + int(rng.discrete_gaussian(factor * unit * sigma, 1)[0])
+
+
+def ordered(values: NDArray[np.int64], rank: int) -> int:
+    """Return the value of a rank from 0 in ascending order, or 0 beyond the ends."""
+    return int(np.sort(values)[rank]) if 0 <= rank < len(values) else 0
+
+
+def heavy_users(lists: Lists, full: int, users: int, factor: int, sigma: float, rng: Noisy) -> int:
+    """Return the measured number of users with more than `full` items."""
+    heavy = sum(len(items) > full for items in lists)
+    return measured(heavy, 1, users, factor, sigma, rng)
+
+
+def look(
+    counts: NDArray[np.int64],
+    weights: NDArray[np.int64],
+    rank: int,
+    bits: tuple[int, int],
+    users: int,
+    factor: int,
+    sigma: float,
+    rng: Noisy,
+) -> tuple[int, int]:
+    """Return the measured count and weight of a rank from above, from 1.
+
+    `bits` are the binary places of the weights and of the measured weight.
+    """
+    at = len(counts) - rank
+    count = measured(ordered(counts, at), 1, users, factor, sigma, rng)
+    weight = ordered(weights, at) >> (bits[0] - bits[1])
+    return count, measured(weight, 1 << bits[1], users, factor, sigma, rng)
+
+
+def weighed(lists: Lists, size: int, most: int, weight: Callable[[int], int], kept: Kept) -> NDArray[np.int64]:
+    """Return the sum of the weights of each item, if a user weighs at most `most` items."""
+    sums = np.zeros(size, np.int64)
+    for items in kept(lists, most):
+        for item in items:
+            sums[item] += weight(len(items))
+    return sums
+
+
+def named(
+    weights: NDArray[np.int64], threshold: int, noise: Callable[[Any, int], NDArray[np.int64]], rng: Streams
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the items of positive weight whose noisy weight exceeds the threshold, and these noisy weights."""
+    items = np.flatnonzero(weights > 0)
+    rows, noisy = threshold_release(weights[items], threshold, noise, rng)
+    return items[rows], noisy
+
+
+def calibrate(
+    counts: NDArray[np.int64],
+    values: NDArray[np.float64],
+    ratio: float,
+    heads: Heads,
+    plan: Plan,
+    budget: int,
+    rng: Noisy,
+) -> tuple[list[Any], list[Any], int]:
+    """Return the bands of released items, their measured values and their price.
+
+    Args:
+        counts: The exact counts of the items.
+        values: Their corrected weighted counts, descending.
+        ratio: The ratio for the first band.
+        heads: The public past.
+        plan: The public parameters.
+        budget: The most units for all bands together.
+        rng: The draws.
+    """
+    made, found, spent = plan.estimator.bands(values), list[Any](), 0
+    scale = plan.prices.band_sigma(budget, len(made), plan.factor)
+
+    def of_rank(offset: NDArray[np.int64], band: Any, rank: int, sigma: float) -> float:
+        value = ordered(counts[band.start : band.stop] - offset, rank)
+        return (measured(value, 1, heads.users, plan.factor, sigma, rng) + heads.known) / plan.factor
+
+    for band in made:
+        size, own = band.stop - band.start, values[band.start : band.stop]
+        sigma = plan.estimator.least_sigma(scale, band.centre)
+        median = of_rank(plan.estimator.offsets(own, ratio), band, size // 2, sigma)
+        ratio = plan.estimator.ratio_of(ratio, median, band.centre)
+        offset = plan.estimator.offsets(own, ratio)
+        low, high = (of_rank(offset, band, rank, 2 * sigma) for rank in plan.estimator.end_ranks(size))
+        found.append(plan.estimator.Measured(ratio, low, high, sigma))
+        spent += plan.prices.ordered_price(sigma, plan.factor) + 2 * plan.prices.ordered_price(2 * sigma, plan.factor)
+    return made, found, spent
+
+
+def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> Calibrated:
+    """Return the transcript of all steps after the first one, up to the last measurement of the number of users.
+
+    Args:
+        heads: The result of the first step.
+        size: The number of items.
+        plan: The public parameters.
+        kept: The choice of the items that a user weighs.
+        rng: The draws.
+    """
+    prices, factor, spent = plan.prices, plan.factor, heads.spent
+    known, precision, first = 0.0, 0.0, 0
+    if factor == 2:
+        sigma = plan.heads.first_sigma(plan.rho)
+        known, precision, first = heads.known, sigma**-2, plan.heads.variance_price(sigma)
+        again = plan.heads.affordable_sigma(prices.share_of(plan.rho, prices.USERS_SHARE) - first)
+        if again is not None:
+            spent += plan.heads.variance_price(again)
+            known, precision = combined(known, precision, measured(heads.users, 1, 0, 1, again, rng), again)
+    scores = plan.scores(np.array([len(items) for items in heads.lists if items], np.int64))
+    full = 1 + rng.select(scores[:-1], int(scores.max()), plan.rate, int(scores[-1]), 0.0)
+    spent += plan.selection_price
+
+    def ended(
+        none: bool, found: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]] | None
+    ) -> Calibrated:
+        empty = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+        return Calibrated(full, none, found is None, *(found or empty), (known, precision), spent)
+
+    sigma = prices.ordered_sigma(prices.share_of(plan.rho, prices.HEAVY_SHARE), factor)
+    if sigma is None:
+        return ended(False, None)
+    heavy = (heavy_users(heads.lists, full, heads.users, factor, sigma, rng) + known) / factor
+    spent += prices.ordered_price(sigma, factor)
+    none = factor == 2 and prices.nearly_none(heavy, (sigma**2 + 1 / (precision * factor**2)) ** 0.5, known)
+    bands_budget = 0 if none else prices.share_of(plan.rho, prices.CALIBRATION_SHARE)
+    looking, look_price, following = None, 0, None
+    if not none and not heads.stuck:
+        looking = prices.look_sigma(prices.share_of(plan.rho, prices.LOOK_SHARE), heads.smallest, factor)
+        if looking is None:
+            return ended(none, None)
+        look_price = 2 * prices.ordered_price(looking, factor)
+    scale = prices.weights_sigma(plan.budget - first - spent - look_price - bands_budget, full)
+    if scale is None or (not none and prices.band_sigma(bands_budget, prices.MOST_BANDS, factor) is None):
+        return ended(none, None)
+    bits, ratio = prices.places(scale), 1.0
+    weights = weighed(heads.lists, size, prices.TIMES * full, lambda m: int(prices.weight(m, full, bits)), kept)
+    if looking is not None:
+        coarse = min(bits, prices.places(factor * looking))
+        count, weight = look(heads.counts, weights, 2 * heads.number, (bits, coarse), heads.users, factor, looking, rng)
+        spent += look_price
+        following = (count + known) / factor
+        ratio = prices.ratio_of(following, (weight / 2**coarse + known) / factor, looking)
+    if not heads.stuck and not prices.reaches_deeper(heads.number, heads.smallest, following, scale, ratio):
+        return ended(none, None)
+    own = prices.unspent_delta(plan.delta, plan.heads.spent_delta(heads.spent, plan.rho, plan.delta))
+    threshold = prices.threshold_of(scale, full, bits, own)
+    items, noised = named(weights, threshold, lambda stream, n: stream.discrete_gaussian(scale * 2**bits, n), rng)
+    spent += prices.weights_price(scale, full)
+    order = np.argsort(-noised, kind="stable")
+    items, noised = items[order], noised[order]
+    values, sigmas = plan.estimator.corrected(noised / 2**bits, scale, threshold / 2**bits)
+    if none or not len(items):
+        return ended(none, (items, values, sigmas))
+    order = np.argsort(-values, kind="stable")
+    items, values, sigmas = items[order], values[order], sigmas[order]
+    made, bands, price = calibrate(
+        heads.counts[items], values, ratio, heads._replace(known=known), plan, bands_budget, rng
+    )  # fmt: skip
+    spent += price
+    deviation = precision**-0.5 / factor if precision else 0.0
+    curve = plan.estimator.curve(made, bands, scale, deviation)
+    return ended(none, (items, *plan.estimator.estimates(values, sigmas, curve)))
+
+
+def release(lists: Lists, size: int, plan: Plan, kept: Kept, rng: Draws) -> Released:
+    """Return the transcript of a release of the items of every user.
+
+    Args:
+        lists: The distinct items of every user.
+        size: The number of items.
+        plan: The public parameters.
+        kept: The choice of the items that a user weighs.
+        rng: The draws.
+    """
+    factor, counts = plan.factor, _counts(lists, size)
+    order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
+    first, users, noisy, start, precision = 0, 0, 0, plan.heads.LEVELS_TOP, 0.0
+    if factor == 2:
+        users, sigma = sum(map(bool, lists)), plan.heads.first_sigma(plan.rho)
+        first, precision = plan.heads.variance_price(sigma), sigma**-2
+        noisy = measured(users, 1, 0, 1, sigma, rng)
+        start = min(plan.heads.octaves(max(noisy, 4)), plan.heads.LEVELS_TOP)
+    confirming = plan.confirmed._replace(
+        factor=factor, users=users, noisy_users=noisy, start=start,
+        highest=min(start + plan.heads.FINE, plan.heads.LEVELS_TOP), budget=plan.budget - first,
+    )  # fmt: skip
+    pause = plan.prices.share_of(plan.rho, plan.prices.FIRST_SHARE) - first
+    found = confirm(counts[order], None, confirming, rng, pause=pause)
+    later, known, spent = None, float(noisy), found.spent
+    if found.reason == "bound" or (found.reason == "pause" and len(found.rows) >= plan.prices.FEWEST_HEADS):
+        later = calibrated(heads_of(lists, size, found, order, float(noisy), factor), size, plan, kept, rng)
+        (known, precision), spent = later.users, later.spent
+    if found.reason == "pause" and (later is None or later.continues):
+        paid = spent - found.spent
+        resuming = confirming._replace(budget=confirming.budget - paid)
+        found = confirm(counts[order], None, resuming, rng, resumed=found)
+        spent = paid + found.spent
+    if factor == 2 and len(found.rows) and (later is None or later.continues):
+        variances = [confirming.levels[scale // 4].steps[scale % 4].sigma ** 2 for scale in found.scales.tolist()]
+        accuracy, least = sum(4 / variance for variance in variances), min(variances) / 4
+        price = plan.heads.final_price(confirming.budget - spent, accuracy, least)
+        if (sigma := plan.heads.affordable_sigma(price)) is not None:
+            spent += plan.heads.variance_price(sigma)
+            known, precision = combined(known, precision, measured(users, 1, 0, 1, sigma, rng), sigma)
+    return Released(found, later, (known, precision**-0.5 if precision else 0.0), first + spent)
+
+
+def combined(known: float, precision: float, again: int, sigma: float) -> tuple[float, float]:
+    """Return the mean of two measured numbers of users, weighted by precision, and its precision."""
+    more = sigma**-2
+    return (known * precision + again * more) / (precision + more), precision + more
