@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from discreet.certificate import verify
     from discreet.errors import BudgetExceeded, DiscreetError
     from discreet.mechanisms import (
+        CalibratedCounts,
         ConfirmedCounts,
         GaussianThreshold,
         GaussianTopK,
@@ -75,8 +76,8 @@ else:
             "budgets": "Budget Ledger",
             "certificate": "verify",
             "errors": "BudgetExceeded DiscreetError",
-            "mechanisms": "ConfirmedCounts GaussianThreshold GaussianTopK GumbelTopK LaplaceThreshold LaplaceTopK "
-            "OptimalSelection Plume PrivateCountRelease TruncatedGeometric",
+            "mechanisms": "CalibratedCounts ConfirmedCounts GaussianThreshold GaussianTopK GumbelTopK LaplaceThreshold "
+            "LaplaceTopK OptimalSelection Plume PrivateCountRelease TruncatedGeometric",
             "planning.plan": "plan",
             "planning.shape": "Shape",
             "privacy": "Guarantee",
@@ -92,6 +93,7 @@ __all__ = [
     "BinaryMechanism",
     "Budget",
     "BudgetExceeded",
+    "CalibratedCounts",
     "ConfirmedCounts",
     "DiscreetError",
     "GaussianThreshold",

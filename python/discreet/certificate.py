@@ -36,6 +36,8 @@ _RANKED = (
     | mechanisms.ContributionBound
 )
 """The mechanisms that publish ranks."""
+_COUNTS_USERS = mechanisms.ConfirmedCounts | mechanisms.CalibratedCounts
+"""The mechanisms that publish the number of users."""
 _NAMES = mechanisms.UnionMechanism | mechanisms.OptimalSelection
 """The mechanisms that publish names alone."""
 
@@ -255,7 +257,9 @@ class _Facts:
 
     @property
     def always_clips(self) -> bool:
-        return isinstance(self.mechanism, mechanisms.TableMechanism | mechanisms.KeptPairs | streams.StreamMechanism)
+        made = self.mechanism
+        clips = isinstance(made, mechanisms.TableMechanism | mechanisms.KeptPairs | streams.StreamMechanism)
+        return clips and not isinstance(made, mechanisms.CalibratedCounts)
 
     @property
     def measures(self) -> tuple[list[str], ...]:
@@ -266,6 +270,8 @@ class _Facts:
         if isinstance(made, _NAMES) or (isinstance(made, mechanisms.TruncatedGeometric) and not made.with_counts):
             return ([],)
         counts = ["count", "sigma"]
+        if isinstance(made, mechanisms.CalibratedCounts):
+            return ([*counts, "method"],)
         return (counts, []) if isinstance(made, HistogramMechanism) else (counts,)  # `select` drops counts
 
     @property
@@ -313,8 +319,8 @@ class _Facts:
     @property
     def steps(self) -> bool:
         """Whether the mechanism draws items one after another, so that a release can cost less than its guarantee."""
-        kinds = (mechanisms.ConfirmedCounts, mechanisms.PrivateCountRelease, mechanisms.GumbelTopK)
-        return isinstance(self.innermost, kinds)
+        kinds = mechanisms.PrivateCountRelease | mechanisms.GumbelTopK
+        return isinstance(self.innermost, _COUNTS_USERS | kinds)
 
 
 def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, summed: Summed | None) -> str | None:
@@ -324,7 +330,7 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
     fields = [["item"]] if isinstance(kind, str) else kind if isinstance(kind, list) else []
     names = [one[0] for one in fields if isinstance(one, list) and one]
     measures = columns[len(names) :]
-    has_counts = measures == ["count", "sigma"]
+    has_counts = measures[:2] == ["count", "sigma"]
     l0, most = given("l0"), mechanism.most if isinstance(mechanism, mechanisms.KeptPairs) else None
     clips = facts.always_clips and has_counts
     clipped = given("clipped", clips)
@@ -342,7 +348,7 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
         "summed": facts.sums(summed) and (given("summed", summed) is None) == (summed is None),
         "above": "above" not in content or facts.has_threshold(given("above"), has_counts=has_counts),
         "round": facts.has_round(given("round")),
-        "users": given("users") is None or isinstance(mechanism, mechanisms.ConfirmedCounts),
+        "users": given("users") is None or isinstance(mechanism, _COUNTS_USERS),
         "calls": facts.steps or _is_one(given("calls", 1)),
         "stopped_early": given("stopped_early", False) is False or facts.steps,
         "spent_rho": "spent_rho" not in content or _is_part(given("spent_rho"), claimed.rho, exact=exact),
@@ -388,7 +394,7 @@ def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
         "kept_share": isinstance(made, measures),
         "listed": len(facts.listed) > 1,
         "above": isinstance(facts.innermost, ThresholdMechanism),
-        "users": isinstance(made, mechanisms.ConfirmedCounts),
+        "users": isinstance(made, _COUNTS_USERS),
         "round": isinstance(made, streams.StreamMechanism),
         "the column of summed": is_sum,
     }

@@ -22,6 +22,7 @@ from discreet import (
 )
 from discreet.errors import ParameterError
 from discreet.mechanisms import (
+    CalibratedCounts,
     ClippedSums,
     ContributionBound,
     DiscoverAndPeel,
@@ -149,6 +150,11 @@ class TableContract(Contract):
         other = {} if self.value else {"value": "v"}
         with pytest.raises(ParameterError, match="value"):
             self.mechanism().release({"u": USERS, "i": ITEMS}, user="u", item="i", **other)
+
+
+class TestCalibratedCounts(TableContract):
+    def mechanism(self):
+        return CalibratedCounts(rho=1.0, delta=1e-6)
 
 
 class TestPlume(TableContract):

@@ -7,6 +7,7 @@ from discreet.names import lazy
 if TYPE_CHECKING:
     from discreet.mechanisms.base import Mechanism
     from discreet.mechanisms.counts import (
+        CalibratedCounts,
         ConfirmedCounts,
         ContributionBound,
         GaussianCounts,
@@ -35,7 +36,7 @@ else:
         __name__,
         {
             "mechanisms.base": "Mechanism",
-            "mechanisms.counts": "ConfirmedCounts ContributionBound GaussianCounts KeptPairs "
+            "mechanisms.counts": "CalibratedCounts ConfirmedCounts ContributionBound GaussianCounts KeptPairs "
             "LaplaceCounts Plume PrivateCountRelease Refinement",
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
@@ -49,6 +50,7 @@ else:
     )
 
 __all__ = [
+    "CalibratedCounts",
     "ClippedSums",
     "ConfirmedCounts",
     "ContributionBound",

@@ -51,13 +51,14 @@ def published(
     *,
     noisy: NDArray[np.int64] | None = None,
     sigmas: NDArray[np.float64] | float | None = None,
+    confirmed: NDArray[np.bool_] | None = None,
     ranked: bool = False,
     **more: Unpack[More],
 ) -> Release:
     """Return the release of these rows of `labels`, in an order that depends on published values alone.
 
     The order is by noisy count, by rank (the order of `rows`) or by item. `noisy` has one count per row. `sigmas` is
-    one number per row, or one for all rows.
+    one number per row, or one for all rows. `confirmed` has one value per row of a release with estimates.
     """
     if ranked:
         named, order = labels.select(rows), np.arange(len(rows))
@@ -75,6 +76,7 @@ def published(
         items=later(named),
         counts=None if noisy is None else noisy[order],
         sigmas=None if sigmas is None else _ordered(sigmas, order),
+        confirmed=None if confirmed is None else confirmed[order],
         ranked=ranked,
         guarantee=guarantee,
         made_by=repr(mechanism),

@@ -34,7 +34,7 @@ _KIND_OF: dict[str, Kind] = {
 }
 _ALL_LISTED = ("ClippedSums", "ContributionBound", "GaussianCounts", "KeptPairs", "LaplaceCounts")
 _LAPLACE = ("LaplaceCounts", "LaplaceThreshold", "LaplaceTopK", "TruncatedGeometric")
-_ANY_NUMBER = ("ConfirmedCounts", "PrivateCountRelease")
+_ANY_NUMBER = ("CalibratedCounts", "ConfirmedCounts", "PrivateCountRelease")
 """The mechanisms that count all items of a user."""
 _KNOWN = {
     *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "CountsWithFoundBound", "DiscoverAndPeel"),

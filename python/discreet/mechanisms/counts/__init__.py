@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
     from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
     from discreet.mechanisms.counts.contribution_bound import ContributionBound
     from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
@@ -17,6 +18,7 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "mechanisms.counts.calibrated_counts": "CalibratedCounts",
             "mechanisms.counts.confirmed_counts": "ConfirmedCounts",
             "mechanisms.counts.contribution_bound": "ContributionBound",
             "mechanisms.counts.gaussian_counts": "GaussianCounts",
@@ -29,6 +31,7 @@ else:
     )
 
 __all__ = [
+    "CalibratedCounts",
     "ConfirmedCounts",
     "ContributionBound",
     "GaussianCounts",

@@ -1,0 +1,364 @@
+"""`CalibratedCounts`: estimates of true counts, for users with any number of items, without a bound to choose."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from discreet import _core, engines
+from discreet.cached import cached_property
+from discreet.engines.engine import Weighting
+from discreet.engines.table import Table
+from discreet.engines.weighing import LocalLists
+from discreet.errors import ParameterError
+from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.counts.confirmed_counts import Begun, ConfirmedCounts, Found
+from discreet.mechanisms.counts.contribution_bound import ContributionBound
+from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
+from discreet.mechanisms.published import published
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.release.release import Release
+from discreet.theorems import calibrated_counts as theorem
+from discreet.theorems import calibration, confirmed_counts
+from discreet.theorems.rogers2024 import budget_units, units_rho
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["CalibratedCounts"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedCounts(TableMechanism):
+    """A mechanism that releases items with estimates of their true counts, without a bound on a user's items.
+
+    It confirms the most common items with a part of rho, as `ConfirmedCounts` does. It then counts the other items by
+    weights whose squares add up to a bound for each user, and releases the items above a threshold. Medians of true
+    counts correct the weighted counts, and measure by how much estimates miss the true counts: sigma is the standard
+    deviation of an estimate. If weights would not reach items of fewer users, the release is that of `ConfirmedCounts`.
+    The guarantee is delta-approximate rho-zCDP per user, added or removed.
+
+    Items that users with many items have alone can be estimated too low.
+
+    Args:
+        rho: The privacy cost in zCDP: above 0 and at most 10,000.
+        delta: The probability that the guarantee fails: from 1e-100 to below 1.
+        relative_error: The error of confirmed counts to aim for, as a fraction of a count: from 0.005 to below 1.
+        k_bar: Confirm only the k_bar most common items: from 1 to 2^30. Choose it without the data.
+
+    Raises:
+        ParameterError: A parameter is out of range, or rho is too small for one measurement.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(9000)] * 2, "page": ["home"] * 9000 + ["help"] * 9000}
+        >>> release = dp.CalibratedCounts(rho=1, delta=1e-6).release(log, user="user", item="page")
+        >>> sorted(release.items)
+        ['help', 'home']
+
+    Source:
+        The theorem of docs/calibrated-counts.md, a result of this project.
+    """
+
+    rho: float
+    delta: float
+    relative_error: float = RELATIVE_ERROR
+    k_bar: int = K_BAR
+
+    def __post_init__(self) -> None:
+        heads = self.heads
+        self._set(rho=heads.rho, delta=heads.delta, relative_error=heads.relative_error, k_bar=heads.k_bar)
+
+    @classmethod
+    def from_rho(cls, *, rho: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR) -> Self:
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: from 1e-100 to below 1.
+            relative_error: The error of confirmed counts to aim for, as a fraction of a count.
+            k_bar: Confirm only the k_bar most common items.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or rho is too small for one measurement.
+        """
+        return cls(rho=rho, delta=delta, relative_error=relative_error, k_bar=k_bar)
+
+    @classmethod
+    def from_epsilon(
+        cls, *, epsilon: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR
+    ) -> Self:
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            relative_error: The error of confirmed counts to aim for, as a fraction of a count.
+            k_bar: Confirm only the k_bar most common items.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for one measurement.
+        """
+        rho, own_delta = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee: delta-approximate rho-zCDP (docs/calibrated-counts.md, the theorem)."""
+        return Guarantee(self.rho, self.delta)
+
+    @cached_property
+    def heads(self) -> ConfirmedCounts:
+        """Return the mechanism that confirms the most common items."""
+        return ConfirmedCounts(rho=self.rho, delta=self.delta, relative_error=self.relative_error, k_bar=self.k_bar)
+
+    @cached_property
+    def bound(self) -> ContributionBound:
+        """Return the mechanism that chooses the most items of a user that weigh fully."""
+        return ContributionBound.from_rho(rho=theorem.BOUND_SHARE * self.rho, percentile=theorem.PERCENTILE)
+
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        if not isinstance(table.item, str) and "method" in {name.lower() for name in table.item}:
+            raise ParameterError(
+                "an item of several columns cannot have the column 'method', because the release has a column of this "
+                "name; rename it"
+            )
+        if not engines.rows_here(table.data):
+            raise ParameterError(
+                "CalibratedCounts needs the rows on this machine: export the table to Parquet, or use ConfirmedCounts, "
+                "which counts where the rows are"
+            )
+        lists = engines.held(table)
+        rng = opened(rng)
+        return _Steps(self, lists.ordered() if rng.is_seeded else lists, rng).release()
+
+
+class _Steps:
+    """The steps of one release."""
+
+    def __init__(self, mechanism: CalibratedCounts, lists: LocalLists, rng: _core.Rng) -> None:
+        self.mechanism, self.lists, self.rng = mechanism, lists, rng
+        self.labels, self.counts, users = lists.counted()
+        self.users = users or 0
+        self.order = _core.top(self.labels, self.counts, mechanism.heads.rows_needed)
+        self.known, self.precision, self.spent = 0.0, 0.0, 0
+
+    def release(self) -> Release:
+        """Return the release."""
+        heads, rho = self.mechanism.heads, self.mechanism.rho
+        begun = heads._begun(self.users, self.rng)
+        _, self.known, self.precision, self.spent, _ = begun
+        budget = budget_units(rho) - begun.spent
+        found = self._confirm(begun, budget, pause=theorem.share_of(rho, theorem.FIRST_SHARE) - begun.spent)
+        ending = found[-1]
+        if ending == "bound" or (ending == "pause" and len(found[0]) >= theorem.FEWEST_HEADS):
+            release = self._weighed(found)
+            if release is not None:
+                return release
+        if ending == "pause":
+            found = self._confirm(begun, budget_units(rho) - self.spent, resumed=found[:-1])
+        later = begun._replace(known=self.known, precision=self.precision, spent=self.spent)
+        return heads._finished(found, later, self.rng, self._published)
+
+    def _confirm(self, begun: Begun, budget: int, **more: Any) -> Found:
+        """Confirm items, and pause or resume."""
+        mechanism, heads = self.mechanism, self.mechanism.heads
+        levels = confirmed_counts.priced_levels(heads.relative_error, 2, False, mechanism.rho, mechanism.delta)
+        limit = heads.rows_needed if len(self.order) < len(self.counts) else None
+        return _core.confirm(self.counts[self.order], limit, levels, heads._setting(begun, budget), self.rng, **more)
+
+    def _published(self, rows: NDArray[np.int64], rng: _core.Rng, **more: Any) -> Release:
+        """Return the release of confirmed rows."""
+        return published(self.mechanism, self.labels, self.order[rows], rng, confirmed=np.ones(len(rows), bool), **more)
+
+    def _measured(self, value: int, sigma: float, *, bits: int = 0) -> float:
+        """Return a measured number of users, from twice the number less that of all users (theorem, Lemma 4).
+
+        Args:
+            value: The exact number, in units of 2^-bits.
+            sigma: The scale of its noise, in users.
+            bits: The binary places of the number.
+        """
+        noise = int(self.rng.discrete_gaussian(math.ldexp(2 * sigma, bits), 1)[0])
+        return (math.ldexp(2 * value - (self.users << bits) + noise, -bits) + self.known) / 2
+
+    def _measure_users(self) -> None:
+        """Measure the number of users with the rest of its share."""
+        share = theorem.share_of(self.mechanism.rho, theorem.USERS_SHARE) - self.spent
+        sigma = confirmed_counts.affordable_sigma(share)
+        if sigma is not None:
+            self.spent += confirmed_counts.variance_price(sigma)
+            again, more = self.users + int(self.rng.discrete_gaussian(sigma, 1)[0]), sigma**-2
+            self.known = (self.known * self.precision + again * more) / (self.precision + more)
+            self.precision += more
+
+    def _weighed(self, found: Found) -> Release | None:
+        """Return the release of confirmed and of weighted items, or None if confirming goes on."""
+        rows, values, _, confirming, *_, ending = found
+        heads, stuck = self.order[rows], ending == "bound"
+        smallest = float(np.median(np.sort(values)[:9] + self.known) / 2) if len(rows) else 0.0
+        self._measure_users()
+        rest = self.lists.without(heads)
+        sizes = rest.sizes()
+        full = self.mechanism.bound._drawn(sizes, self.rng)
+        self.spent += theorem.selection_price(self.mechanism.bound.epsilon)
+        none = self._clips_nearly_none(int(np.count_nonzero(sizes > full)))
+        if none is None:
+            return None
+        bands_budget = 0 if none else self._share(theorem.CALIBRATION_SHARE)
+        looking, look_price, following, ratio = None, 0, None, 1.0
+        if not none and not stuck:
+            looking = theorem.look_sigma(self._share(theorem.LOOK_SHARE), smallest, 2)
+            if looking is None:
+                return None
+            look_price = 2 * theorem.ordered_price(looking, 2)
+        left = budget_units(self.mechanism.rho) - self.spent - confirming - look_price - bands_budget
+        scale = theorem.weights_sigma(left, full)
+        if scale is None or (not none and theorem.band_sigma(bands_budget, theorem.MOST_BANDS, 2) is None):
+            return None
+        bits, most = theorem.places(scale), theorem.TIMES * full
+        weights = rest.weights(Weighting(method="capped_squares", bits=bits, l0=most, full=full), self.rng)
+        if looking is not None:
+            following, ratio = self._look(heads, weights, bits, looking)
+        if not stuck and not theorem.reaches_deeper(len(heads), smallest, following, scale, ratio):
+            return None
+        items, shown, sigmas = self._named(weights, scale, full, bits, confirming)
+        curve = None
+        if len(items) and not none:
+            curve = self._calibrated(self.counts[items], shown, ratio, bands_budget, scale)
+            shown, sigmas = calibration.estimates(shown, sigmas, curve)
+        return self._both(found, items, shown, sigmas, self._notes(len(heads), len(items), full, curve))
+
+    def _share(self, share: float) -> int:
+        """Return a share of rho in units."""
+        return theorem.share_of(self.mechanism.rho, share)
+
+    def _clips_nearly_none(self, heavy: int) -> bool | None:
+        """Measure the number of users with more than l items, and return whether it is nearly none.
+
+        Return None if the noise would be too large for the sampler.
+        """
+        sigma = theorem.ordered_sigma(self._share(theorem.HEAVY_SHARE), 2)
+        if sigma is None:
+            return None
+        measured = self._measured(heavy, sigma)
+        self.spent += theorem.ordered_price(sigma, 2)
+        return theorem.nearly_none(measured, (sigma**2 + 1 / (self.precision * 4)) ** 0.5, self.known)
+
+    def _look(
+        self, heads: NDArray[np.int64], weights: NDArray[np.int64], bits: int, sigma: float
+    ) -> tuple[float, float]:
+        """Measure the count and the weight of rank 2 |A| outside A. Return the count and the ratio of both."""
+        counts, coarse = self.counts.copy(), min(bits, theorem.places(2 * sigma))
+        counts[heads] = 0
+        rank = len(counts) - 2 * len(heads)
+        following = self._measured(_ordered(counts, rank), sigma)
+        weight = self._measured(_ordered(weights, rank) >> (bits - coarse), sigma, bits=coarse)
+        self.spent += 2 * theorem.ordered_price(sigma, 2)
+        return following, theorem.ratio_of(following, weight, sigma)
+
+    def _named(
+        self, weights: NDArray[np.int64], scale: float, full: int, bits: int, confirming: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the items above the threshold, their corrected weighted counts and the scales of their errors.
+
+        The items are in descending order of their noisy weights.
+        """
+        rho, delta = self.mechanism.rho, self.mechanism.delta
+        own = theorem.unspent_delta(delta, confirmed_counts.spent_delta(confirming, rho, delta))
+        noise = _core.Noise.discrete_gaussian(math.ldexp(scale, bits))
+        threshold = theorem.threshold(noise, full, theorem.TIMES * full, bits, own)
+        present = np.flatnonzero(weights > 0)
+        passed, noisy = threshold.release(weights[present], self.rng)
+        self.spent += theorem.weights_price(scale, full)
+        # Labels break ties: the numbers of items follow private rows, and would decide which items a band has.
+        _, down = self.labels.ordered(present[passed], noisy)
+        shown, sigmas = calibration.corrected(np.ldexp(noisy[down], -bits), scale, math.ldexp(threshold.value, -bits))
+        again = np.argsort(-shown, kind="stable")
+        return present[passed[down[again]]], shown[again], sigmas[again]
+
+    def _both(
+        self,
+        found: Found,
+        items: NDArray[np.int64],
+        shown: NDArray[np.float64],
+        sigmas: NDArray[np.float64],
+        notes: tuple[str, ...],
+    ) -> Release:
+        """Return the release of confirmed and of estimated items."""
+        mechanism, (rows, values, scales, confirming, steps, *_) = self.mechanism, found
+        common = 1 / self.precision
+        levels = confirmed_counts.levels(mechanism.relative_error, factor=2, replaced=False)
+        variances = mechanism.heads._variances(scales, levels)
+        return published(
+            mechanism,
+            self.labels,
+            np.concatenate([self.order[rows], items]),
+            self.rng,
+            noisy=np.rint(np.concatenate([(values + self.known) / 2, shown])).astype(np.int64),
+            sigmas=np.concatenate([np.sqrt(variances + common) / 2, sigmas]),
+            confirmed=np.arange(len(rows) + len(items)) < len(rows),
+            spent=Guarantee(min(mechanism.rho, units_rho(self.spent + confirming)), mechanism.delta),
+            calls=steps,
+            users=(round(self.known), math.sqrt(common)),
+            notes=notes,
+        )
+
+    def _calibrated(
+        self, counts: NDArray[np.int64], shown: NDArray[np.float64], ratio: float, budget: int, scale: float
+    ) -> calibration.Curve:
+        """Return the ratio of true to weighted counts, from medians and ends of bands of released items."""
+        made = calibration.bands(shown)
+        sigma = theorem.band_sigma(budget, len(made), 2) or math.inf  # never None: `_weighed` checked more bands
+        measured = []
+        for band in made:
+            own, exact = shown[band.start : band.stop], counts[band.start : band.stop]
+            size, noise = len(own), calibration.least_sigma(sigma, band.centre)
+            median = self._measured(_ordered(exact - calibration.offsets(own, ratio), size // 2), noise)
+            ratio = calibration.ratio_of(ratio, median, band.centre)
+            offset = calibration.offsets(own, ratio)
+            ends = [_ordered(exact - offset, rank) for rank in calibration.end_ranks(size)]
+            low, high = (self._measured(end, 2 * noise) for end in ends)
+            measured.append(calibration.Measured(ratio, low, high, noise))
+            self.spent += theorem.ordered_price(noise, 2) + 2 * theorem.ordered_price(2 * noise, 2)
+        return calibration.curve(made, measured, scale, 1 / math.sqrt(self.precision) / 2)
+
+    def _notes(self, heads: int, others: int, full: int, curve: calibration.Curve | None) -> tuple[str, ...]:
+        """Return the notes of a release, which depend on published values alone."""
+        notes = [
+            f"{heads:,} items were confirmed, and {others:,} are estimates of the numbers of users from weighted "
+            f"counts, in which up to {full:,} items of a user weigh fully",
+        ]
+        if curve is not None:
+            bottom, top = math.exp(curve.logs[0]), math.exp(curve.logs[-1])
+            notes.append(
+                f"true counts are about {top:.3g} times the weighted counts at the top, and {bottom:.3g} times at the "
+                f"bottom; estimates of single items differ by {100 * float(np.median(curve.spreads)):.2g} %, which is "
+                "part of sigma"
+            )
+        elif others:
+            notes.append("nearly no user has more items, so estimates are weighted counts")
+        deviation = 1 / math.sqrt(self.precision)
+        return (
+            *notes,
+            "an item that only users with many items have can have more users than its estimate and sigma say",
+            f"number of users with at least one item: about {max(0, round(self.known)):,} (sigma {deviation:.3g}). "
+            f"Half of the error of this number (sigma {deviation / 2:.3g}) is in every count, and in its sigma",
+        )
+
+
+def _ordered(values: NDArray[np.int64], rank: int) -> int:
+    """Return the value of a rank from 0 in ascending order, or 0 beyond the ends."""
+    return int(np.partition(values, rank)[rank]) if 0 <= rank < len(values) else 0
