@@ -10,6 +10,7 @@ from real import dataset
 
 import discreet as dp
 from discreet import CalibratedCounts, ConfirmedCounts, Histogram
+from discreet.engines import local
 from discreet.errors import ParameterError
 from discreet.reference import calibrated_counts as reference
 from discreet.testing import seeded_rng
@@ -177,9 +178,9 @@ def test_groups_of_items_of_heavy_users_are_too_low_as_the_note_says():
     assert any("only users with many items have" in note for note in release.notes)
 
 
-# The least good counts of one release at rho 0.1 and at 0.5, on real data: about 85 to 95 % of the mean.
+# The least good counts of a release at rho 0.1 and at 0.5, on real data: about 90 % of the mean.
 REAL = {
-    "askreddit_1pct_words": (70, 175),
+    "askreddit_1pct_words": (85, 190),
     "online_retail_events": (310, 880),
     "ubuntu_irc_words": (780, 1_390),
     "wiki_intros_words": (1_930, 4_050),
@@ -187,20 +188,25 @@ REAL = {
 }
 
 
+def numbered(path):
+    """Return the rows with users and items as numbers. Seeded releases of numbers do not depend on keyed hashes."""
+    numbers = 'dense_rank() OVER (ORDER BY "user") AS "user", dense_rank() OVER (ORDER BY item) AS item'
+    query = f"SELECT {numbers} FROM '{path}' WHERE \"user\" IS NOT NULL AND item IS NOT NULL"
+    return {name: np.array(column) for name, column in local.connect().execute(query).fetchnumpy().items()}
+
+
 @pytest.mark.parametrize("name", REAL)
-@pytest.mark.parametrize("place", [0, 1])
-def test_estimates_are_good_and_covered_on_real_data(name, place):
-    path = dataset(name)
-    counted = Histogram.from_table(path, user="user", item="item", l0=None)
-    labels, exact = counted._in_order()
-    truth = dict(zip(labels.to_list(), exact.tolist(), strict=True))
-    release = CalibratedCounts(rho=(0.1, 0.5)[place], delta=1e-6).release(
-        path, user="user", item="item", rng=seeded_rng(place)
-    )
-    exact = np.array([truth[item] for item in release.items])
-    ends = release.interval(0.95)
-    assert (abs(release.counts - exact) <= 0.1 * exact).sum() >= REAL[name][place]
-    assert ((ends["low"] <= exact) & (exact <= ends["high"])).mean() >= 0.9
+def test_estimates_are_good_and_covered_on_real_data(name):
+    rows = numbered(dataset(name))
+    table = dp.Table(rows, user="user", item="item").read()
+    counts = np.bincount(np.unique(rows["user"] * 2**32 + rows["item"]) % 2**32)
+    for rho, floor in zip((0.1, 0.5), REAL[name], strict=True):
+        mechanism = CalibratedCounts(rho=rho, delta=1e-6)
+        found = [coverage(mechanism.release(table, rng=seeded_rng(seed)), counts) for seed in range(3)]
+        assert np.mean([good for good, _ in found]) >= floor
+        # All estimates of a release share the errors of its medians, so a single release may have fewer.
+        covered = [inside for _, inside in found if not math.isnan(inside)]
+        assert not covered or np.mean(covered) >= 0.92
 
 
 @pytest.mark.parametrize("wrong", [{"rho": 0}, {"delta": 0}, {"relative_error": 1}, {"k_bar": 0}, {"rho": 1e-18}])
