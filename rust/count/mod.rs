@@ -17,6 +17,7 @@ mod dictionary;
 mod group;
 pub(crate) mod label_cache;
 mod label_log;
+pub mod listed;
 pub(crate) mod merge;
 pub(crate) mod morsels;
 pub mod pairs;

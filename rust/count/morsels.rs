@@ -87,10 +87,11 @@ pub(crate) fn share<S: Send, J: FnOnce(Morsels) -> Result<S> + Send>(
             // A source that waits for data sends empty batches, so `tick` can check for Ctrl-C.
             tick()?;
             let batch = Arc::new(batch?);
-            if batch.users.len() != batch.items.len() {
+            let len = batch.users.len();
+            let values = batch.values.as_ref();
+            if batch.items.len() != len || values.is_some_and(|values| values.len() != len) {
                 return Err(Error::Input("the columns are not equally long"));
             }
-            let len = batch.users.len();
             let mut start = 0;
             while start < len {
                 // Morsels shrink towards the end of a batch, so that all threads finish it

@@ -59,6 +59,7 @@ pub(crate) struct Worker<P: Pair> {
     /// The users of all rows, if they are counted.
     counted: Option<Users<P>>,
     cells: Vec<u64>,
+    values: Vec<f64>,
     null: Vec<bool>,
     groups: Vec<Group>,
 }
@@ -85,6 +86,7 @@ impl<P: Pair> Worker<P> {
             counted: counts_users.then(Users::default),
             keys,
             cells: Vec::new(),
+            values: Vec::new(),
             null: Vec::new(),
             groups: Vec::new(),
         }
@@ -152,7 +154,7 @@ impl<P: Pair> Worker<P> {
 
     /// Processes some rows of a morsel.
     fn take(&mut self, morsel: &Morsel, rows: Range<usize>, stop: &AtomicBool) -> Result<()> {
-        let Batch { users, items } = &*morsel.batch;
+        let Batch { users, items, values } = &*morsel.batch;
         // If items are in a dictionary, check the limit only after all `rows`. The dictionary is in
         // memory anyway. After a spill, the log would soon store the same labels again.
         let is_dictionary = items.dictionary().is_some();
@@ -162,6 +164,9 @@ impl<P: Pair> Worker<P> {
             let rows = start..rows.end.min(start + at_once);
             self.null.clear();
             self.null.resize(rows.len(), false);
+            if let Some(values) = values {
+                values.mark_unusable(rows.clone(), &mut self.null, &mut self.values)?;
+            }
             if are_numbers {
                 self.take_keys(users, items, rows)?;
             } else {
@@ -262,7 +267,7 @@ mod tests {
             let keys = Arc::new(HashKeys::from_os().unwrap());
             let types = (LabelType::Signed, LabelType::Text);
             let worker = Worker::<Wide>::new(keys, types, None, false, (1, 0));
-            let batch = Arc::new(Batch { users, items });
+            let batch = Arc::new(Batch { users, items, values: None });
             let morsels = Morsels::of([Morsel { batch, number: 0, start: 0, end: len }]);
             let Done { rows, .. } = worker.run(morsels, &AtomicBool::new(false)).unwrap();
             // The last run is the empty one that is spilled at the end.

@@ -105,7 +105,7 @@ fn dictionaries_count_like_their_values_even_if_spilled() {
         let batch = |rows: &[Row]| {
             let (users, items) = rows.iter().copied().unzip();
             let users = column(users, is_dictionary)?;
-            Ok(Batch { users, items: column(items, is_dictionary)? })
+            Ok(Batch { users, items: column(items, is_dictionary)?, values: None })
         };
         // More than one batch, because the dictionaries of a single batch would be numbered.
         let batches = rows.chunks(11_000).map(batch);
@@ -211,7 +211,7 @@ fn integers_count_in_any_column_layout_with_users_of_any_type() {
             } else {
                 numbers(users, number % 2 == 1)?
             };
-            Ok(Batch { users, items: numbers(items, number % 4 >= 2)? })
+            Ok(Batch { users, items: numbers(items, number % 4 >= 2)?, values: None })
         };
         let batches = rows.chunks(size).enumerate().map(batch);
         counts_by_number(batches, (label_type(has_text), LabelType::Signed), options)

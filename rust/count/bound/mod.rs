@@ -9,7 +9,7 @@
 
 pub(crate) mod candidates;
 pub(crate) mod lister;
-mod user_choices;
+pub(crate) mod user_choices;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
