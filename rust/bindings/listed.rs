@@ -9,7 +9,7 @@ use super::count::{listed, threads_or_all};
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
 use super::wanted::{Times, Wanted};
-use crate::count::listed::{Clipping, Room, clipped_sums, listed_sizes};
+use crate::count::by_user::sums::{Clipping, Room, clipped_sums, listed_sizes};
 use crate::count::make_ready;
 use crate::error::{Error, Result};
 

@@ -11,7 +11,7 @@ use crate::columns::memo::Memo;
 use crate::count::label_log::LabelLog;
 use crate::error::Result;
 use crate::hash::{HashKeys, partition_of};
-use crate::labels::{LabelType, NO_CODE};
+use crate::labels::{LabelType, Labels, NO_CODE};
 use crate::string_prefix::PrefixedString;
 
 /// A row's partition and its item's key there.
@@ -104,6 +104,33 @@ impl Grouper {
         }
         self.scratch = scratch;
         Ok(())
+    }
+
+    /// Returns the groups of labels.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels.
+    pub fn of_labels(&mut self, labels: &Labels) -> Result<Vec<Group>> {
+        let mut groups = Vec::with_capacity(labels.len());
+        for row in 0..labels.len() {
+            labels.with_bytes(row, |bytes| {
+                let cell = PrefixedString::new(bytes);
+                let key = <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes);
+                let is_integer = labels.label_type().is_integer();
+                let number = key.ok().filter(|_| is_integer);
+                let hash = number
+                    .map_or_else(|| self.keys.string(cell), |number| self.keys.integer(number));
+                if let (Some(number), None) = (number, &self.labels) {
+                    groups.push(Group::of_integer(hash, number));
+                    return Ok(());
+                }
+                let mut found = Vec::new();
+                self.group_labels(&[cell], &[hash], &[false], &mut found)?;
+                groups.append(&mut found);
+                Ok(())
+            })?;
+        }
+        Ok(groups)
     }
 
     /// Returns whether the cells of a column are used as keys as they are.

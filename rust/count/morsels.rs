@@ -48,16 +48,6 @@ impl Iterator for Morsels {
     }
 }
 
-impl Morsels {
-    /// Returns the given morsels for one thread.
-    #[cfg(test)]
-    pub fn of(given: impl IntoIterator<Item = Morsel>) -> Self {
-        let (sender, morsels) = channel();
-        given.into_iter().for_each(|morsel| sender.send(morsel).unwrap_or_default());
-        Self { morsels: Arc::new(Mutex::new(morsels)), tickets: channel().0 }
-    }
-}
-
 /// Runs `job` on each of `threads` threads with the morsels that the thread takes, and returns the
 /// results. Calls `tick` between morsels and while it waits for threads. Jobs must check `stop`.
 ///

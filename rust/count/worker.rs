@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::columns::{Batch, Column};
+use crate::count::bound::user_choices::{self, Choice};
 use crate::count::dense::{Layout, Packed};
 use crate::count::group::{Group, Grouper};
-use crate::count::morsels::{MORSEL, Morsel, Morsels};
+use crate::count::morsels::{MORSEL, Morsel};
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
 use crate::count::threads::STOPPED;
@@ -19,7 +20,7 @@ use crate::count::user_keys::UserKeys;
 use crate::count::users::Users;
 use crate::error::Result;
 use crate::hash::HashKeys;
-use crate::labels::LabelType;
+use crate::labels::{LabelType, Labels};
 use crate::memory::arena::release_memory;
 
 /// The number of rows that all workers together gather before they deduplicate.
@@ -31,6 +32,11 @@ const FEWEST_ROWS: usize = 1 << 20;
 const AT_ONCE: usize = 1 << 9;
 /// Rows of integers processed at a time. The worker prefetches the same number of following rows.
 const NUMBERS_AT_ONCE: usize = 1 << 8;
+
+/// Returns the number of rows that a worker gathers before it deduplicates.
+pub(crate) fn gathered_rows(threads: usize) -> usize {
+    FEWEST_ROWS.max(COMPACT_ROWS / threads)
+}
 
 /// The rows, labels and users that a worker has when it ends.
 pub(crate) struct Done<P: Pair> {
@@ -74,7 +80,7 @@ impl<P: Pair> Worker<P> {
         counts_users: bool,
         (threads, limit): (usize, usize),
     ) -> Self {
-        let gathered = FEWEST_ROWS.max(COMPACT_ROWS / threads);
+        let gathered = gathered_rows(threads);
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, !user_type.is_integer()),
             packed: layout.map(Packed::new),
@@ -99,7 +105,11 @@ impl<P: Pair> Worker<P> {
 
     /// Processes morsels until there are no more morsels or `stop` is set. Checks `stop`, and whether
     /// to deduplicate, after every [`MORSEL`] rows.
-    pub fn run(mut self, morsels: Morsels, stop: &AtomicBool) -> Result<Done<P>> {
+    pub fn run(
+        mut self,
+        morsels: impl Iterator<Item = Morsel>,
+        stop: &AtomicBool,
+    ) -> Result<Done<P>> {
         for morsel in morsels {
             for start in (morsel.start..morsel.end).step_by(MORSEL) {
                 if stop.load(Ordering::Relaxed) {
@@ -115,6 +125,46 @@ impl<P: Pair> Worker<P> {
         }
         self.rows.labels = self.grouper.take();
         Ok(Done { packed: self.packed, rows: self.rows, users: self.counted })
+    }
+
+    /// Returns the keys of all hashes.
+    pub fn keys(&self) -> &HashKeys {
+        &self.keys
+    }
+
+    /// Appends pairs, whose items are rows of `labels`. `groups` begins as an empty list.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels. Errors of spilling.
+    pub fn adopt(
+        &mut self,
+        rows: &[Choice],
+        labels: &Labels,
+        groups: &mut Vec<Group>,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        self.unpack();
+        if groups.is_empty() {
+            *groups = self.grouper.of_labels(labels)?;
+        }
+        let user = |row: &Choice| {
+            let (low, high) = user_choices::user(row);
+            u128::from(high) << 64 | u128::from(low)
+        };
+        for rows in rows.chunks(AT_ONCE) {
+            if let Some(counted) = &mut self.counted {
+                counted.extend(rows.iter().map(user), &self.keys);
+            }
+            self.groups.clear();
+            self.groups.extend(rows.iter().map(|row| groups[user_choices::item(row) as usize]));
+            self.rows.extend(&self.groups, rows.iter().map(user));
+        }
+        self.compact();
+        self.spill_if_full(stop)?;
+        if self.rows.rows.len() == 0 {
+            groups.clear(); // their labels were spilled with the rows
+        }
+        Ok(())
     }
 
     fn len(&self) -> usize {
@@ -268,7 +318,7 @@ mod tests {
             let types = (LabelType::Signed, LabelType::Text);
             let worker = Worker::<Wide>::new(keys, types, None, false, (1, 0));
             let batch = Arc::new(Batch { users, items, values: None });
-            let morsels = Morsels::of([Morsel { batch, number: 0, start: 0, end: len }]);
+            let morsels = std::iter::once(Morsel { batch, number: 0, start: 0, end: len });
             let Done { rows, .. } = worker.run(morsels, &AtomicBool::new(false)).unwrap();
             // The last run is the empty one that is spilled at the end.
             assert_eq!(rows.runs.len(), runs + 1);

@@ -80,6 +80,16 @@ impl Contribution {
         Ok((l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only }))
     }
 
+    /// Returns the most items of a user.
+    pub(crate) fn most(&self) -> usize {
+        self.l0
+    }
+
+    /// Returns whether all items count.
+    pub(crate) fn is_of_all(&self) -> bool {
+        self.only.is_none()
+    }
+
     /// Creates a bound of `l0` items for each user.
     pub(crate) fn of_each(l0: usize) -> Self {
         Self { l0, only: None }

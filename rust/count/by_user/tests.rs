@@ -6,8 +6,12 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, DictionaryArray, Float64Array, Int64Array, StringArray};
 
 use super::*;
+use crate::columns::Column;
 use crate::columns::values::Values;
+use crate::count::by_user::numbered::Numbered;
+use crate::count::by_user::sums::{Clipping, Room, add_kept, clipped_sums, listed_sizes};
 use crate::labels::Strings;
+use crate::labels::{LabelType, Labels};
 
 /// A user, an item, and a value.
 type Case = (i64, i64, f64);
@@ -142,7 +146,7 @@ fn a_bound_keeps_sums_of_l0_items_of_each_user() {
 #[test]
 fn totals_beyond_64_bits_are_exact() {
     let keys = HashKeys::from_os().unwrap();
-    let (mut users, mut rows) = (Users::default(), Vec::new());
+    let (mut users, mut rows) = (Users::<Valued>::default(), Vec::new());
     let most = [7, 3, i64::MAX.cast_unsigned()];
     let all = [most, [8, 3, 5], most, most, [7, 3, 2]];
     users.add_up(all.chunks(2), &keys, &mut rows);
@@ -158,19 +162,27 @@ fn one_user_changes_l0_sums_by_the_bound_at_most() {
     let keys = Arc::new(HashKeys::from_os().unwrap());
     let items: Vec<i64> = (0..5).collect();
     let (item_type, labels) = labels(&items, false);
-    let listed = Listed::new(&labels, item_type, &keys).unwrap();
+    let listed = Numbered::listed(&labels, item_type, &keys).unwrap();
     for seed in 0..60 {
         let l0 = 1 + seed as usize % 3;
         let sums = |rows: &[Case]| {
-            let mut dealer = Dealer::new(&listed, &keys, Some(0.5), usize::MAX);
+            let mut dealer = Dealer::<Valued>::new(
+                Numbering::new(Some(&listed), item_type),
+                &keys,
+                &Limits::within(1, None),
+            );
             let batch = Arc::new(batch(rows, false));
             dealer
-                .take(&Morsel { batch, number: 0, start: 0, end: rows.len() }, 0..rows.len())
+                .take(
+                    &Morsel { batch, number: 0, start: 0, end: rows.len() },
+                    0..rows.len(),
+                    in_units(0.5),
+                )
                 .unwrap();
             let clipping = Clipping { bounds: (-3, 5), resolution: 0.5, l0 };
             let (mut sums, mut users, mut placed) = (vec![0; 5], Users::default(), Vec::new());
             for partition in 0..PARTITIONS {
-                users.each(dealer.rows.rows.pieces(partition), &keys, |user, own| {
+                users.each(dealer.rows.pieces(partition), &keys, |user, own| {
                     add_kept(&mut sums, (user, own), (&mut placed, clipping), &listed, &keys);
                 });
             }
