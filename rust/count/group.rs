@@ -112,24 +112,26 @@ impl Grouper {
     /// [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels.
     pub fn of_labels(&mut self, labels: &Labels) -> Result<Vec<Group>> {
         let mut groups = Vec::with_capacity(labels.len());
-        for row in 0..labels.len() {
-            labels.with_bytes(row, |bytes| {
-                let cell = PrefixedString::new(bytes);
-                let key = <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes);
-                let is_integer = labels.label_type().is_integer();
-                let number = key.ok().filter(|_| is_integer);
-                let hash = number
-                    .map_or_else(|| self.keys.string(cell), |number| self.keys.integer(number));
-                if let (Some(number), None) = (number, &self.labels) {
-                    groups.push(Group::of_integer(hash, number));
-                    return Ok(());
-                }
-                let mut found = Vec::new();
-                self.group_labels(&[cell], &[hash], &[false], &mut found)?;
-                groups.append(&mut found);
-                Ok(())
-            })?;
+        let integers = match labels {
+            Labels::Signed(values) => values.iter().map(|value| value.cast_unsigned()).collect(),
+            Labels::Unsigned(values) => values.clone(),
+            Labels::Text(strings) | Labels::Binary(strings) => {
+                let cells = (0..strings.len()).map(|row| PrefixedString::new(strings.get(row)));
+                let cells: Vec<_> = cells.collect();
+                let hashes: Vec<_> = cells.iter().map(|&cell| self.keys.string(cell)).collect();
+                self.group_labels(&cells, &hashes, &vec![false; cells.len()], &mut groups)?;
+                return Ok(groups);
+            }
+        };
+        let hashes: Vec<_> = integers.iter().map(|&value| self.keys.integer(value)).collect();
+        if self.labels.is_none() {
+            let group = |(&hash, &value)| Group::of_integer(hash, value);
+            groups.extend(hashes.iter().zip(&integers).map(group));
+            return Ok(groups);
         }
+        let bytes: Vec<_> = integers.iter().map(|value| value.to_le_bytes()).collect();
+        let cells: Vec<_> = bytes.iter().map(|cell| PrefixedString::new(cell)).collect();
+        self.group_labels(&cells, &hashes, &vec![false; cells.len()], &mut groups)?;
         Ok(groups)
     }
 

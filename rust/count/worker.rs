@@ -132,18 +132,20 @@ impl<P: Pair> Worker<P> {
         &self.keys
     }
 
-    /// Appends pairs, whose items are rows of `labels`. `groups` begins as an empty list.
+    /// Appends pairs, whose items are rows of `labels`. The worker neither packs rows nor counts users. `groups` are the groups of the labels, or empty if they are not
+    /// known.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels. Errors of spilling.
+    /// [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels.
     pub fn adopt(
         &mut self,
         rows: &[Choice],
         labels: &Labels,
         groups: &mut Vec<Group>,
-        stop: &AtomicBool,
     ) -> Result<()> {
-        self.unpack();
+        if rows.is_empty() {
+            return Ok(());
+        }
         if groups.is_empty() {
             *groups = self.grouper.of_labels(labels)?;
         }
@@ -151,18 +153,21 @@ impl<P: Pair> Worker<P> {
             let (low, high) = user_choices::user(row);
             u128::from(high) << 64 | u128::from(low)
         };
-        for rows in rows.chunks(AT_ONCE) {
-            if let Some(counted) = &mut self.counted {
-                counted.extend(rows.iter().map(user), &self.keys);
-            }
-            self.groups.clear();
-            self.groups.extend(rows.iter().map(|row| groups[user_choices::item(row) as usize]));
-            self.rows.extend(&self.groups, rows.iter().map(user));
-        }
+        self.groups.clear();
+        self.groups.extend(rows.iter().map(|row| groups[user_choices::item(row) as usize]));
+        self.rows.extend(&self.groups, rows.iter().map(user));
+        Ok(())
+    }
+
+    /// Deduplicates and spills adopted pairs, if there are many. Clears `groups` if their labels were spilled.
+    ///
+    /// # Errors
+    /// Errors of spilling.
+    pub fn settle(&mut self, groups: &mut Vec<Group>, stop: &AtomicBool) -> Result<()> {
         self.compact();
         self.spill_if_full(stop)?;
         if self.rows.rows.len() == 0 {
-            groups.clear(); // their labels were spilled with the rows
+            groups.clear();
         }
         Ok(())
     }

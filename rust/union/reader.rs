@@ -226,6 +226,7 @@ mod tests {
         let few = tables::rows(&mut rng, 200_000, 300, 50);
         let many = tables::rows(&mut rng, 300_000, 5000, 200_000);
         for (rows, as_text) in [(&few, false), (&few, true), (&many, false), (&many, true)] {
+            let mut sets = BTreeSet::new();
             for (l0, by_rows) in [(None, false), (None, true), (Some(3), false), (Some(3), true)] {
                 let read = |threads, memory| {
                     read(rows, as_text, ListOptions { l0, by_rows, memory, threads }).unwrap().1
@@ -233,10 +234,16 @@ mod tests {
                 let expected = read(1, None);
                 let kept: BTreeSet<_> = expected.values().flatten().collect();
                 assert!(kept.len() > 40);
+                let set = |items: &Vec<i64>| items.iter().copied().collect::<BTreeSet<_>>();
+                let all: Vec<_> =
+                    expected.iter().map(|(&user, items)| (user, set(items))).collect();
+                sets.insert((l0, all));
                 for (threads, memory) in [(2, None), (7, Some(448 << 20)), (1, Some(40 << 20))] {
                     assert!(read(threads, memory) == expected, "{threads} threads");
                 }
             }
+            // The order of a user's items does not decide which are kept.
+            assert_eq!(sets.len(), 2);
         }
         FIXED.set(None);
     }

@@ -6,11 +6,12 @@ use bytemuck::Pod;
 use hashbrown::HashTable;
 
 use crate::count::bound::user_choices::{Choice, choice, item, user};
-use crate::count::dedup::deduplicate;
+use crate::count::dedup::deduplicate_users;
 use crate::count::spill::Spill;
 use crate::count::threads::STOPPED;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS, partition_of};
+use crate::memory::arena::release_memory;
 use crate::memory::prefetch::prefetched;
 use crate::memory::write_buffer::WriteBuffer;
 
@@ -87,10 +88,10 @@ impl<R: Row> Dealt<R>
 where
     [R; 21]: Pod,
 {
-    /// Creates an empty set that holds about `held` bytes. It adds up the values of equal pairs each time the rows have
+    /// Creates an empty set that holds about `held` bytes, half of them for rows. It adds up the values of equal pairs each time the rows have
     /// doubled, from `gathered` rows on.
     pub fn new(held: usize, gathered: usize) -> Self {
-        let (room, extents) = (held / size_of::<R>(), vec![Vec::new(); PARTITIONS]);
+        let (room, extents) = (held / (2 * size_of::<R>()), vec![Vec::new(); PARTITIONS]);
         let rows = WriteBuffer::default();
         Self { rows, len: 0, room, add_at: gathered, gathered, file: None, extents }
     }
@@ -107,14 +108,21 @@ where
     }
 
     /// Adds up the values of equal pairs if the rows have doubled or are too many. Spills all if there are then too many.
-    pub fn spill_if_full(&mut self, keys: &HashKeys) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`STOPPED`] if `stop` is set. Errors of the temporary file.
+    pub fn spill_if_full(&mut self, keys: &HashKeys, stop: &AtomicBool) -> Result<()> {
         let is_full = self.len > self.room;
         if !is_full && self.len < self.add_at {
             return Ok(());
         }
         let (mut users, mut kept) = (Users::<R>::default(), Vec::new());
-        deduplicate(|partition| {
+        let lens: Vec<usize> = (0..PARTITIONS).map(|one| self.rows.partition_len(one)).collect();
+        deduplicate_users(lens.into_iter(), |partition| {
             let before = self.rows.partition_len(partition);
+            if stop.load(Ordering::Relaxed) {
+                return (before, before);
+            }
             users.add_up(self.rows.pieces(partition), keys, &mut kept);
             self.rows.clear(partition);
             self.rows.extend(kept.iter().map(|&row| (partition, row)));
@@ -122,22 +130,35 @@ where
         });
         self.len = self.rows.len();
         self.add_at = self.gathered.max(2 * self.len);
-        if !is_full || 2 * self.len <= self.room {
-            return Ok(());
-        }
+        if is_full && 2 * self.len > self.room { self.spill(stop) } else { Ok(()) }
+    }
+
+    /// Spills all rows, if any were spilled: reading them back needs the memory.
+    ///
+    /// # Errors
+    /// The same as those of [`Self::spill_if_full`].
+    pub fn spill_rest(&mut self, stop: &AtomicBool) -> Result<()> {
+        if self.file.is_some() { self.spill(stop) } else { Ok(()) }
+    }
+
+    fn spill(&mut self, stop: &AtomicBool) -> Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(Spill::new()?),
         };
         for (partition, extents) in self.extents.iter_mut().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                return Err(STOPPED);
+            }
             let len = self.rows.partition_len(partition);
             extents.extend((len > 0).then_some((file.end(), len)));
             for rows in self.rows.pieces(partition) {
                 file.push(bytemuck::cast_slice(rows))?;
             }
-            self.rows.clear(partition);
         }
+        self.rows = WriteBuffer::default();
         self.len = 0;
+        release_memory(self.room * size_of::<R>() / 2);
         file.flush()
     }
 
@@ -222,17 +243,23 @@ impl<R: Row> Users<R> {
         keys: &HashKeys,
         work: impl FnMut(u128, &mut [(u32, R::Total)]),
     ) {
-        self.each_of(std::iter::once((pieces, &[][..])), keys, work);
+        // Nothing stops it, so there is no error.
+        let _ =
+            self.each_of(std::iter::once((pieces, &[][..])), keys, work, &AtomicBool::new(false));
     }
 
     /// Does the same for the rows of several threads. The item of a row is an index of the thread's list of numbers, if
     /// the list is not empty.
+    ///
+    /// # Errors
+    /// [`STOPPED`] if `stop` is set.
     pub fn each_of<'a, 'b, I: Iterator<Item = &'a [R]> + Clone>(
         &mut self,
         parts: impl Iterator<Item = (I, &'b [u32])> + Clone,
         keys: &HashKeys,
         mut work: impl FnMut(u128, &mut [(u32, R::Total)]),
-    ) {
+        stop: &AtomicBool,
+    ) -> Result<()> {
         let Self { all, table, ends, numbers, cells, totals } = self;
         all.clear();
         table.clear();
@@ -252,6 +279,8 @@ impl<R: Row> Users<R> {
             ends[number as usize] += 1;
             numbers.push(number);
         }
+        let go_on = || if stop.load(Ordering::Relaxed) { Err(STOPPED) } else { Ok(()) };
+        go_on()?;
         let mut end = 0;
         for own in &mut *ends {
             end += std::mem::replace(own, end);
@@ -271,6 +300,7 @@ impl<R: Row> Users<R> {
         }
         let mut start = 0;
         for (&(low, high), &end) in all.iter().zip(&*ends) {
+            go_on()?;
             let own = &mut cells[start..end];
             start = end;
             own.sort_unstable_by_key(|&(item, _)| item);
@@ -285,6 +315,7 @@ impl<R: Row> Users<R> {
             }
             work(u128::from(high) << 64 | u128::from(low), totals);
         }
+        Ok(())
     }
 
     /// Replaces `into` by rows with the same totals, one for each pair. A total beyond 64 bits has several.

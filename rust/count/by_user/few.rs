@@ -1,20 +1,22 @@
 //! Rows by user while there are few items, and by item once a thread finds too many.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::columns::Batch;
+use crate::count::Limits;
 use crate::count::bound::NO_ROOM;
 use crate::count::bound::candidates::Candidates;
 use crate::count::bound::lister::Part as ListPart;
+use crate::count::bound::user_choices::Choice;
 use crate::count::by_user::dealt::{Dealt, Users};
 use crate::count::by_user::numbered::{Numbered, Numbering};
 use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, finite};
-use crate::count::morsels::{self, Morsel};
+use crate::count::morsels::{self, MORSEL, Morsel};
 use crate::count::pairs::Pair;
 use crate::count::result::Counts;
+use crate::count::threads::{STOPPED, run_jobs};
 use crate::count::worker::{Done, Worker};
-use crate::count::{Limits, bound::user_choices::Choice};
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::labels::LabelType;
@@ -56,7 +58,7 @@ pub(crate) fn read<P: Pair>(
         move |mut morsels| match dealer.run(&mut morsels, stop, is_full, finite)? {
             None => Ok(Read::ByUser(Box::new((dealer.rows, dealer.items.own)))),
             Some(rest) => {
-                let worker = moved((dealer.rows, &dealer.items.own), worker(), stop)?;
+                let worker = moved((dealer.rows, dealer.items.own), worker(), stop)?;
                 let rest = Some(rest).filter(|Morsel { start, end, .. }| start < end);
                 let done = worker.run(rest.into_iter().chain(morsels), stop)?;
                 Ok(Read::ByItem(Box::new(done)))
@@ -68,15 +70,20 @@ pub(crate) fn read<P: Pair>(
     if read.iter().all(|one| matches!(one, Read::ByUser(_))) {
         return Few::of(read, item_type, keys).map(Rows::ByUser);
     }
-    let by_item = |one: Read<P>| match one {
-        Read::ByItem(done) => Ok(*done),
-        Read::ByUser(one) => {
-            tick()?;
-            let (rows, items) = *one;
-            moved((rows, &items), worker(), &stop)?.run(std::iter::empty(), &stop)
+    let read: Vec<_> = read.into_iter().map(|one| Mutex::new(Some(one))).collect();
+    let sizes = std::iter::repeat_n(1, read.len());
+    let work = |done: &mut Vec<Done<P>>, number: usize, _, stop: &AtomicBool| {
+        match read[number].lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(Read::ByItem(one)) => done.push(*one),
+            Some(Read::ByUser(one)) => {
+                done.push(moved(*one, worker(), stop)?.run(std::iter::empty(), stop)?);
+            }
+            None => {}
         }
+        Ok(())
     };
-    read.into_iter().map(by_item).collect::<Result<_>>().map(Rows::ByItem)
+    let done = run_jobs(limits.threads, sizes, tick, Vec::new, work)?;
+    Ok(Rows::ByItem(done.into_iter().flatten().collect()))
 }
 
 /// The rows of one thread.
@@ -87,18 +94,23 @@ enum Read<P: Pair> {
 
 /// Gives rows by user to a worker, which partitions them by item.
 fn moved<P: Pair>(
-    (mut rows, items): (Dealt<Choice>, &Numbered),
+    (mut rows, items): (Dealt<Choice>, Numbered),
     mut worker: Worker<P>,
     stop: &AtomicBool,
 ) -> Result<Worker<P>> {
-    let (mut users, mut groups) = (Users::default(), Vec::new());
+    let (mut users, mut groups, mut open) = (Users::default(), Vec::new(), 0);
     for partition in 0..PARTITIONS {
         if stop.load(Ordering::Relaxed) {
-            return Err(crate::count::threads::STOPPED);
+            return Err(STOPPED);
         }
         let spilled = rows.read(partition, &mut users, worker.keys(), stop)?;
-        for rows in rows.pieces(partition).chain([&*spilled]) {
-            worker.adopt(rows, &items.items.labels, &mut groups, stop)?;
+        for rows in rows.pieces(partition).chain(spilled.chunks(MORSEL)) {
+            worker.adopt(rows, &items.items.labels, &mut groups)?;
+            open += rows.len();
+            if open >= MORSEL {
+                worker.settle(&mut groups, stop)?;
+                open = 0;
+            }
         }
         rows.clear(partition);
     }
@@ -171,7 +183,7 @@ impl Few {
         tick: impl FnMut() -> Result<()>,
     ) -> Result<(Vec<ListPart>, Candidates)> {
         let Self { parts, items } = self;
-        let used = std::sync::atomic::AtomicUsize::new(0);
+        let used = AtomicUsize::new(0);
         let work = |own: &mut Listing, user: u128, found: &mut [(u32, ())]| {
             let kept =
                 choose(found, l0, &mut own.placed, |item| items.place(user, item as usize, keys));

@@ -19,7 +19,7 @@ use crate::columns::values::units;
 use crate::count::Limits;
 use crate::count::by_user::dealt::{Dealt, Row, Users};
 use crate::count::by_user::numbered::{Numbering, UNLISTED};
-use crate::count::morsels::{Morsel, Morsels};
+use crate::count::morsels::{MORSEL, Morsel, Morsels};
 use crate::count::threads::{STOPPED, run_jobs};
 use crate::count::user_keys::UserKeys;
 use crate::count::worker::gathered_rows;
@@ -79,9 +79,12 @@ where
                 if is_full(&self.items) {
                     return Ok(Some(Morsel { start: end, ..morsel }));
                 }
+                if end == morsel.end || (end - morsel.start).is_multiple_of(MORSEL) {
+                    self.rows.spill_if_full(&self.keys, stop)?;
+                }
             }
-            self.rows.spill_if_full(&self.keys)?;
         }
+        self.rows.spill_rest(stop)?;
         Ok(None)
     }
 
@@ -133,7 +136,8 @@ fn finite(value: f64) -> Option<()> {
 /// One thread's rows, and the number over all threads of each of the thread's items; none if they are the same.
 type Part<R> = (Dealt<R>, Vec<u32>);
 
-/// Calls `work` for each user with the user's key and items. Returns the state of each thread, which begins as
+/// Calls `work` for each user with the user's key and items, and `close` with the number of each partition after its
+/// users. Returns the state of each thread, which begins as
 /// `begin()`.
 fn each_user<R: Row, S: Send>(
     parts: &[Part<R>],
@@ -156,7 +160,7 @@ where
             .iter()
             .zip(&spilled)
             .map(|((rows, names), spilled)| (rows.pieces(partition).chain([&**spilled]), &**names));
-        users.each_of(all, keys, |user, items| work(own, user, items));
+        users.each_of(all, keys, |user, items| work(own, user, items), stop)?;
         close(own, partition)
     })?;
     Ok(done.into_iter().map(|(own, _)| own).collect())

@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use crate::columns::Column;
 use crate::columns::memo::Memo;
 use crate::count::bound::candidates::Candidates;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::labels::{LabelType, Labels};
 use crate::string_prefix::PrefixedString;
@@ -16,6 +16,11 @@ use crate::string_prefix::PrefixedString;
 pub(super) const UNLISTED: u32 = u32::MAX;
 /// Marks a dictionary value that was not looked up yet.
 const UNKNOWN: u32 = u32::MAX - 1;
+
+/// Returned for a list that has an item twice.
+const REPEATED: Error = Error::Parameter(
+    "two of the listed items are the same item; list each item once, in one spelling",
+);
 
 /// Items by number.
 pub(crate) struct Numbered {
@@ -32,7 +37,7 @@ impl Numbered {
     /// Numbers listed items by row.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for an item.
+    /// [`Error::Resource`] if there is no memory for an item. [`Error::Parameter`] if an item repeats.
     pub fn listed(labels: &Labels, item_type: LabelType, keys: &HashKeys) -> Result<Self> {
         let mut made = Self::new(item_type);
         // In the other integer type, keys from 2^63 on stand for different numbers.
@@ -45,6 +50,20 @@ impl Numbered {
             if is_held {
                 let entry = (made.items.rank(row), row as u32);
                 let hash = made.hash(entry.0, keys);
+                // Two texts of one time are one item.
+                let is_known = labels.with_bytes(row, |bytes| {
+                    let is_integer = item_type.is_integer();
+                    let is = |&(rank, _): &(u64, u32)| rank == entry.0;
+                    let cell = PrefixedString::new(bytes);
+                    if is_integer {
+                        made.table.find(hash, is).is_some()
+                    } else {
+                        made.found(cell, hash).is_some()
+                    }
+                });
+                if is_known {
+                    return Err(REPEATED);
+                }
                 let is_integer = item_type.is_integer();
                 made.table.insert_unique(hash, entry, |&(rank, _)| hash_of(rank, is_integer, keys));
             }
@@ -124,6 +143,8 @@ pub(crate) struct Numbering<'a> {
     listed: Option<&'a Numbered>,
     /// The items that the thread found, if they are not.
     pub own: Numbered,
+    /// Whether items must be UTF-8.
+    is_text: bool,
     memo: Memo<u32>,
     cells: Vec<u64>,
 }
@@ -132,7 +153,8 @@ impl<'a> Numbering<'a> {
     /// Numbers the items of `listed` alone, or all items of a type.
     pub fn new(listed: Option<&'a Numbered>, item_type: LabelType) -> Self {
         let memo = Memo::new(UNKNOWN, UNLISTED);
-        Self { listed, own: Numbered::new(item_type), memo, cells: Vec::new() }
+        let is_text = item_type == LabelType::Text;
+        Self { listed, own: Numbered::new(item_type), is_text, memo, cells: Vec::new() }
     }
 
     /// Finds the number of each item of `rows`, [`UNLISTED`] if it does not count. Marks NULL cells in `null`.
@@ -148,10 +170,9 @@ impl<'a> Numbering<'a> {
         into: &mut Vec<u32>,
         keys: &HashKeys,
     ) -> Result<()> {
-        let Self { listed, own, memo, cells, .. } = self;
+        let Self { listed, own, is_text, memo, cells } = self;
         into.clear();
         column.mark_nulls(rows.clone(), null);
-        let is_text = column.label_type() == LabelType::Text;
         if let Some(values) = column.dictionary() {
             return memo.read(column, batch, rows, null, into, |index| {
                 if values.is_null(index) {
@@ -166,7 +187,7 @@ impl<'a> Numbering<'a> {
                 if is_long[0] {
                     return Ok(UNLISTED);
                 }
-                string(*listed, own, cell, is_text, keys)
+                string(*listed, own, cell, *is_text, keys)
             });
         }
         if column.label_type().is_integer() {
@@ -177,7 +198,11 @@ impl<'a> Numbering<'a> {
         } else {
             let strings = column.strings(rows, null)?;
             for (cell, &null) in strings.into_iter().zip(&*null) {
-                into.push(if null { UNLISTED } else { string(*listed, own, cell, is_text, keys)? });
+                into.push(if null {
+                    UNLISTED
+                } else {
+                    string(*listed, own, cell, *is_text, keys)?
+                });
             }
         }
         Ok(())
