@@ -37,8 +37,15 @@ BOUNDED = ", ten items a user"
 """The suffix of cases in which each user counts for at most ten items."""
 
 
+SUMMED = ", values summed"
+"""The suffix of cases in which the values of a user for an item are added up and clipped."""
+
+
 def make(case: str, rows: int = ROWS) -> pa.Table:
-    """Return a table with the columns u and i."""
+    """Return a table with the columns u and i, and v if values are summed."""
+    if case.endswith(SUMMED):
+        table = make(case.removesuffix(SUMMED), rows)
+        return table.append_column("v", pa.array(np.random.default_rng(8).integers(0, 10, rows).astype(float)))
     case = case.removesuffix(BOUNDED)
     random = np.random.default_rng(7)
     many = rows
@@ -81,4 +88,6 @@ CASES = [
     "strings, dictionary",
     "integers, few" + BOUNDED,
     "strings, few" + BOUNDED,
+    "integers, few" + SUMMED,
+    "strings, few" + SUMMED,
 ]

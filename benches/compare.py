@@ -118,6 +118,7 @@ def compared(runs, peers):
     """Return the medians of each contestant and two ratios to this library's plain count.
 
     Each ratio is a time or memory over ours: of the best other library, and of this library with the number of users.
+    There is none to a measure of zero, which a few rows can have.
     """
     medians = {
         name: {key: statistics.median(run[key] for run in all_runs) for key in all_runs[0]}
@@ -128,8 +129,8 @@ def compared(runs, peers):
     theirs = {key: [medians[peer][key] for peer in peers if key in medians[peer]] for key in ours}
     return {
         "medians": medians,
-        "best_peer_over_core": {key: min(theirs[key]) / ours[key] for key in ours if theirs[key]},
-        "with_users_over_core": {key: value / ours[key] for key, value in with_users.items()},
+        "best_peer_over_core": {key: min(theirs[key]) / ours[key] for key in ours if theirs[key] and ours[key]},
+        "with_users_over_core": {key: value / ours[key] for key, value in with_users.items() if ours[key]},
     }
 
 

@@ -1,8 +1,9 @@
 """Functions that count the distinct users of each item of an Arrow table, with this library and with others.
 
 A function returns the number of items. A function with the prefix `bounded_` keeps at most 10 items of each user, and
-returns the number of kept (user, item) pairs. The benchmark `compare.py` calls these functions contestants. The column
-`u` holds the users, and the column `i` holds the items.
+returns the number of kept (user, item) pairs. A function with the prefix `summed_` adds up the values `v` of each user
+for each item, clips these sums to 20, and returns the sum of all. The benchmark `compare.py` calls these functions
+contestants. The column `u` holds the users, and the column `i` holds the items.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from discreet import _core
 from discreet.reference.count import count_bounded, count_distinct
 
 L0 = 10
+CLIP = 20
 MEMORY = 256 * 2**20
 
 
@@ -107,6 +109,11 @@ def bounded_core_with_users(table):
     return int(_core.count_with_users(table, "u", "i", l0=L0)[1].sum())
 
 
+def bounded_lists(table):
+    """List at most L0 items of each user with this library, as a set union needs them."""
+    return int(_core.Lists.read(table, "u", "i", l0=L0)[1].sizes().sum())
+
+
 def bounded_reference(table):
     """Count in numpy: sort each user's items by random numbers, and keep the first L0."""
     return int(count_bounded(*codes(table), L0, np.random.default_rng())[1].sum())
@@ -129,15 +136,40 @@ def bounded_duckdb(rows_):
     return int(duckdb.sql(sql).to_arrow_table()["n"].to_numpy().sum())
 
 
+def summed_core(table):
+    """Count with this library, then sum for all of the items that were found."""
+    items, _ = _core.count_distinct(table, "u", "i", value="v")
+    return int(_core.clipped_sums(table, "u", "i", "v", items, (0, CLIP), 1.0).sum())
+
+
+def summed_polars(table):
+    """Sum in polars: the sums of each user, clipped, and then those of each item."""
+    import polars as pl
+
+    own = pl.from_arrow(table).lazy().group_by("u", "i").agg(pl.col("v").sum().clip(0, CLIP))
+    return int(own.group_by("i").agg(pl.col("v").sum()).collect(engine="streaming")["v"].sum())
+
+
+def summed_duckdb(rows_):
+    """Sum in DuckDB: the sums of each user, clipped, and then those of each item."""
+    import duckdb
+
+    own = f"SELECT i, least({CLIP}, greatest(0, sum(v))) s FROM rows_ GROUP BY u, i"
+    return int(duckdb.sql(f"SELECT i, sum(s) s FROM ({own}) GROUP BY i").to_arrow_table()["s"].to_numpy().sum())
+
+
 PEERS = [polars_n_unique, polars_unique, duckdb_distinct, duckdb_subquery, pyarrow_groups, pandas_groups]
 BOUNDED_PEERS = [bounded_polars, bounded_duckdb]
 WITH_USERS = [core_with_users, bounded_core_with_users]
-OURS = [core, core_in_256_mib, reference, numpy_packed, bounded_core, bounded_reference, *WITH_USERS]
+BOUNDED = [bounded_core, bounded_core_with_users, bounded_lists, bounded_reference]
+OURS = [core, core_in_256_mib, reference, numpy_packed, *BOUNDED, summed_core, *WITH_USERS]
 
 
 def of(case):
     """Return the functions that count the table of a case. The first one uses this library."""
     if case.endswith(cases.BOUNDED):
-        return [bounded_core, bounded_core_with_users, bounded_reference, *BOUNDED_PEERS]
+        return [*BOUNDED, *BOUNDED_PEERS]
+    if case.endswith(cases.SUMMED):
+        return [summed_core, summed_polars, summed_duckdb]
     extra = {"integers, ten rows each": [core_in_256_mib], "integers, dense": [numpy_packed]}
     return [core, core_with_users, *extra.get(case, []), reference, *PEERS]

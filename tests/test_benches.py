@@ -170,6 +170,8 @@ def test_each_figure_is_compared_with_its_best_peer(monkeypatch):
     assert found["medians"]["core"] == {"wall": 2, "extra": 10, "wall_again": 1}
     assert found["best_peer_over_core"] == {"wall": 3, "extra": 0.5, "wall_again": 8}
     assert compared(runs, ["lean"])["best_peer_over_core"] == {"wall": 6, "extra": 0.5}
+    no_time = [{"wall": 0, "extra": 10, "wall_again": 0}]
+    assert compared({**runs, "core": no_time}, ["lean"])["best_peer_over_core"] == {"extra": 0.5}
 
 
 def test_a_library_with_another_count_ends_the_comparison(monkeypatch):

@@ -85,7 +85,7 @@ if sys.argv[2:]:
 
 table = {"user": [1, 2, 3], "item": ["a", "b", "c"], "value": [1.0, 2.0, 3.0]}
 release = lambda: dp.sum(table, user="user", item="item", value="value", bounds=(0, 1), items=["a"], rho=1.0)
-call = lambda: release().to_pandas()
+call = lambda: (release().to_pandas(), sys.modules["discreet.engines.sql"].connect())
 began, forking = threading.Event(), threading.Event()
 
 class Slow:
@@ -99,7 +99,7 @@ class Slow:
 sys.meta_path.insert(0, Slow())
 thread = threading.Thread(target=call)
 thread.start()
-began.wait()
+assert began.wait(200)
 os.register_at_fork(before=forking.set)
 child = os.fork()
 if child == 0:

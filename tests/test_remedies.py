@@ -210,7 +210,7 @@ def test_parameters_in_errors_become_options():
         ("kept_share needs l0: without l0, all", "kept_share l0", "--kept-share needs --l0: without --l0, all"),
         ("l0 excludes k_bar: leave", "l0 k_bar", "--l0 excludes --k-bar: leave"),
         ("k (9) must be at most k_bar (5): lower k", "k k_bar", "-k (9) must be at most --k-bar (5): lower -k"),
-        ("user, item and value must be three", "user item value", "--user, --item and --column must be three"),
+        ("user, item and value must be", "user item value", "--user, --item and --column must be"),
         ("there is no column 'k_bar' for l0='auto'", "", "there is no column 'k_bar' for --l0 auto"),
         ("item: no column 'item' or \"items='a'\"", "item", "--item: no column 'item' or \"items='a'\""),
         ("every, since and until need time", "", "every, since and until need time"),
@@ -237,7 +237,11 @@ def test_errors_of_the_command_name_its_options(log):
     for verb, given, expected in (
         ("top-k", ["-k", "0"], "-k must be a whole number"),
         ("top-k", ["-k", "2", "--l0", "1"], "--l0 needs --method discover+peel"),
-        ("sum", ["--column", "item", "--bounds", "0", "1", "--l0", "1"], "--user, --item and --column must be"),
+        (
+            "sum",
+            ["--column", "item", "--bounds", "0", "1", "--l0", "1"],
+            "--column must be the name of another column than --user",
+        ),
         ("sum", ["--column", "n", "--bounds", "2", "1", "--l0", "1"], "--bounds must be the least sum"),
         ("sum", ["--column", "n", "--bounds", "0", "1", "--l0", "1", "--resolution", "0"], "--resolution must be"),
     ):

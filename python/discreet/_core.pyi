@@ -24,6 +24,7 @@ __all__ = [
     "__version__",
     "arrow_stream",
     "chance_table",
+    "clipped_sums",
     "compose",
     "confirm",
     "corrected",
@@ -40,6 +41,7 @@ __all__ = [
     "json_dropped",
     "json_stream",
     "ledger_changes",
+    "listed_sizes",
     "moment_of",
     "partition_selection",
     "price_list",
@@ -284,8 +286,35 @@ def count_distinct(
     threads: int | None = None,
     memory: int | None = None,
     times: _Times | None = None,
+    value: str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
+def clipped_sums(
+    source: object,
+    user: str | Sequence[str],
+    item: str | Sequence[str],
+    value: str,
+    items: Labels,
+    bounds: tuple[int, int],
+    resolution: float,
+    *,
+    l0: int | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    times: _Times | None = None,
+    progress: Callable[[], None] | None = None,
+) -> tuple[Labels, NDArray[np.int64]]: ...
+def listed_sizes(
+    source: object,
+    user: str | Sequence[str],
+    item: str | Sequence[str],
+    items: Labels,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    times: _Times | None = None,
+    progress: Callable[[], None] | None = None,
+) -> NDArray[np.int64]: ...
 def count_with_users(
     source: object,
     user: str | Sequence[str],
@@ -298,6 +327,7 @@ def count_with_users(
     threads: int | None = None,
     memory: int | None = None,
     times: _Times | None = None,
+    value: str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64], int]: ...
 def count_pairs(
@@ -312,7 +342,12 @@ def count_pairs(
     memory: int | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
 def tally(
-    source: object, user: str | Sequence[str], item: str | Sequence[str], *, times: _Times | None = None
+    source: object,
+    user: str | Sequence[str],
+    item: str | Sequence[str],
+    *,
+    times: _Times | None = None,
+    value: str | None = None,
 ) -> dict[str, Any]: ...
 def items_per_user(
     source: object,

@@ -8,9 +8,9 @@ from decimal import Decimal, InvalidOperation
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Unpack
 
-from discreet import engines, mechanisms
+from discreet import mechanisms
 from discreet.engines.engine import Label
-from discreet.engines.sums import summed_columns
+from discreet.engines.sums import summed_column
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
@@ -54,9 +54,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     `resolution=0.01` and bounds in the unit of the column, such as `bounds=(0, 20)`; the sums are then in cents.
 
     Args:
-        data: A `Table` with a value, or the rows that a Table takes: a path, a frame or relation with
-            `__arrow_c_stream__`, or a dict of arrays. They are read more than once. Users and items are integers, text
-            or bytes of one column each.
+        data: A `Table` with a value, or the rows that a Table takes, but none of Spark or Ibis. They are read twice,
+            or once with `items`.
         value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits. A row whose
             value is missing, not finite or no number is left out.
         bounds: The least and the largest sum of one user for one item, in units of the column: whole multiples of
@@ -69,7 +68,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         resolution: The unit to which each value is rounded: from 1e-12 to 1e12.
         items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
-        **columns: The columns of rows, as for `Table`: user and item.
+        **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
 
     Returns:
         A Release whose `counts` are noisy sums in units of `resolution`, and whose `sigmas` are in the same units.
@@ -93,7 +92,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     """
     require_one(rho, epsilon)
     table = as_table(data, columns, value, caller="sum")
-    summed_columns(table)
+    summed_column(table)
     low, high, step = _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
@@ -123,8 +122,6 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     asked = Asked(chosen, epsilon, delta, quoted_at=at)
     made, _ = asked.chosen()
     notes = (_SKIPPED, *unusual(asked.guarantee(made)))
-    if listed is not None:  # `DiscoverAndSum` checks it before its own reads
-        engines.require_rows_again(table.data)
     return publish(made, lambda: table, budget, asked, notes)
 
 

@@ -14,15 +14,16 @@ use crate::union::reader::{ListOptions, lists};
 /// Count the rows of an Arrow stream that a count reads, and those that it leaves out, by reason. The list `cells` has
 /// the unusable cells of each column of users and then of items: NULL, too long, not UTF-8, and out of range.
 #[pyfunction]
-#[pyo3(signature = (source, user, item, *, times=None))]
+#[pyo3(signature = (source, user, item, *, times=None, value=None))]
 fn tally<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
     user: &Bound<'py, PyAny>,
     item: &Bound<'py, PyAny>,
     times: Option<Times>,
+    value: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let mut stream = PairStream::open(source, &Wanted::new(user, item, times)?)?;
+    let mut stream = PairStream::open(source, &Wanted::new(user, item, times)?.with(value))?;
     let found = watched(py, None, |tick| {
         let mut found = Tally::default();
         while stream.tally(&mut found)? {
@@ -38,6 +39,9 @@ fn tally<'py>(
         ("outside", found.outside),
         ("long_user", found.long_user),
         ("long_item", found.long_item),
+        ("summed", found.summed),
+        ("no_value", found.no_value),
+        ("no_number", found.no_number),
     ] {
         facts.set_item(name, number)?;
     }

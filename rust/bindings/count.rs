@@ -41,9 +41,10 @@ impl PyCounts {
 
 /// Count the distinct users of each item in a source or a list of sources. A source is an Arrow stream, an object
 /// that offers an Arrow stream, or a tuple of two sequences of the same length. Columns must have the same type in
-/// all sources.
+/// all sources. If `value` is the name of a column, only rows
+/// with a finite number there count.
 #[pyfunction(name = "count_distinct")]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, progress=None))]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, value=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn count_sources<'py>(
     py: Python<'py>,
@@ -57,16 +58,17 @@ fn count_sources<'py>(
     threads: Option<usize>,
     memory: Option<usize>,
     times: Option<Times>,
+    value: Option<String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
-    let wanted = Wanted::new(user, item, times)?;
+    let wanted = Wanted::new(user, item, times)?.with(value);
     let options = Options { l0, limit, cap, threads, memory, users: false };
     Ok(to_python(py, count(py, source, &wanted, only, options, progress)?))
 }
 
 /// Do the same as `count_distinct`, and also count the distinct users of all counted rows.
 #[pyfunction]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, progress=None))]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, value=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn count_with_users<'py>(
     py: Python<'py>,
@@ -80,9 +82,10 @@ fn count_with_users<'py>(
     threads: Option<usize>,
     memory: Option<usize>,
     times: Option<Times>,
+    value: Option<String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<WithUsers<'py>> {
-    let wanted = Wanted::new(user, item, times)?;
+    let wanted = Wanted::new(user, item, times)?.with(value);
     let options = Options { l0, limit, cap, threads, memory, users: true };
     let counted = count(py, source, &wanted, only, options, progress)?;
     let users = counted
@@ -150,7 +153,7 @@ fn count_pairs<'py>(
 ) -> PyResult<Counted<'py>> {
     let pair = PyTuple::new(py, [users, items])?;
     let name = PyString::new(py, "").into_any();
-    count_sources(py, &pair, &name, &name, l0, only, limit, cap, threads, memory, None, None)
+    count_sources(py, &pair, &name, &name, l0, only, limit, cap, threads, memory, None, None, None)
 }
 
 /// Return the contribution bound, or an error if the types of the listed items and of the item column do not fit.
@@ -160,17 +163,22 @@ pub(super) fn bound(
     items: LabelType,
     fields: Option<&[Field]>,
 ) -> Result<Option<Contribution>> {
-    if let (Some(labels), Some(fields)) = (only, fields) {
-        let adopted = adopted(&labels.0, labels.1.as_deref(), fields, written)?;
-        return Contribution::new(l0, Some(&adopted), items);
+    let only = only.map(|labels| listed(labels, items, fields)).transpose()?;
+    Contribution::new(l0, only.as_deref(), items)
+}
+
+/// Return listed items as labels of the column of items, or an error if their types do not fit.
+pub(super) fn listed<'a>(
+    only: &'a PyLabels,
+    items: LabelType,
+    fields: Option<&[Field]>,
+) -> Result<Cow<'a, Labels>> {
+    if let Some(fields) = fields {
+        return adopted(&only.0, only.1.as_deref(), fields, written).map(Cow::Owned);
     }
-    let only = only.map(|labels| &labels.0);
-    let same_type = |labels: &Labels| {
-        let listed = labels.label_type();
-        labels.is_empty() || listed == items || listed.is_integer() && items.is_integer()
-    };
-    if only.is_none_or(same_type) {
-        return Contribution::new(l0, only, items);
+    let own = only.0.label_type();
+    if only.0.is_empty() || own == items || own.is_integer() && items.is_integer() {
+        return Ok(Cow::Borrowed(&only.0));
     }
     Err(Error::ItemType(
         "the listed items and the item column have different types; cast one of them",

@@ -14,6 +14,7 @@ mod item_table;
 mod json;
 mod known;
 mod ledger;
+mod listed;
 mod node_noise;
 mod noise;
 mod private_count_release;
@@ -57,6 +58,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     check::register(module)?;
     wanted::register(module)?;
     count::register(module)?;
+    listed::register(module)?;
     csv::register(module)?;
     json::register(module)?;
     ledger::register(module)?;

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::guard::guarded;
 use super::stream::PairStream;
-use super::wanted::{Wanted, array};
+use super::wanted::{Wanted, array, numbers};
 use crate::columns::Batch;
 use crate::columns::selection::{Columns, Named, Rows, Selection};
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Rows of users and items, in an Arrow stream or in sequences of the same length.
 enum Source {
-    Stream(PairStream),
+    Stream(Box<PairStream>),
     Sequences(Selection, Rows),
 }
 
@@ -34,29 +34,42 @@ impl Source {
                 let name = names.first().cloned().unwrap_or_default();
                 Ok(vec![(array(values, &name)?, name)])
             };
-            return Self::of_arrays(one(&users, names.0)?, one(&items, names.1)?, None, wanted);
+            let (user, item) = (one(&users, names.0)?, one(&items, names.1)?);
+            return Self::of_arrays(user, item, None, None, wanted);
         }
         let Ok(table) = source.cast::<PyDict>() else {
-            return PairStream::open(source, wanted).map(Self::Stream);
+            return PairStream::open(source, wanted).map(Box::new).map(Self::Stream);
+        };
+        let cells = |name: &String| -> PyResult<Bound<'_, PyAny>> {
+            let missing = || Error::Schema(format!("there is no column {name:?}"));
+            Ok(table.get_item(name)?.ok_or_else(missing)?)
         };
         let column = |name: &String| -> PyResult<(ArrayData, String)> {
-            let missing = || Error::Schema(format!("there is no column {name:?}"));
-            Ok((array(&table.get_item(name)?.ok_or_else(missing)?, name)?, name.clone()))
+            Ok((array(&cells(name)?, name)?, name.clone()))
         };
         let columns = |names: &[String]| names.iter().map(column).collect::<PyResult<Vec<_>>>();
         let time = wanted.time.as_ref().map(column).transpose()?;
-        Self::of_arrays(columns(&wanted.user)?, columns(&wanted.item)?, time, wanted)
+        let value = |name: &String| -> PyResult<(ArrayData, String)> {
+            Ok((numbers(&cells(name)?, name)?, name.clone()))
+        };
+        let value = wanted.value.as_ref().map(value).transpose()?;
+        Self::of_arrays(columns(&wanted.user)?, columns(&wanted.item)?, time, value, wanted)
     }
 
     fn of_arrays(
         user: Vec<(ArrayData, String)>,
         item: Vec<(ArrayData, String)>,
         time: Option<(ArrayData, String)>,
+        value: Option<(ArrayData, String)>,
         wanted: &Wanted,
     ) -> PyResult<Self> {
         let len = user.first().map_or(0, |(array, _)| array.len());
-        if !user.iter().chain(&item).chain(&time).all(|(array, _)| array.len() == len) {
-            return Err(Error::Parameter("users and items must have the same length").into());
+        if !user.iter().chain(&item).chain(&time).chain(&value).all(|(array, _)| array.len() == len)
+        {
+            return Err(Error::Parameter(
+                "the columns, such as users and items, must have the same length",
+            )
+            .into());
         }
         let named = |(array, name): &(ArrayData, String)| -> Named {
             (name.clone(), array.data_type().clone())
@@ -64,12 +77,14 @@ impl Source {
         let all = |columns: &[(ArrayData, String)]| columns.iter().map(named).collect::<Vec<_>>();
         let named_time = time.as_ref().map(named);
         let timed = named_time.as_ref().map(|time| (time, wanted.period.clone()));
-        let selection = Selection::new(&all(&user), &all(&item), timed)?;
+        let named_value = value.as_ref().map(named);
+        let selection = Selection::new(&all(&user), &all(&item), timed, named_value.as_ref())?;
         let arrays = |columns: Vec<(ArrayData, String)>| {
             columns.into_iter().map(|(array, _)| array).collect::<Vec<_>>()
         };
-        let time = time.map(|(array, _)| array);
-        let rows = selection.rows(Columns { user: arrays(user), item: arrays(item), time })?;
+        let [time, value] = [time, value].map(|column| column.map(|(array, _)| array));
+        let columns = Columns { user: arrays(user), item: arrays(item), time, value };
+        let rows = selection.rows(columns)?;
         Ok(Self::Sequences(selection, rows))
     }
 

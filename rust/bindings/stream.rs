@@ -15,6 +15,7 @@ use crate::columns::Batch;
 use crate::columns::integers::BROKEN;
 use crate::columns::selection::{Columns, Named, Rows, Selection};
 use crate::columns::tally::Tally;
+use crate::columns::values::no_numbers;
 use crate::error::{Error, Result};
 
 const FAILED: Error = Error::Input("the data source failed while it was being read");
@@ -28,6 +29,7 @@ pub struct PairStream {
     user: Vec<Place>,
     item: Vec<Place>,
     time: Option<Place>,
+    value: Option<Place>,
     selection: Selection,
     /// The rows of the last array that were not yet taken.
     rows: Option<Rows>,
@@ -65,8 +67,11 @@ impl PairStream {
         let named =
             |places: &[Place]| places.iter().map(|place| place.named.clone()).collect::<Vec<_>>();
         let timed = time.as_ref().map(|time| (&time.named, wanted.period.clone()));
-        let selection = Selection::new(&named(&user), &named(&item), timed)?;
-        Ok(Self { raw, width: schema.0.columns()?, user, item, time, selection, rows: None })
+        let value = wanted.value.as_ref().map(|name| value_place(&schema.0, name)).transpose()?;
+        let summed = value.as_ref().map(|place| &place.named);
+        let selection = Selection::new(&named(&user), &named(&item), timed, summed)?;
+        let width = schema.0.columns()?;
+        Ok(Self { raw, width, user, item, time, value, selection, rows: None })
     }
 
     /// Return the selected columns with their types.
@@ -117,6 +122,7 @@ impl PairStream {
             user: self.user.iter().map(column).collect::<Result<_>>()?,
             item: self.item.iter().map(column).collect::<Result<_>>()?,
             time: self.time.as_ref().map(column).transpose()?,
+            value: self.value.as_ref().map(column).transpose()?,
         }))
     }
 
@@ -161,8 +167,30 @@ fn schema(stream: &mut Owned<RawStream>) -> Result<Owned<RawSchema>> {
     if schema.is_released() { Err(BROKEN) } else { Ok(schema) }
 }
 
-/// Find the column with this name. Return an error if there is no such column, or more than one.
+/// Find the column with this name.
 fn place(schema: &RawSchema, name: &str) -> Result<Place> {
+    let (index, column) = found(schema, name)?;
+    let (stored, is_uuid) = column_type(column, name)?;
+    let data_type = if is_uuid { DataType::LargeUtf8 } else { stored };
+    Ok(Place { index, named: (name.to_owned(), data_type), is_uuid })
+}
+
+/// Find the column of values with this name.
+fn value_place(schema: &RawSchema, name: &str) -> Result<Place> {
+    let (index, column) = found(schema, name)?;
+    let is_run_end = text(column.format) == Some(b"+r");
+    match column_type(column, name) {
+        Ok((data_type, false)) => {
+            Ok(Place { index, named: (name.to_owned(), data_type), is_uuid: false })
+        }
+        Ok((_, true)) => Err(no_numbers(name)),
+        Err(Error::Schema(_)) if !is_run_end => Err(no_numbers(name)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Return the column with this name and its index, or an error if there is no such column, or more than one.
+fn found<'a>(schema: &'a RawSchema, name: &str) -> Result<(usize, &'a RawSchema)> {
     let mut found = None;
     for index in 0..schema.columns()? {
         let column = schema.column(index)?;
@@ -174,9 +202,5 @@ fn place(schema: &RawSchema, name: &str) -> Result<Place> {
             )));
         }
     }
-    let missing = || Error::Schema(format!("there is no column {name:?}"));
-    let (index, column) = found.ok_or_else(missing)?;
-    let (stored, is_uuid) = column_type(column, name)?;
-    let data_type = if is_uuid { DataType::LargeUtf8 } else { stored };
-    Ok(Place { index, named: (name.to_owned(), data_type), is_uuid })
+    found.ok_or_else(|| Error::Schema(format!("there is no column {name:?}")))
 }

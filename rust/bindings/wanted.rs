@@ -1,7 +1,8 @@
 //! The columns that Python asks for, and columns of Python sequences as arrays.
 
 use arrow_array::{
-    Array, BooleanArray, Date32Array, TimestampMicrosecondArray, TimestampNanosecondArray,
+    Array, BooleanArray, Date32Array, Float64Array, TimestampMicrosecondArray,
+    TimestampNanosecondArray,
 };
 use arrow_data::ArrayData;
 use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
@@ -22,6 +23,7 @@ pub struct Wanted {
     pub item: Vec<String>,
     pub time: Option<String>,
     pub period: Period,
+    pub value: Option<String>,
 }
 
 impl Wanted {
@@ -43,7 +45,12 @@ impl Wanted {
                 (Some(time), Period { every, since, until })
             }
         };
-        Ok(Self { user: names(user)?, item: names(item)?, time, period })
+        Ok(Self { user: names(user)?, item: names(item)?, time, period, value: None })
+    }
+
+    /// Also read a column of values.
+    pub fn with(self, value: Option<String>) -> Self {
+        Self { value, ..self }
     }
 }
 
@@ -82,6 +89,14 @@ pub fn array(values: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayData> {
         .into()),
         _ => Ok(Cells::read(values)?.into_array()),
     }
+}
+
+/// Read an array of values: floats of 64 bits, or text.
+pub fn numbers(values: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayData> {
+    if let Ok(cells) = values.extract::<PyReadonlyArray1<'_, f64>>() {
+        return Ok(Float64Array::from(cells.as_array().to_vec()).into_data());
+    }
+    array(values, name)
 }
 
 /// Read an array of datetime64. The unit decides the type.

@@ -13,6 +13,7 @@ pub mod selection;
 mod strings;
 pub mod tally;
 pub mod times;
+pub mod values;
 
 use std::ops::Range;
 
@@ -21,6 +22,7 @@ use arrow_schema::DataType;
 
 use crate::columns::integers::{BROKEN, Integers};
 use crate::columns::strings::StringCells;
+use crate::columns::values::Values;
 use crate::error::{Error, Result};
 use crate::labels::{LONGEST, LabelType, NO_CODE};
 use crate::string_prefix::PrefixedString;
@@ -69,12 +71,14 @@ pub struct Column {
     label_type: LabelType,
 }
 
-/// Two columns of equal length.
+/// Columns of equal length.
 pub struct Batch {
     /// The user of each row.
     pub users: Column,
     /// The item of each row.
     pub items: Column,
+    /// The value of each row, if a column is summed. Only rows with a finite one count.
+    pub values: Option<Values>,
 }
 
 enum Cells {

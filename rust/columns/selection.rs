@@ -1,4 +1,4 @@
-//! The columns that a count reads from a table: users, items, and the times that divide or limit the rows.
+//! The columns that are read from a table: users, items, the times that divide or limit the rows, and values to sum.
 //!
 //! One column of integers, text or bytes is read as it is. Several columns, other types and periods become one label
 //! of bytes (see [`crate::labels::composite`]).
@@ -12,6 +12,7 @@ use crate::columns::joined::JoinedLabels;
 use crate::columns::parts::{Part, kind_of};
 use crate::columns::tally::Tally;
 use crate::columns::times::Every;
+use crate::columns::values::{Values, require_numbers};
 use crate::columns::{Batch, Column};
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
@@ -102,11 +103,20 @@ impl Side {
 }
 
 impl Selection {
-    /// Selects columns of users and items, and a column of times if there is a period.
+    /// Selects columns of users and items, a column of times if there is a period, and a column of values if they are
+    /// summed.
     ///
     /// # Errors
     /// [`Error::Schema`] if a column cannot have the type. The text names the column.
-    pub fn new(user: &[Named], item: &[Named], time: Option<(&Named, Period)>) -> Result<Self> {
+    pub fn new(
+        user: &[Named],
+        item: &[Named],
+        time: Option<(&Named, Period)>,
+        value: Option<&Named>,
+    ) -> Result<Self> {
+        if let Some((name, data_type)) = value {
+            require_numbers(data_type, name)?;
+        }
         if let Some(((name, data_type), _)) = time {
             let kind = kind_of(data_type, name, false)?;
             if !matches!(kind, Kind::Text | Kind::Date | Kind::Time { .. }) {
@@ -181,7 +191,8 @@ impl Selection {
                 return Err(Error::Internal);
             };
             let (users, items) = (Column::new(users.clone())?, Column::new(items.clone())?);
-            return Ok(Rows(Inner::Whole(Some(Box::new(Batch { users, items })))));
+            let values = columns.value.map(Values::new).transpose()?;
+            return Ok(Rows(Inner::Whole(Some(Box::new(Batch { users, items, values })))));
         }
         let parts = |columns: &[ArrayData]| {
             columns.iter().cloned().map(Part::new).collect::<Result<Vec<_>>>()
@@ -195,7 +206,8 @@ impl Selection {
             Side::Joined(_) => Read::Parts { parts: parts(&columns.item)?, is_text_checked: true },
         };
         let time = columns.time.map(Part::new).transpose()?.zip(self.period.clone());
-        Ok(Rows(Inner::Joined(Box::new(Joined { user, item, time, at: 0, len }))))
+        let value = columns.value;
+        Ok(Rows(Inner::Joined(Box::new(Joined { user, item, time, value, at: 0, len }))))
     }
 }
 
@@ -207,6 +219,8 @@ pub struct Columns {
     pub item: Vec<ArrayData>,
     /// The column of times.
     pub time: Option<ArrayData>,
+    /// The column of values.
+    pub value: Option<ArrayData>,
 }
 
 /// The rows of some arrays as batches.
@@ -221,6 +235,7 @@ struct Joined {
     user: Read,
     item: Read,
     time: Option<(Part, Period)>,
+    value: Option<ArrayData>,
     at: usize,
     len: usize,
 }
@@ -272,7 +287,12 @@ impl Joined {
                 Read::Parts { .. } => labels.into_data(),
             })
         };
-        Ok(Batch { users: column(&self.user, users)?, items: column(&self.item, items)? })
+        let values = self.value.as_ref().map(|data| data.slice(start, self.at - start));
+        Ok(Batch {
+            users: column(&self.user, users)?,
+            items: column(&self.item, items)?,
+            values: values.map(Values::new).transpose()?,
+        })
     }
 }
 
@@ -286,8 +306,9 @@ mod tests {
         let named = |place: usize, data: &ArrayData| (place.to_string(), data.data_type().clone());
         let all: Vec<_> =
             items.iter().enumerate().map(|(place, data)| named(place, data)).collect();
-        let selection = Selection::new(&[named(9, &users)], &all, None).unwrap();
-        let rows = selection.rows(Columns { user: vec![users], item: items, time: None }).unwrap();
+        let selection = Selection::new(&[named(9, &users)], &all, None, None).unwrap();
+        let columns = Columns { user: vec![users], item: items, time: None, value: None };
+        let rows = selection.rows(columns).unwrap();
         rows.collect::<Result<_>>().unwrap()
     }
 

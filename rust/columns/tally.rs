@@ -5,6 +5,7 @@ use arrow_data::ArrayData;
 use crate::columns::parts::Part;
 use crate::columns::selection::{Columns, Period};
 use crate::columns::times::moment;
+use crate::columns::values::Values;
 use crate::error::Result;
 use crate::labels::LONGEST;
 use crate::labels::composite::{Kind, push_cell};
@@ -25,6 +26,12 @@ pub struct Tally {
     pub long_user: u64,
     /// The rows whose columns of items are longer than a label when they are joined.
     pub long_item: u64,
+    /// The rows that a sum reads.
+    pub summed: u64,
+    /// The rows whose value is NULL.
+    pub no_value: u64,
+    /// The rows whose value is no finite number.
+    pub no_number: u64,
     /// The unusable cells of each column: first the columns of users, then the columns of items.
     pub cells: Vec<Unusable>,
 }
@@ -59,6 +66,7 @@ impl Tally {
         };
         let (user, item) = (parts(columns.user)?, parts(columns.item)?);
         let time = columns.time.map(Part::new).transpose()?;
+        let values = columns.value.map(Values::new).transpose()?;
         self.cells.resize(user.len() + item.len(), Unusable::default());
         let (mut label, mut cell) = (Vec::new(), Vec::new());
         for row in 0..len {
@@ -87,7 +95,14 @@ impl Tally {
             let is_long_user = is_user && joined.0 && label.len() > LONGEST;
             self.long_item += u64::from(is_long_item);
             self.long_user += u64::from(is_long_user);
-            self.counted += u64::from(is_item && is_user && !is_long_item && !is_long_user);
+            let is_counted = is_item && is_user && !is_long_item && !is_long_user;
+            self.counted += u64::from(is_counted);
+            let Some(values) = &values else { continue };
+            match values.get(row)? {
+                None => self.no_value += 1,
+                Some(value) if value.is_finite() => self.summed += u64::from(is_counted),
+                Some(_) => self.no_number += 1,
+            }
         }
         Ok(())
     }

@@ -280,6 +280,23 @@ impl Items {
     }
 }
 
+/// Deduplicates the partitions with many times the mean number of rows, and then all in turn as
+/// [`deduplicate`] does. If rows are partitioned by user, the rows of a few heavy users are in a few partitions, which
+/// its sample can miss.
+pub(crate) fn deduplicate_users(
+    lens: impl Iterator<Item = usize> + Clone,
+    mut one: impl FnMut(usize) -> (usize, usize),
+) {
+    let used = lens.clone().filter(|&len| len > 0).count().max(1);
+    let many = 4 * lens.clone().sum::<usize>() / used;
+    let large: Vec<usize> =
+        (0..).zip(lens).filter(|&(_, len)| len > many).map(|one| one.0).collect();
+    for partition in large {
+        one(partition);
+    }
+    deduplicate(one);
+}
+
 /// Deduplicates partitions in turn. Stops if more than half of the first 16 partitions with rows
 /// have few duplicates. A sample of rows would mislead if one item has most rows. `one` deduplicates
 /// a partition, and returns its number of rows before and after.

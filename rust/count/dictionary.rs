@@ -66,7 +66,7 @@ pub(crate) fn number(
     keys: &HashKeys,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<(Batch, Names)> {
-    let Batch { users, items } = batch;
+    let Batch { users, items, values } = batch;
     let item_type = items.label_type();
     let columns = [(&users, false), (&items, item_type == LabelType::Text)];
     let sizes = columns.iter().map(|(column, _)| column.dictionary().map_or(0, Column::len));
@@ -87,7 +87,7 @@ pub(crate) fn number(
         Some((codes, names)) => (items.coded(codes)?, Some(names)),
         None => (items, None),
     };
-    Ok((Batch { users, items }, Names(names.map(|names| (names, item_type)))))
+    Ok((Batch { users, items, values }, Names(names.map(|names| (names, item_type)))))
 }
 
 /// The number of every dictionary value, and the distinct values by number.

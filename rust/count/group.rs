@@ -11,7 +11,7 @@ use crate::columns::memo::Memo;
 use crate::count::label_log::LabelLog;
 use crate::error::Result;
 use crate::hash::{HashKeys, partition_of};
-use crate::labels::{LabelType, NO_CODE};
+use crate::labels::{LabelType, Labels, NO_CODE};
 use crate::string_prefix::PrefixedString;
 
 /// A row's partition and its item's key there.
@@ -104,6 +104,35 @@ impl Grouper {
         }
         self.scratch = scratch;
         Ok(())
+    }
+
+    /// Returns the groups of labels.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels.
+    pub fn of_labels(&mut self, labels: &Labels) -> Result<Vec<Group>> {
+        let mut groups = Vec::with_capacity(labels.len());
+        let integers = match labels {
+            Labels::Signed(values) => values.iter().map(|value| value.cast_unsigned()).collect(),
+            Labels::Unsigned(values) => values.clone(),
+            Labels::Text(strings) | Labels::Binary(strings) => {
+                let cells = (0..strings.len()).map(|row| PrefixedString::new(strings.get(row)));
+                let cells: Vec<_> = cells.collect();
+                let hashes: Vec<_> = cells.iter().map(|&cell| self.keys.string(cell)).collect();
+                self.group_labels(&cells, &hashes, &vec![false; cells.len()], &mut groups)?;
+                return Ok(groups);
+            }
+        };
+        let hashes: Vec<_> = integers.iter().map(|&value| self.keys.integer(value)).collect();
+        if self.labels.is_none() {
+            let group = |(&hash, &value)| Group::of_integer(hash, value);
+            groups.extend(hashes.iter().zip(&integers).map(group));
+            return Ok(groups);
+        }
+        let bytes: Vec<_> = integers.iter().map(|value| value.to_le_bytes()).collect();
+        let cells: Vec<_> = bytes.iter().map(|cell| PrefixedString::new(cell)).collect();
+        self.group_labels(&cells, &hashes, &vec![false; cells.len()], &mut groups)?;
+        Ok(groups)
     }
 
     /// Returns whether the cells of a column are used as keys as they are.

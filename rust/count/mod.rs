@@ -11,6 +11,7 @@
 //! time.
 
 pub mod bound;
+pub mod by_user;
 pub(crate) mod dedup;
 pub(crate) mod dense;
 mod dictionary;
@@ -34,6 +35,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::columns::Batch;
 use crate::count::bound::{Bounded, Contribution};
+use crate::count::by_user::few::{self, Rows};
 use crate::count::dedup::Items;
 use crate::count::dense::{AllPacked, Layout};
 use crate::count::merge::{Tally, merge_partitions};
@@ -173,13 +175,27 @@ fn count_rows<P: Pair>(
         Some(Ok(batch)) if options.bound.is_none() => Layout::of(batch, keys),
         _ => None,
     };
-    let stop = AtomicBool::new(false);
-    let job = || {
+    let worker = || {
         // With a bound, users are counted later, when the pairs are partitioned by user.
         let users = options.users && options.bound.is_none();
-        let room = (limits.threads, limits.rows);
-        let worker = Worker::new(Arc::clone(keys), types, layout, users, room);
-        let stop = &stop;
+        Worker::new(Arc::clone(keys), types, layout, users, (limits.threads, limits.rows))
+    };
+    // A list of items is looked up by bytes once for each item, not for each row.
+    if let Some(bound) = options.bound.filter(|bound| bound.is_of_all()) {
+        let done = match few::read(batches, types.1, (keys, &limits), worker, &mut tick)? {
+            Rows::ByItem(done) => done,
+            Rows::ByUser(few) => {
+                let workers = (limits.threads, &**keys);
+                let mut counts = few.count(bound.most(), options.cap, workers, tick)?;
+                options.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
+                return Ok(counts);
+            }
+        };
+        return finish::<P>(done, types.1, options, keys, &limits, tick);
+    }
+    let stop = AtomicBool::new(false);
+    let job = || {
+        let (worker, stop) = (worker(), &stop);
         move |morsels| worker.run(morsels, stop)
     };
     let done = morsels::share(batches, limits.threads, job, &stop, &mut tick)?;

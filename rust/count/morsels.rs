@@ -48,16 +48,6 @@ impl Iterator for Morsels {
     }
 }
 
-impl Morsels {
-    /// Returns the given morsels for one thread.
-    #[cfg(test)]
-    pub fn of(given: impl IntoIterator<Item = Morsel>) -> Self {
-        let (sender, morsels) = channel();
-        given.into_iter().for_each(|morsel| sender.send(morsel).unwrap_or_default());
-        Self { morsels: Arc::new(Mutex::new(morsels)), tickets: channel().0 }
-    }
-}
-
 /// Runs `job` on each of `threads` threads with the morsels that the thread takes, and returns the
 /// results. Calls `tick` between morsels and while it waits for threads. Jobs must check `stop`.
 ///
@@ -87,10 +77,11 @@ pub(crate) fn share<S: Send, J: FnOnce(Morsels) -> Result<S> + Send>(
             // A source that waits for data sends empty batches, so `tick` can check for Ctrl-C.
             tick()?;
             let batch = Arc::new(batch?);
-            if batch.users.len() != batch.items.len() {
+            let len = batch.users.len();
+            let values = batch.values.as_ref();
+            if batch.items.len() != len || values.is_some_and(|values| values.len() != len) {
                 return Err(Error::Input("the columns are not equally long"));
             }
-            let len = batch.users.len();
             let mut start = 0;
             while start < len {
                 // Morsels shrink towards the end of a batch, so that all threads finish it

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Zeroable;
 
-use crate::count::dedup::deduplicate;
+use crate::count::dedup::deduplicate_users;
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
 use crate::count::threads;
@@ -100,26 +100,18 @@ impl<P: Pair> Users<P> {
         users.for_each(|user| small[user as usize / 64 % WORDS] |= 1 << (user % 64));
     }
 
-    /// Deduplicates one partition after another. If a sample of partitions has few duplicates, only
-    /// partitions with many rows are deduplicated: the rows of a few heavy users are in a few
-    /// partitions, which the sample can miss.
+    /// Deduplicates one partition after another.
     fn compact(&mut self) {
         let (store, distinct) = (&mut self.rows.rows, &mut self.distinct);
-        let many = 4 * store.len() / (0..PARTITIONS).step_by(USED).len();
-        let is_large = |&partition: &usize| store.partition_len(partition) > many;
-        let large: Vec<usize> = (0..PARTITIONS).filter(is_large).collect();
-        let mut one = |partition| {
+        let lens: Vec<usize> = (0..PARTITIONS).map(|place| store.partition_len(place)).collect();
+        deduplicate_users(lens.into_iter(), |partition| {
             let before = store.partition_len(partition);
             distinct.reset(before);
             store.pieces(partition).for_each(|rows| distinct.extend(rows));
             store.clear(partition);
             distinct.rows().for_each(|row| store.push(partition, row));
             (before, distinct.len)
-        };
-        for partition in large {
-            one(partition);
-        }
-        deduplicate(one);
+        });
     }
 
     /// Returns the bytes of memory that the rows hold. The bitmap of 2 MiB does not count.

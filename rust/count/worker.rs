@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::columns::{Batch, Column};
+use crate::count::bound::user_choices::{self, Choice};
 use crate::count::dense::{Layout, Packed};
 use crate::count::group::{Group, Grouper};
-use crate::count::morsels::{MORSEL, Morsel, Morsels};
+use crate::count::morsels::{MORSEL, Morsel};
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
 use crate::count::threads::STOPPED;
@@ -19,7 +20,7 @@ use crate::count::user_keys::UserKeys;
 use crate::count::users::Users;
 use crate::error::Result;
 use crate::hash::HashKeys;
-use crate::labels::LabelType;
+use crate::labels::{LabelType, Labels};
 use crate::memory::arena::release_memory;
 
 /// The number of rows that all workers together gather before they deduplicate.
@@ -31,6 +32,11 @@ const FEWEST_ROWS: usize = 1 << 20;
 const AT_ONCE: usize = 1 << 9;
 /// Rows of integers processed at a time. The worker prefetches the same number of following rows.
 const NUMBERS_AT_ONCE: usize = 1 << 8;
+
+/// Returns the number of rows that a worker gathers before it deduplicates.
+pub(crate) fn gathered_rows(threads: usize) -> usize {
+    FEWEST_ROWS.max(COMPACT_ROWS / threads)
+}
 
 /// The rows, labels and users that a worker has when it ends.
 pub(crate) struct Done<P: Pair> {
@@ -59,6 +65,7 @@ pub(crate) struct Worker<P: Pair> {
     /// The users of all rows, if they are counted.
     counted: Option<Users<P>>,
     cells: Vec<u64>,
+    values: Vec<f64>,
     null: Vec<bool>,
     groups: Vec<Group>,
 }
@@ -73,7 +80,7 @@ impl<P: Pair> Worker<P> {
         counts_users: bool,
         (threads, limit): (usize, usize),
     ) -> Self {
-        let gathered = FEWEST_ROWS.max(COMPACT_ROWS / threads);
+        let gathered = gathered_rows(threads);
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, !user_type.is_integer()),
             packed: layout.map(Packed::new),
@@ -85,6 +92,7 @@ impl<P: Pair> Worker<P> {
             counted: counts_users.then(Users::default),
             keys,
             cells: Vec::new(),
+            values: Vec::new(),
             null: Vec::new(),
             groups: Vec::new(),
         }
@@ -97,7 +105,11 @@ impl<P: Pair> Worker<P> {
 
     /// Processes morsels until there are no more morsels or `stop` is set. Checks `stop`, and whether
     /// to deduplicate, after every [`MORSEL`] rows.
-    pub fn run(mut self, morsels: Morsels, stop: &AtomicBool) -> Result<Done<P>> {
+    pub fn run(
+        mut self,
+        morsels: impl Iterator<Item = Morsel>,
+        stop: &AtomicBool,
+    ) -> Result<Done<P>> {
         for morsel in morsels {
             for start in (morsel.start..morsel.end).step_by(MORSEL) {
                 if stop.load(Ordering::Relaxed) {
@@ -113,6 +125,51 @@ impl<P: Pair> Worker<P> {
         }
         self.rows.labels = self.grouper.take();
         Ok(Done { packed: self.packed, rows: self.rows, users: self.counted })
+    }
+
+    /// Returns the keys of all hashes.
+    pub fn keys(&self) -> &HashKeys {
+        &self.keys
+    }
+
+    /// Appends pairs, whose items are rows of `labels`. The worker neither packs rows nor counts users. `groups` are the groups of the labels, or empty if they are not
+    /// known.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels.
+    pub fn adopt(
+        &mut self,
+        rows: &[Choice],
+        labels: &Labels,
+        groups: &mut Vec<Group>,
+    ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if groups.is_empty() {
+            *groups = self.grouper.of_labels(labels)?;
+        }
+        let user = |row: &Choice| {
+            let (low, high) = user_choices::user(row);
+            u128::from(high) << 64 | u128::from(low)
+        };
+        self.groups.clear();
+        self.groups.extend(rows.iter().map(|row| groups[user_choices::item(row) as usize]));
+        self.rows.extend(&self.groups, rows.iter().map(user));
+        Ok(())
+    }
+
+    /// Deduplicates and spills adopted pairs, if there are many. Clears `groups` if their labels were spilled.
+    ///
+    /// # Errors
+    /// Errors of spilling.
+    pub fn settle(&mut self, groups: &mut Vec<Group>, stop: &AtomicBool) -> Result<()> {
+        self.compact();
+        self.spill_if_full(stop)?;
+        if self.rows.rows.len() == 0 {
+            groups.clear();
+        }
+        Ok(())
     }
 
     fn len(&self) -> usize {
@@ -152,7 +209,7 @@ impl<P: Pair> Worker<P> {
 
     /// Processes some rows of a morsel.
     fn take(&mut self, morsel: &Morsel, rows: Range<usize>, stop: &AtomicBool) -> Result<()> {
-        let Batch { users, items } = &*morsel.batch;
+        let Batch { users, items, values } = &*morsel.batch;
         // If items are in a dictionary, check the limit only after all `rows`. The dictionary is in
         // memory anyway. After a spill, the log would soon store the same labels again.
         let is_dictionary = items.dictionary().is_some();
@@ -162,6 +219,9 @@ impl<P: Pair> Worker<P> {
             let rows = start..rows.end.min(start + at_once);
             self.null.clear();
             self.null.resize(rows.len(), false);
+            if let Some(values) = values {
+                values.mark_unusable(rows.clone(), &mut self.null, &mut self.values)?;
+            }
             if are_numbers {
                 self.take_keys(users, items, rows)?;
             } else {
@@ -262,8 +322,8 @@ mod tests {
             let keys = Arc::new(HashKeys::from_os().unwrap());
             let types = (LabelType::Signed, LabelType::Text);
             let worker = Worker::<Wide>::new(keys, types, None, false, (1, 0));
-            let batch = Arc::new(Batch { users, items });
-            let morsels = Morsels::of([Morsel { batch, number: 0, start: 0, end: len }]);
+            let batch = Arc::new(Batch { users, items, values: None });
+            let morsels = std::iter::once(Morsel { batch, number: 0, start: 0, end: len });
             let Done { rows, .. } = worker.run(morsels, &AtomicBool::new(false)).unwrap();
             // The last run is the empty one that is spilled at the end.
             assert_eq!(rows.runs.len(), runs + 1);

@@ -71,7 +71,7 @@ pub(crate) fn prefetched<'a, T: 'a>(
 /// Prefetches the values of `rows`. Ignores rows that do not exist.
 #[inline]
 fn prefetch_rows<T>(values: &[T], rows: Range<usize>) {
-    const { assert!(LINE.is_multiple_of(size_of::<T>()), "values share lines evenly") };
+    const { assert!(size_of::<T>() <= LINE, "a step must reach every line") };
     for row in (rows.start..rows.end.min(values.len())).step_by(LINE / size_of::<T>()) {
         prefetch_index(values, row);
     }

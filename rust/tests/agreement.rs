@@ -61,26 +61,44 @@ fn options(
 fn counts_ignore_row_order_threads_batches_and_memory() {
     let mut rng = SecureRng::seeded(1);
     FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
-    let mut rows = tables::rows(&mut rng, 30_000, 900, 400);
-    for as_text in [false, true] {
-        for l0 in [None, Some(1), Some(7)] {
-            let bound = Contribution::new(l0, None, label_type(as_text)).unwrap();
-            let expected =
-                counted(&rows, (as_text, as_text), 30_000, &options(bound.as_ref(), 1, None));
-            assert!(l0.is_some() || expected.len() == 400);
-            for (threads, size, memory) in
-                [(3, 999, None), (1, 20_000, Some(0)), (4, 5000, Some(1 << 27))]
-            {
-                shuffle(&mut rng, &mut rows);
-                assert_eq!(
-                    counted(
-                        &rows,
-                        (as_text, as_text),
-                        size,
-                        &options(bound.as_ref(), threads, memory)
-                    ),
-                    expected
-                );
+    // Rows of 60 items stay by user, unless there is no memory.
+    for items in [60, 400] {
+        let mut rows = tables::rows(&mut rng, 30_000, 900, items);
+        for as_text in [false, true] {
+            for l0 in [None, Some(1), Some(7)] {
+                let bound = Contribution::new(l0, None, label_type(as_text)).unwrap();
+                let counted = |rows: &[Row], size, threads, memory| {
+                    let options = options(bound.as_ref(), threads, memory);
+                    counted(rows, (as_text, as_text), size, &options)
+                };
+                let expected = counted(&rows, 30_000, 1, None);
+                assert!(l0.is_some() || expected.len() == items as usize);
+                for (threads, size, memory) in
+                    [(3, 999, None), (1, 20_000, Some(0)), (4, 5000, Some(1 << 27))]
+                {
+                    shuffle(&mut rng, &mut rows);
+                    assert_eq!(counted(&rows, size, threads, memory), expected);
+                }
+            }
+        }
+    }
+    FIXED.set(None);
+}
+
+#[test]
+fn many_items_after_few_ones_count_alike_even_if_spilled() {
+    let mut rng = SecureRng::seeded(11);
+    FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
+    let few = tables::rows(&mut rng, 40_000, 900, 60);
+    let rows: Vec<Row> = few.into_iter().chain(tables::rows(&mut rng, 9000, 900, 400)).collect();
+    for as_text in [(false, false), (true, true), (false, true), (true, false)] {
+        let bound = Contribution::new(Some(5), None, label_type(as_text.1)).unwrap();
+        let mut expected = None;
+        for threads in 1..4 {
+            for memory in [None, Some(0), Some(1 << 17), Some(1 << 20)] {
+                let found =
+                    counted(&rows, as_text, 7000, &options(bound.as_ref(), threads, memory));
+                assert_eq!(found, *expected.get_or_insert_with(|| found.clone()));
             }
         }
     }
@@ -105,7 +123,7 @@ fn dictionaries_count_like_their_values_even_if_spilled() {
         let batch = |rows: &[Row]| {
             let (users, items) = rows.iter().copied().unzip();
             let users = column(users, is_dictionary)?;
-            Ok(Batch { users, items: column(items, is_dictionary)? })
+            Ok(Batch { users, items: column(items, is_dictionary)?, values: None })
         };
         // More than one batch, because the dictionaries of a single batch would be numbered.
         let batches = rows.chunks(11_000).map(batch);
@@ -211,7 +229,7 @@ fn integers_count_in_any_column_layout_with_users_of_any_type() {
             } else {
                 numbers(users, number % 2 == 1)?
             };
-            Ok(Batch { users, items: numbers(items, number % 4 >= 2)? })
+            Ok(Batch { users, items: numbers(items, number % 4 >= 2)?, values: None })
         };
         let batches = rows.chunks(size).enumerate().map(batch);
         counts_by_number(batches, (label_type(has_text), LabelType::Signed), options)

@@ -109,6 +109,9 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
 #[test]
 fn one_user_changes_l0_counts_each_by_one() {
     one_user_changes_at_most_l0_counts(1000, 20);
+    // Few items, whose rows go to their users; and so many that one user decides whether they do.
+    one_user_changes_at_most_l0_counts(6, 100);
+    one_user_changes_at_most_l0_counts(12, 100);
 }
 
 #[test]

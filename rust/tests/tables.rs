@@ -55,7 +55,11 @@ pub(crate) fn batches(
 ) -> impl Iterator<Item = Result<Batch>> {
     rows.chunks(size).map(move |rows| {
         let (users, items) = rows.iter().copied().unzip();
-        Ok(Batch { users: column(users, as_text.0)?, items: column(items, as_text.1)? })
+        Ok(Batch {
+            users: column(users, as_text.0)?,
+            items: column(items, as_text.1)?,
+            values: None,
+        })
     })
 }
 

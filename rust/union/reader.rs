@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::columns::Batch;
 use crate::count::bound::lister::Part;
 use crate::count::bound::{Bounded, Contribution, NO_ROOM};
+use crate::count::by_user::few::{self, Rows};
 use crate::count::merge::merge_partitions;
 use crate::count::pairs::{Hashed, Pair, Wide};
 use crate::count::worker::Worker;
@@ -64,17 +65,31 @@ fn of_rows<P: Pair>(
     // users are listed.
     let half = memory.map(|memory| memory / 2);
     let Limits { threads, rows, merge } = Limits::within(threads, half);
-    let (keys, stop) = (Arc::new(HashKeys::from_os()?), AtomicBool::new(false));
-    let job = || {
-        let worker = Worker::<P>::new(Arc::clone(&keys), types, None, false, (threads, rows));
-        let worker = if by_rows { worker.keeping_all() } else { worker };
-        let stop = &stop;
-        move |morsels| worker.run(morsels, stop)
-    };
-    let done = morsels::share(batches, threads, job, &stop, &mut tick)?;
-    release_memory(0);
-    let rows: Vec<_> = done.into_iter().map(|done| done.rows).collect();
+    let keys = Arc::new(HashKeys::from_os()?);
+    let limits = Limits { threads, rows, merge };
     let l0 = l0.unwrap_or(usize::MAX);
+    let new = || Worker::<P>::new(Arc::clone(&keys), types, None, false, (threads, rows));
+    let done = if by_rows {
+        let stop = AtomicBool::new(false);
+        let job = || {
+            let (worker, stop) = (new().keeping_all(), &stop);
+            move |morsels| worker.run(morsels, stop)
+        };
+        let done = morsels::share(batches, threads, job, &stop, &mut tick)?;
+        release_memory(0);
+        done
+    } else {
+        match few::read(batches, types.1, (&keys, &limits), new, &mut tick)? {
+            Rows::ByItem(done) => done,
+            Rows::ByUser(few) => {
+                let room = room(memory, few.bytes_used());
+                let (made, items) = few.list(l0, room, (threads, &keys), &mut tick)?;
+                let ranks = items.ranks().collect();
+                return joined(made, items.labels, ranks, l0, tick);
+            }
+        }
+    };
+    let rows: Vec<_> = done.into_iter().map(|done| done.rows).collect();
     // Equal pairs would count several times if pairs were dropped.
     let bound = Contribution::of_each(if by_rows { usize::MAX } else { l0 });
     let (used, most) = (AtomicUsize::new(0), half.unwrap_or(usize::MAX));
@@ -82,15 +97,28 @@ fn of_rows<P: Pair>(
     let parts = merge_partitions(&rows, &keys, (threads, merge), by_rows, &mut tick, new)?;
     drop(rows);
     release_memory(0);
-    // The lists are copied once, and the labels are copied too.
-    let labels = parts.iter().map(Bounded::bytes_used).sum::<usize>();
-    let room = memory.map_or(usize::MAX, |memory| (memory / 4 * 3).saturating_sub(labels) / 2);
-    let mut made = Bounded::list(&parts, (l0, by_rows), room, (threads, &keys), &mut tick)?;
+    let room = room(memory, parts.iter().map(Bounded::bytes_used).sum());
+    let made = Bounded::list(&parts, (l0, by_rows), room, (threads, &keys), &mut tick)?;
+    let items = Bounded::ranks(&parts);
+    joined(made, Bounded::labels(parts, types.1)?, items, l0, tick)
+}
+
+/// Returns the bytes that all lists may take. They are copied once, and the labels are copied too.
+fn room(memory: Option<usize>, labels: usize) -> usize {
+    memory.map_or(usize::MAX, |memory| (memory / 4 * 3).saturating_sub(labels) / 2)
+}
+
+/// Joins the lists of all partitions.
+fn joined(
+    mut made: Vec<Part>,
+    mut labels: Labels,
+    mut items: Vec<u64>,
+    l0: usize,
+    mut tick: impl FnMut() -> Result<()>,
+) -> Result<(Labels, Lists)> {
     if u32::try_from(made.iter().map(|part| part.users.len()).sum::<usize>()).is_err() {
         return Err(NO_ROOM);
     }
-    let mut items = Bounded::ranks(&parts);
-    let mut labels = Bounded::labels(parts, types.1)?;
     if l0 < usize::MAX {
         drop_unused(&mut labels, &mut items, &mut made)?;
     }
@@ -198,6 +226,7 @@ mod tests {
         let few = tables::rows(&mut rng, 200_000, 300, 50);
         let many = tables::rows(&mut rng, 300_000, 5000, 200_000);
         for (rows, as_text) in [(&few, false), (&few, true), (&many, false), (&many, true)] {
+            let mut sets = BTreeSet::new();
             for (l0, by_rows) in [(None, false), (None, true), (Some(3), false), (Some(3), true)] {
                 let read = |threads, memory| {
                     read(rows, as_text, ListOptions { l0, by_rows, memory, threads }).unwrap().1
@@ -205,10 +234,16 @@ mod tests {
                 let expected = read(1, None);
                 let kept: BTreeSet<_> = expected.values().flatten().collect();
                 assert!(kept.len() > 40);
+                let set = |items: &Vec<i64>| items.iter().copied().collect::<BTreeSet<_>>();
+                let all: Vec<_> =
+                    expected.iter().map(|(&user, items)| (user, set(items))).collect();
+                sets.insert((l0, all));
                 for (threads, memory) in [(2, None), (7, Some(448 << 20)), (1, Some(40 << 20))] {
                     assert!(read(threads, memory) == expected, "{threads} threads");
                 }
             }
+            // The order of a user's items does not decide which are kept.
+            assert_eq!(sets.len(), 2);
         }
         FIXED.set(None);
     }

@@ -132,8 +132,8 @@ def test_a_relative_error_has_one_range():
         (["log.jsonl", "--time", "t"], "--time, --every, --since and --until need --user and --item"),
         (["log.csv", "--no-header"], "no names of columns: give --user and --item as numbers"),
         (
-            ["log.csv", *COUNT, "--column", "n", "--time", "t"],
-            "leave out the column to sum, or --time, --every, --since and --until",
+            ["log.csv", *COUNT, "--column", "n", "--time", "n"],
+            "the column to sum must be another one than those of",
         ),
     ],
 )

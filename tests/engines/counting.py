@@ -22,7 +22,12 @@ def read(data, user="user", item="item", **options):
 
 def clipped_sums(data, columns, **options):
     user, item, value = columns
-    return sums.clipped_sums(engines.Table(data, user=user, item=item, value=value), **options)
+    return sums.clipped_sums(engines.Table(data, user=user, item=item, value=value), **options)[1].tolist()
+
+
+def read_values(data):
+    """Read a table with a column of values as a mechanism does before its charge."""
+    return engines.histogram(engines.Table(data, user="user", item="item", value="value").with_values())
 
 
 def csv(tmp_path, content, name="log.csv"):

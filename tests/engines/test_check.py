@@ -213,13 +213,19 @@ def test_a_column_of_times_alone_is_checked(tmp_path):
     assert "2 rows counted" in out
 
 
-def test_a_sum_is_checked_with_one_column_of_each_kind(tmp_path):
-    path = csv(tmp_path, b"user,page,n\n1,a,2\n")
+def test_a_sum_is_checked_as_it_is_read(tmp_path):
+    rows = b"1,a,2,2026-01-01\n2,a,x,2026-01-01\n3,a,,soon\n4,a,5,2026-01-02\n,a,6,2026-01-02\n"
+    path = csv(tmp_path, b"user,page,n,ts\n" + rows)
+    found = check(path, "user", ["page", "ts"], value="n")
+    assert (found.counted, found.summed) == (4, 2)
+    assert found.dropped == {"user is NULL": 1, "n is NULL": 1, "n is no finite number": 1}
+    timed = check(path, "user", "page", value="n", period=period_of("ts", "1d", None, "2026-01-02"))
+    assert (timed.counted, timed.summed, timed.excluded) == (2, 1, 2)
     wrong = [
         {"value": "n"},
         {"user": "user", "item": "page", "value": "page"},
         {"user": "user", "item": ["page", "n"], "value": "n"},
-        {"user": "user", "item": "page", "value": "n", "period": period_of("ts", "1d", None, None)},
+        {"user": "user", "item": "page", "value": "ts", "period": period_of("ts", "1d", None, None)},
     ]
     for parameters in wrong:
         with pytest.raises(ParameterError):

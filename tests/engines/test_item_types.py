@@ -9,10 +9,9 @@ import uuid
 import duckdb
 import numpy as np
 import pytest
-from counting import clipped_sums, counted
+from counting import clipped_sums, counted, read_values
 
 import discreet as dp
-from discreet.engines.sums import require_summable
 from discreet.errors import InputError, ItemTypeError, ParameterError, SchemaError
 from discreet.tables import Histogram, UserItems
 
@@ -659,7 +658,7 @@ def test_an_index_out_of_range_is_no_crash_of_a_sum():
         given = pyarrow.table(table)
         for data in (table, given, given.to_batches()[0], given.to_reader(), Exported(given)):
             with pytest.raises(InputError):
-                require_summable(dp.Table(data, user="user", item="item", value="value"))
+                read_values(data)
 
 
 def test_text_that_is_not_utf8_loses_its_own_row_in_arrays():
@@ -672,7 +671,7 @@ def test_text_that_is_not_utf8_loses_its_own_row_in_arrays():
         dp.Histogram.from_pairs(users, door, l0=1)
         rows = {"user": users, "item": ["a"] * 21, "value": door}
         for data in (rows, pyarrow.table(rows | {"value": text}).to_pandas()):
-            require_summable(dp.Table(data, user="user", item="item", value="value"))
+            read_values(data)
 
 
 @pytest.mark.parametrize("view", [memoryview, bytearray])

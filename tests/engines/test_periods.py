@@ -10,7 +10,7 @@ from counting import counted, csv
 import discreet as dp
 from discreet.engines.rounds import _text_moment
 from discreet.engines.selection import period_of
-from discreet.errors import ParameterError, SchemaError
+from discreet.errors import ItemTypeError, ParameterError, SchemaError
 from discreet.mechanisms import ContributionBound
 from discreet.streams.clock import Clock
 from discreet.tables import Table, UserItems
@@ -220,7 +220,8 @@ def test_a_table_has_a_period():
     assert sorted(dp.Plume(rho=1, delta=1e-6, m=2, m_prime=2).release(table).items) == DAYS
     # A user's items of different days are different items.
     assert ContributionBound(epsilon=50, most=9).release(table).items == [2]
-    with pytest.raises(ParameterError, match="leave out time, every"):
+    assert ContributionBound(epsilon=50, most=9, only=(DAYS[0],)).release(table).items == [1]
+    with pytest.raises(ItemTypeError, match="list tuples"):
         ContributionBound(epsilon=1, only=("home",)).release(table)
 
 

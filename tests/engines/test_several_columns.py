@@ -224,7 +224,7 @@ def test_known_items_of_several_columns():
     assert sorted(mechanism.release(histogram).items) == [("DE", 7), ("ES", 9), ("FR", 8)]
 
 
-def test_a_sum_takes_one_column():
+def test_listed_items_of_a_sum_have_the_columns_of_the_table():
     mechanism = dp.mechanisms.ClippedSums(items=(1,), rho=1.0, low=0, high=1)
-    with pytest.raises(ParameterError, match="one column"):
+    with pytest.raises(ItemTypeError, match="list tuples"):
         mechanism.release({**LOG, "value": [1] * 8000}, user="user", item=["country", "page"], value="value")

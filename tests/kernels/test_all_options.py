@@ -1,4 +1,4 @@
-"""Random tables with all options of reading at once, compared with sets of pairs in Python; some of them spill."""
+"""Random tables with all options of reading at once, compared with pairs in Python; some of them spill."""
 
 from collections import Counter
 
@@ -38,6 +38,7 @@ def drawn(rng):
     rows = int(rng.choice([0, 1, 60, 700, 3000, 40_000], p=[0.02, 0.08, 0.4, 0.3, 0.15, 0.05]))
     columns = {name: cells(rng, rows, str(rng.choice(KINDS))) for name in ("u", "v", "i", "j")}
     days = rng.integers(0, 3, rows)
+    columns["s"] = pyarrow.array(rng.integers(-6, 7, rows) / 2, mask=rng.random(rows) < 0.05)
     columns["t"] = pyarrow.array(days * DAY + 5, pyarrow.timestamp("us"), mask=rng.random(rows) < 0.05)
     user = ["u", "v"] if rng.random() < 0.2 else "u"
     item = ["i", "j"] if rng.random() < 0.2 else "i"
@@ -51,19 +52,19 @@ def drawn(rng):
 
 
 def pairs(table, user, item, times):
-    """Return the set of all pairs of a user and an item without missing cells, in the times that count."""
+    """Return the values of each pair of a user and an item without missing cells, in the times that count."""
     lists = {name: table[name].to_pylist() for name in table.column_names}
     named = ((name,) if isinstance(name, str) else name for name in (user, item))
     made = [[*zip(*(lists[name] for name in names), strict=True)] for names in named]
-    found = set()
-    for one, other, time in zip(*made, table["t"].cast(pyarrow.int64()).to_pylist(), strict=True):
+    found = {}
+    for one, other, time, value in zip(*made, table["t"].cast(pyarrow.int64()).to_pylist(), lists["s"], strict=True):
         if None in one or None in other:
             continue
         if times is not None:
             if time is None or not times[2] <= time < times[3]:
                 continue
             other = (f"1970-01-{1 + time // DAY:02d}", *other) if times[1] else other
-        found.add((one, other if len(other) > 1 else other[0]))
+        found.setdefault((one, other if len(other) > 1 else other[0]), []).append(value)
     return found
 
 
@@ -81,13 +82,15 @@ def test_all_options_at_once_give_the_counts_of_sets_of_pairs(tables):
     rng = np.random.default_rng(tables)
     for _ in range(tables):
         reader, user, item, times, expected = drawn(rng)
+        value = "s" if rng.random() < 0.3 else None
+        expected = {pair for pair, cells in expected.items() if value is None or cells != [None] * len(cells)}
         chosen, listed = options(rng, sorted({item for _, item in expected}))
         if chosen["only"] is not None:
             expected = {(one, other) for one, other in expected if other in {*listed}}
-        limits = {"threads": int(rng.integers(1, 5)), "memory": None if rng.random() < 0.5 else 1 << 21}
+        limits = limits_of(rng)
         cap = None if rng.random() < 0.7 else int(rng.integers(1, 9))
         labels, counts, users = _core.count_with_users(
-            reader, user, item, **chosen, **limits, cap=cap, times=times, limit=None
+            reader, user, item, **chosen, **limits, cap=cap, times=times, value=value, limit=None
         )
         check(labels, counts, users, expected, chosen["l0"], cap)
 
@@ -98,7 +101,7 @@ def test_lists_give_the_counts_of_sets_of_pairs(tables):
     refused = 0
     for _ in range(tables):
         reader, user, item, times, expected = drawn(rng)
-        limits = {"threads": int(rng.integers(1, 5)), "memory": None if rng.random() < 0.5 else 1 << 21}
+        limits = limits_of(rng)
         by_rows = bool(rng.random() < 0.5)
         try:
             labels, lists = _core.Lists.read(reader, user, item, by_rows=by_rows, times=times, **limits)
@@ -117,6 +120,43 @@ def test_lists_give_the_counts_of_sets_of_pairs(tables):
             present = np.flatnonzero(counts)
             check(labels.select(present), counts[present], users, kept, chosen["l0"], None)
     assert refused < tables / 20
+
+
+@pytest.mark.parametrize("tables", TABLES)
+def test_sums_give_the_totals_of_dicts_of_values(tables):
+    rng = np.random.default_rng(2 + tables)
+    for _ in range(tables):
+        reader, user, item, times, values = drawn(rng)
+        names = sorted({other for _, other in values})
+        listed = [name for name in names if rng.random() < 0.5]
+        if not listed:
+            continue
+        labels, limits = _core.Labels.from_sequence(listed), limits_of(rng) | {"times": times}
+        if rng.random() < 0.3:
+            sizes = _core.listed_sizes(reader, user, item, labels, **limits)
+            assert sorted(sizes) == sorted(Counter(one for one, other in values if other in {*listed}).values())
+            continue
+        totals = {}
+        for (one, other), cells in values.items():
+            present = [cell for cell in cells if cell is not None]
+            if other in {*listed} and present:
+                totals[one, other] = sum(present)
+        l0 = None if rng.random() < 0.5 else int(rng.integers(1, 6))
+        found = _core.clipped_sums(reader, user, item, "s", labels, (-3, 5), 0.5, l0=l0, **limits)[1].tolist()
+        numbers = Counter(one for one, _ in totals)
+        if l0 is None or max(numbers.values(), default=0) <= l0:
+            expected = dict.fromkeys(listed, 0)
+            for (_, other), total in totals.items():
+                expected[other] += max(-3, min(5, round(2 * total)))
+            assert found == [*expected.values()]
+        else:
+            most = sum(min(number, l0) for number in numbers.values())
+            assert -3 * most <= sum(found) <= 5 * most
+
+
+def limits_of(rng):
+    """Return random limits of threads and memory."""
+    return {"threads": int(rng.integers(1, 5)), "memory": None if rng.random() < 0.5 else 1 << 21}
 
 
 def check(labels, counts, users, expected, l0, cap):

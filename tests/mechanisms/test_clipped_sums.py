@@ -76,8 +76,7 @@ def test_columns_are_matched_by_exact_name():
     many = {"Id": np.arange(50), "id": np.zeros(50, int), "item": ["a"] * 50, "value": np.ones(50)}
     table = pyarrow.table(many)
     assert sums(table, ("a",), columns=("id", "item", "value")) == [5]
-    with pytest.raises(SchemaError, match="case"):
-        sums(table.to_reader(), ("a",), columns=("id", "item", "value"))
+    assert sums(table.to_reader(), ("a",), columns=("id", "item", "value")) == [5]
     assert sums(many, ("a",), columns=("id", "item", "value")) == [5]
     odd = {"who": np.array([1, 2]), "label": np.array(["a", "a"]), "place": np.array([1, 2])}
     assert sums(odd, ("a",), columns=("who", "label", "place")) == [3]
@@ -93,7 +92,7 @@ def test_one_bad_row_does_not_change_other_rows():
     assert sums({**table, "value": [*table["value"][:-1], "odd"]}, (7,)) == [495]
     with pytest.raises(SchemaError, match="one type"):
         sums({"user": [*table["user"], 1], "item": [*table["item"], 7.5], "value": [*table["value"], 5]}, (7,))
-    with pytest.raises(SchemaError, match="must hold"):
+    with pytest.raises(SchemaError, match="floats are no labels"):
         sums({**table, "user": np.array(table["user"], float)}, (7,))
     with pytest.raises(ItemTypeError):
         sums(table, ("7",))
@@ -127,11 +126,11 @@ def test_noise_has_the_published_scale():
 def test_unreadable_data_is_refused(tmp_path):
     with pytest.raises(SchemaError, match="did you mean 'value'"):
         sums(columns=("user", "item", "valu"))
-    with pytest.raises(ParameterError, match="different"):
+    with pytest.raises(ParameterError, match="another column"):
         sums(columns=("user", "item", "item"))
     with pytest.raises(InputError):
         sums(str(tmp_path / "missing.csv"))
-    with pytest.raises(ParameterError, match="equally"):
+    with pytest.raises(ParameterError, match="same length"):
         sums({**ROWS, "value": np.array([1.0])})
     with pytest.raises(ParameterError, match="path"):
         sums(3)

@@ -104,11 +104,9 @@ def test_a_user_without_listed_items_changes_nothing():
     assert 1 <= release.items[0] <= 5
 
 
-def test_listed_items_are_refused_if_they_repeat_or_need_memory():
+def test_listed_items_are_refused_if_they_repeat():
     with pytest.raises(ParameterError, match="distinct"):
         ContributionBound(epsilon=1.0, only=(1, 1))
-    with pytest.raises(ParameterError, match="memory"):
-        ContributionBound(epsilon=1.0, only=(1,)).release(log(), user="user", item="item", memory="1GB")
     with pytest.raises(ParameterError, match="different"):
         items_per_user(Table(log(), user="user", item="user"), [1])
 

@@ -79,7 +79,7 @@ class _Number(click.ParamType[Decimal]):
 def _once(_context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str:
     """Return the value of an option that is given once. By itself, click would ignore all values but the last one."""
     if len(given) > 1:
-        raise click.UsageError(f"A sum has one user, one item and one column to sum: give {parameter.opts[0]} once.")
+        raise click.UsageError(f"A sum has one column to sum: give {parameter.opts[0]} once.")
     return given[0]
 
 
@@ -140,14 +140,15 @@ memory = click.option(
     help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
 )
 summed = joined(
-    click.argument("file", required=False, type=FILE),
-    *(
-        click.option(*names, required=True, multiple=True, callback=_once, metavar="COLUMN", help=text)
-        for *names, text in (
-            ("--user", "Column of users."),
-            ("--item", "Column of items."),
-            ("--column", "value", "Column of numbers to sum."),
-        )
+    table,
+    click.option(
+        "--column",
+        "value",
+        required=True,
+        multiple=True,
+        callback=_once,
+        metavar="COLUMN",
+        help="Column of numbers to sum.",
     ),
     click.option(
         "--bounds",
@@ -356,4 +357,4 @@ published = joined(
     _charge,
     charged,
 )
-published_sums = joined(_sql, files, written, charged)
+published_sums = joined(_sql, files, memory, written, charged)

@@ -109,8 +109,9 @@ def publish(
         raise click.UsageError("--engine spark needs a FILE; it reads neither --sql nor standard input.")
     if engine == "local" and master is not None:
         raise click.UsageError("--master needs --engine spark.")
-    if file == "-" and (verb == "sum" or str(parameters.get("l0")) == "auto" or parameters.get("kept_share")):
-        what = "This command reads" if verb == "sum" else "--l0 auto and --kept-share read"
+    is_read_twice = verb == "sum" and items is None
+    if file == "-" and (is_read_twice or str(parameters.get("l0")) == "auto" or parameters.get("kept_share")):
+        what = "Without --items, this command reads" if is_read_twice else "--l0 auto and --kept-share read"
         raise click.UsageError(f"{what} the rows twice. Give a FILE, not standard input.")
     if verb == "sum" and parameters.get("delta") is None and (items is None or parameters.get("epsilon") is not None):
         raise click.UsageError(
@@ -138,8 +139,7 @@ def publish(
         with ending.watched(), _source(file, sql, engine, master, parameters, read) as data:
             if items is not None and database is not None:
                 outputs.require_stored(data)
-            more = {} if verb == "sum" else {"progress": not quiet}
-            call = partial(_VERBS[verb], data, budget=budget, **more, **parameters, **chosen)
+            call = partial(_VERBS[verb], data, budget=budget, progress=not quiet, **parameters, **chosen)
             release = call() if listed is None else released(lambda known: call(items=known), listed)
     except BaseException as error:
         if ending.release is None:

@@ -100,8 +100,8 @@ def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the com
     """Sum a column for each item in FILE, for items that are not known in advance.
 
     FILE is a Parquet, CSV, JSON lines or Arrow file, or a quoted glob or a folder of such files, as for `discreet
-    count`. It is read twice, so it cannot be standard input. A row whose value is no number, such as 3,50, is left out;
-    `discreet check --column` shows the owner of the data how many rows are.
+    count`. It is read twice, or once with --items: only then may it be - for standard input. A row whose value is no
+    number, such as 3,50, is left out; `discreet check --column` shows the owner of the data how many rows are.
 
     The values of a user for an item are added up, and this sum is clipped to --bounds. At most --l0 items of each user
     count; only with --items may --l0 be left out. The noise of a sum is that of N items, whatever the number of
@@ -110,6 +110,8 @@ def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the com
     The rows have the sum as a whole number of --resolution in the column count of a file (sum in a table or report),
     and sigma in the same unit. Integers of cents need no --resolution. For decimals with two places give --resolution
     0.01; the sums are then in cents.
+
+    Several columns may be one user or one item together, and --time divides or limits the rows, as in `discreet count`.
 
     \b
     discreet sum sales.parquet --user customer --item shop --column cents --bounds 0 2000 --l0 5

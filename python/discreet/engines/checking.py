@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet import _core
 from discreet.engines import files, remote
 from discreet.engines.arrow_files import arrow_files
-from discreet.engines.batches import BYTES, ArrowStream, Rows, without_long_labels
+from discreet.engines.batches import BYTES, ArrowStream, Rows
 from discreet.engines.csv_rows import CsvFiles, CsvRows, Dialect
 from discreet.engines.engine import require_no_period
 from discreet.engines.files import quoted
@@ -20,9 +20,9 @@ from discreet.engines.frames import frame, library
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import Reopened, retried_carefully, scan
 from discreet.engines.memory import Memory
-from discreet.engines.selection import Names, Period, columns_of, one_name, require_names
+from discreet.engines.selection import Names, Period, columns_of, require_names
 from discreet.engines.sql import connect, interruptible, require_whole_csv
-from discreet.engines.sums import as_number, label_kind, require_distinct_columns
+from discreet.engines.values import of_duckdb
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, raise_alone
 from discreet.private import Private
 from discreet.wording import counted
@@ -138,7 +138,7 @@ def check(
         memory: Bytes, or text such as "2GB".
 
     Raises:
-        ParameterError: Only one of user and item is given, a period or value without them, or a period with a value.
+        ParameterError: Only one of user and item is given, or a period or value without them.
         SchemaError: A column is missing, or cannot be summed.
         InputError: The data cannot be read.
         ResourceError: The facts need more memory.
@@ -152,13 +152,11 @@ def check(
     if value is not None:
         if user is None or item is None:
             raise ParameterError("a column to sum needs user and item", names="user item")
-        if period is not None:
+        if value in columns_of(user, item, period):
             raise ParameterError(
-                "a sum has no times: leave out the column to sum, or time, every, since and until",
-                names="time every since until",
+                "the column to sum must be another one than those of users, items and times",
+                names="user item time value",
             )
-        users, items = require_names(user, item)
-        require_distinct_columns((one_name("user", users, "a sum"), one_name("item", items, "a sum"), value))
     if library(data) == "ibis":
         require_no_period(period)
     room = Memory.of(memory)
@@ -169,8 +167,7 @@ def check(
         names = require_names(user, item, period)
         columns = [*columns_of(*names, period), *([] if value is None else [value])]
         tables = _Tables.open(data, columns, room, careful=careful, value=value)
-        found = _of_columns(tables, *names, period, room)
-        return found if value is None else _with_sums(found, tables, value)
+        return _of_columns(tables, *names, period, room, value)
 
     try:
         return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)
@@ -188,6 +185,10 @@ class _Tables(Private):
 
     all: list[Reopened]
     columns: list[str]
+    typed: list[Reopened] | None = None
+    """The tables with the columns of labels alone, if DuckDB cannot read the other one."""
+    types: Mapping[str, object] = field(default_factory=dict)
+    """The types of the other columns."""
     dropped: dict[str, int] = field(default_factory=dict)
     unclosed: int = 0
     lines_of: dict[str, list[str]] = field(default_factory=dict)
@@ -207,10 +208,17 @@ class _Tables(Private):
                 datasets = arrow_files(source)
                 source.require_no_folder(wanted or ())
                 columns = wanted or [*datasets[0].schema.names][:_MOST]
-                return cls(all=[Reopened(partial(frame, one, columns)) for one in datasets], columns=columns)
+                tables = [Reopened(partial(frame, one, columns, value)) for one in datasets]
+                if value is None:
+                    return cls(all=tables, columns=columns)
+                labels = [name for name in columns if name != value]
+                typed = [Reopened(partial(frame, one, labels)) for one in datasets]
+                return cls(
+                    all=tables, columns=columns, typed=typed, types={value: datasets[0].schema.field(value).type}
+                )
             if source.form == "parquet":
                 columns = wanted or _parquet_columns(source)
-                found = scan([data], columns, room, careful=careful, keeps_long=True)
+                found = scan([data], columns, room, careful=careful, keeps_long=True, value=value)
                 total = _total(source) if careful else None
                 return cls(all=[Reopened(lambda: Rows(found))], columns=columns, total=total)
             if source.form == "JSON lines":
@@ -226,6 +234,7 @@ class _Tables(Private):
         files.require_columns(data.columns, columns)
         require_whole_csv(data)
         found = data.project(", ".join(map(quoted, columns)))
+        found = found if value is None else of_duckdb(found, value)
         return cls(all=[Reopened(lambda: Rows(found))], columns=columns)
 
     @classmethod
@@ -299,7 +308,7 @@ def _header(data: CsvFiles) -> list[str]:
 def _types(tables: _Tables, labels: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
     """Return the types of the columns, and the numbers of cells such as 5.0 in columns of `labels` that hold text."""
     types, decimals = dict[str, str](), Counter[str]()
-    for table in tables.all:
+    for table in tables.typed or tables.all:
         connection = connect()
         connection.execute("SET threads = 1")
         connection.register(
@@ -307,7 +316,7 @@ def _types(tables: _Tables, labels: Sequence[str]) -> tuple[dict[str, str], dict
         )  # DuckDB would replace an error of an object by its own
         given = connection.table("given")
         kinds = dict(zip(given.columns, map(str, given.types), strict=True))
-        types = types or {name: kinds.get(name, "") for name in tables.columns}
+        types = types or {name: str(tables.types.get(name, kinds.get(name, ""))) for name in tables.columns}
         if texts := [name for name in labels if kinds.get(name) == "VARCHAR"]:
             cells = (f"count(*) FILTER (regexp_full_match({quoted(name)}, '-?[0-9]+[.]0'))" for name in texts)
             (numbers,) = given.aggregate(", ".join(cells)).fetchall()
@@ -315,16 +324,22 @@ def _types(tables: _Tables, labels: Sequence[str]) -> tuple[dict[str, str], dict
     return types, {name: number for name, number in decimals.items() if number}
 
 
-def _of_columns(tables: _Tables, user: Names, item: Names, period: Period | None, room: Memory) -> Check:
+def _of_columns(
+    tables: _Tables, user: Names, item: Names, period: Period | None, room: Memory, value: str | None
+) -> Check:
     """Return the facts of the rows that a count reads, from the functions that a count reads them with."""
     users, items = ([given] if isinstance(given, str) else [*given] for given in (user, item))
-    rows, read, excluded = 0, 0, 0
+    rows, read, excluded, summed = 0, 0, 0, 0
     dropped: Counter[str] = Counter()
     for table in tables.all:
-        found = _core.tally(table, user, item, times=period)
+        found = _core.tally(table, user, item, times=period, value=value)
         rows, read, excluded = rows + found["rows"], read + found["counted"], excluded + found["outside"]
         if period is not None:
             dropped[f"{period.column} is NULL or is no time"] += found["untimed"]
+        if value is not None:
+            summed += found["summed"]
+            dropped[f"{value} is NULL"] += found["no_value"]
+            dropped[f"{value} is no finite number"] += found["no_number"]
         for name, cells in zip([*users, *items], found["cells"], strict=False):
             reasons = "is NULL", f"has {_LONG}", "is not UTF-8", "is no year from 1 to 9999, or does not fit 64 bits"
             for reason, number in zip(reasons, cells, strict=True):
@@ -341,30 +356,11 @@ def _of_columns(tables: _Tables, user: Names, item: Names, period: Period | None
         decimals=decimals,
         excluded=excluded,
         counted=read,
+        summed=None if value is None else summed,
         users=many,
         items=distinct,
         items_per_user=tuple(zip(named, levels, strict=True)),
     )
-
-
-def _with_sums(found: Check, tables: _Tables, value: str) -> Check:
-    """Return the facts with those of the column to sum, from the SQL that a sum reads it with."""
-    user, item, _ = tables.columns
-    label_kind(user, found.types[user]), label_kind(item, found.types[item])
-    number = f"isfinite({as_number(value, found.types[value])})"
-    missing, wrong, summed = 0, 0, 0
-    for table in tables.all:
-        connection = connect()
-        connection.execute("SET threads = 1")
-        connection.register("given", table)
-        given = connection.table("given")
-        rows, nulls = given.aggregate(f"count(*), count(*) FILTER ({quoted(value)} IS NULL)").fetchall()[0]
-        asked = f"count(*) FILTER ({number}), count({quoted(user)}) FILTER ({quoted(item)} IS NOT NULL AND {number})"
-        finite, whole = without_long_labels(given).aggregate(asked).fetchall()[0]
-        missing, wrong, summed = missing + nulls, wrong + rows - nulls - finite, summed + whole
-    reasons = {f"{value} is NULL": missing, f"{value} is no finite number": wrong}
-    dropped = {**found.dropped, **{reason: count for reason, count in reasons.items() if count}}
-    return replace(found, dropped=dropped, summed=summed)
 
 
 def _of_all(tables: _Tables) -> Check:

@@ -25,6 +25,7 @@ __all__ = [
     "plain_column",
     "pyarrow_if_installed",
     "require_column",
+    "require_ordered",
     "typed_cells",
     "typed_table",
     "without_masked",
@@ -55,6 +56,14 @@ def require_column(column: Any, name: str) -> None:
         raise ParameterError(f"{name} must be a Series, a list or an array, not a {type(column).__name__}")
 
 
+def require_ordered(name: str, column: Any) -> None:
+    """Raise ParameterError for a column, called `name`, without cells in a fixed order, such as a mapping or a set."""
+    if isinstance(column, Mapping):
+        raise ParameterError(f'{name} is a mapping; give a list or an array, such as frame.to_dict("list") has')
+    require_array(name, column)
+    require_column(column, name)
+
+
 def plain_column(column: Any, name: str = "a column") -> Any:
     """Return an array of any library in a form that `_core` takes, with None for missing cells.
 
@@ -62,10 +71,7 @@ def plain_column(column: Any, name: str = "a column") -> Any:
         ParameterError: The column, called `name`, has no cells in a fixed order, such as a mapping or a set.
         SchemaError: The column is a list of Python objects that are no labels.
     """
-    if isinstance(column, Mapping):
-        raise ParameterError(f'{name} is a mapping; give a list or an array, such as frame.to_dict("list") has')
-    require_array(name, column)
-    require_column(column, name)
+    require_ordered(name, column)
     if isinstance(column, ma.MaskedArray) and column.dtype.kind == "M":
         return column.filled(np.datetime64("NaT"))  # whose nanoseconds `tolist` returns as integers
     if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":

@@ -25,6 +25,7 @@ from discreet.engines.pandas_columns import as_arrow, is_untyped
 from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import require_whole_csv
 from discreet.engines.validated import validated
+from discreet.engines.values import of_duckdb, of_pandas, plain_values, typed_values
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def is_read_once(data: object) -> bool:
     return type(data).__name__ in ("RecordBatchReader", "CsvInput") or hasattr(data, "__next__")
 
 
-def selected(data: Any, columns: list[str], labels: list[str] | None = None) -> object:
-    """Return these columns of a frame; `labels` are the columns of users and items, all by default.
+def selected(data: Any, columns: list[str], value: str | None = None) -> object:
+    """Return these columns of a frame, of which `value` holds numbers, if it is given.
 
     Libraries whose columns are not known before reading return the frame unchanged.
     """
@@ -85,11 +86,15 @@ def selected(data: Any, columns: list[str], labels: list[str] | None = None) -> 
         return without_objects(data.select(named(columns)))
     if kind == "duckdb":
         require_whole_csv(data)
-        _require_readable(data, columns)
-        return without_long_labels(data, columns)
+        _require_readable(data, [name for name in columns if name != value])
+        found = without_long_labels(data, columns)
+        return found if value is None else of_duckdb(found, value)
     if kind == "pyarrow":
         return _validated(data, columns)
-    return _of_pandas(data[columns], columns if labels is None else labels) if kind == "pandas" else data
+    if kind != "pandas":
+        return data
+    labels = [name for name in columns if name != value]
+    return _of_pandas(data[columns] if value is None else of_pandas(data[columns], value), labels)
 
 
 def _validated(data: object, columns: list[str]) -> object:
@@ -110,8 +115,17 @@ def _of_pandas(data: pandas.DataFrame, labels: list[str]) -> pyarrow.Table | pan
         return data
 
 
-def frame(data: object, columns: list[str]) -> object:
-    """Return columns of a table in memory, as an Arrow stream or as a dict of arrays."""
+def frame(data: object, columns: list[str], value: str | None = None) -> object:
+    """Return columns of a table in memory, as an Arrow stream or a dict of arrays. The column `value` holds numbers."""
+
+    def arrays(table: Any) -> dict[str, Any]:
+        return without_masked(
+            {
+                name: plain_values(name, table[name]) if name == value else typed_cells(table[name], f"column {name!r}")
+                for name in columns
+            }
+        )
+
     if isinstance(data, dict):
         files.require_columns(data, columns)
         for name in columns:
@@ -119,13 +133,14 @@ def frame(data: object, columns: list[str]) -> object:
                 raise ParameterError(
                     f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
                 )
-        typed = typed_table({name: data[name] for name in columns})
+        labels = [name for name in columns if name != value]
+        typed = typed_table({name: data[name] for name in columns}, labels, typed_values)
         if typed is None:
-            return without_masked({name: typed_cells(data[name], f"column {name!r}") for name in columns})
+            return arrays(data)
         data = typed
-    table = selected(data, columns)
+    table = selected(data, columns, value)
     if _is_pandas(table):
-        return without_masked({name: typed_cells(table[name], f"column {name!r}") for name in columns})
+        return arrays(table)
     if hasattr(table, "__arrow_c_stream__"):
         return Rows(table).__arrow_c_stream__()
     raise _no_table(table)
@@ -159,18 +174,22 @@ def _remedy(data: pandas.DataFrame, missing: set[str]) -> str:
     return _LEVELS if data.columns.nlevels > 1 else ""
 
 
-def require_types(table: dict[str, Any], user: Names, item: Names, period: Period | None = None) -> None:
-    """Raise the SchemaError of a frame for arrays of a dict whose types cannot be those of users, items or times.
+def require_types(
+    table: dict[str, Any], user: Names, item: Names, period: Period | None = None, value: str | None = None
+) -> None:
+    """Raise the SchemaError of a frame for arrays of a dict of types that users, items, times or values cannot have.
 
     Cells do not decide it, because all of them may be missing. Arrays without a type have none to refuse.
     """
     users = [user] if isinstance(user, str) else user
-    for name in columns_of(user, item, period):
+    for name in [*columns_of(user, item, period), *([] if value is None else [value])]:
         others = f"{name}.", f"{name}.."
         empty = without_rows(table[name], name, others) if name in table else None
         if empty is None:
             continue
-        if period is not None and name == period.column:
+        if name == value:
+            _core.count_distinct(empty, *others, value=name, threads=1)
+        elif period is not None and name == period.column:
             _core.count_distinct(empty, *others, times=(name, "1d", None, None), threads=1)
         else:
             _core.count_distinct(empty, *((name, others[0]) if name in users else (others[0], name)), threads=1)

@@ -24,6 +24,7 @@ from discreet.engines.milliseconds import Microseconds, has_milliseconds
 from discreet.engines.selection import columns_of
 from discreet.engines.sql import connect, interruptible
 from discreet.engines.table import Table
+from discreet.engines.values import of_duckdb
 from discreet.engines.versions import version_hint
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 from discreet.imports import importing
@@ -62,6 +63,7 @@ def histogram(
     Rows that do not fit into `memory` spill to encrypted temporary files without a name.
     """
     listed = listed_labels(only)
+    value = table.value if table.valued else None
 
     def count(sources: list[object], room: int) -> Counted:
         count_of = _core.count_with_users if users else _core.count_distinct
@@ -76,11 +78,12 @@ def histogram(
                 cap=cap,
                 memory=room,
                 times=table.period,
+                value=value,
                 progress=tick,
             )
         )
 
-    return read(table, count)
+    return read(table, count, value=value)
 
 
 def listed_labels(only: Items | None) -> _core.Labels | None:
@@ -89,10 +92,14 @@ def listed_labels(only: Items | None) -> _core.Labels | None:
 
 
 @interruptible()
-def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
-    """Return `work(sources, room)`, for the rows as `_core` takes them and the bytes of memory left."""
+def read(table: Table, work: Callable[[list[object], int], _Result], *, value: str | None = None) -> _Result:
+    """Return `work(sources, room)`, for the rows as `_core` takes them and the bytes of memory left.
+
+    The rows have the column `value` too, if it is given.
+    """
     source = table.data
-    room, columns = Memory.of(table.memory), columns_of(table.user, table.item, table.period)
+    room, labels = Memory.of(table.memory), columns_of(table.user, table.item, table.period)
+    columns = labels if value is None else [*labels, value]
     tables = source if isinstance(source, list | tuple) else [source]
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     csv = [table for table in tables if isinstance(table, CsvFiles)]
@@ -104,7 +111,7 @@ def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
         raise ParameterError("a column is an iterator, which gives its cells once: give a list or an array instead")
     for given in frames:
         if isinstance(given, dict):
-            require_types(given, table.user, table.item, table.period)
+            require_types(given, table.user, table.item, table.period, value)
     relations = [table for table in frames if is_relation(table)]
     if relations and any(hasattr(table, "read_next_batch") for table in once):
         # A connection has one open result: a reader of the same one could be read only if it had no rows.
@@ -125,10 +132,12 @@ def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
 
     def attempt(careful: bool) -> _Result:
         opened.clear()
-        found = scan(on_disk, columns, room, careful=careful) if on_disk is not None else None
+        found = scan(on_disk, columns, room, careful=careful, value=value) if on_disk is not None else None
         scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else Rows(found)]
         scanned += [CsvRows.of_files(table, columns) for table in csv]
-        given = [table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns) for table in frames]
+        given = [
+            table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns, value) for table in frames
+        ]
         is_parquet = any(not isinstance(table, CsvRows | JsonRows) for table in scanned)
         left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
         kept = sum(path.size for path in paths if isinstance(path, files.MemoryFile))
@@ -141,7 +150,7 @@ def read(table: Table, work: Callable[[list[object], int], _Result]) -> _Result:
     except SchemaError as error:
         for given in frames:
             if isinstance(given, dict):
-                name_column(given, columns, error)  # `_core` does not name the column
+                name_column(given, labels, error)  # `_core` does not name the column
         raise
     except (MemoryError, ParameterError, ResourceError, ImportError):
         raise
@@ -189,20 +198,20 @@ def scan(
     *,
     careful: bool = False,
     keeps_long: bool = False,
-    floats: Sequence[str] = (),
+    value: str | None = None,
 ) -> DuckDBPyRelation | CsvRows | JsonRows:
     """Return the named columns of files of any format, given by paths and globs, as an Arrow stream.
 
     A row with text that is not UTF-8 is always dropped from files of text. It fails the scan of Parquet files, unless
     the scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than `_core.LONGEST`
-    bytes is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too. In JSON lines, the columns
-    `floats` may hold any numbers.
+    bytes is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too. The column `value` may hold
+    any numbers.
     """
     source = paths if isinstance(paths, files.Source) else files.find(paths)
     if source.form == "CSV":
         return CsvRows.of(source, columns)
     if source.form == "JSON lines":
-        return JsonRows.of(source, columns, floats)
+        return JsonRows.of(source, columns, [] if value is None else [value])
     with importing():
         import duckdb
 
@@ -210,7 +219,7 @@ def scan(
     if source.form == "Arrow":
         source.require_no_folder(columns)
         files.require_distinct(columns, source.shown)
-        tables = [Reopened(partial(frame, one, columns)) for one in arrow_files(source)]
+        tables = [Reopened(partial(frame, one, columns, value)) for one in arrow_files(source)]
         try:
             return _union(connection, source, tables)
         except duckdb.Error:
@@ -218,6 +227,7 @@ def scan(
     try:
         of_folders = _require_one_schema(connection, source, columns)
         found = _rows(connection, source, columns, of_folders, careful=careful)
+        found = found if value is None else of_duckdb(found, value)
         return found if keeps_long else without_long_labels(found)
     except duckdb.Error:
         raise_alone(

@@ -10,7 +10,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_choice, require_text
 
-__all__ = ["EVERY", "Names", "Period", "Times", "columns_of", "one_name", "period_of", "require_names"]
+__all__ = ["EVERY", "Names", "Period", "Times", "columns_of", "period_of", "require_names"]
 
 Names: TypeAlias = "str | Sequence[str]"
 """The name of a column, or of several columns that are one user or one item together."""
@@ -141,10 +141,3 @@ def columns_of(user: Names, item: Names, period: Period | None = None) -> list[s
     """Return the names of all columns that are read."""
     users, items = _named("user", user), _named("item", item)
     return [*users, *items, *([] if period is None else [period.column])]
-
-
-def one_name(what: str, given: Names, reader: str) -> str:
-    """Return the name of one column; raise ParameterError if there are several."""
-    if not isinstance(given, str):
-        raise ParameterError(f"{reader} takes one column as {what}; join its columns in the table first")
-    return given

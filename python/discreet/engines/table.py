@@ -35,6 +35,8 @@ class Table(Private):
     item: Names
     period: Period | None
     value: str | None
+    valued: bool
+    """Whether only rows with a value count."""
     memory: int | str | None
     progress: ProgressOption
 
@@ -63,7 +65,9 @@ class Table(Private):
             Memory.of(memory)
         period = period_of(time, every, since, until)
         user, item = require_names(user, item, period)
-        self._hold(data=data, user=user, item=item, period=period, value=value, memory=memory, progress=progress)
+        self._hold(
+            data=data, user=user, item=item, period=period, value=value, valued=False, memory=memory, progress=progress
+        )
 
     @property
     def every(self) -> str | None:
@@ -73,6 +77,10 @@ class Table(Private):
     def exchanged(self) -> Self:
         """Return this table with users for items and items for users, whose counts are the items of each user."""
         return self._changed(user=self.item, item=self.user)
+
+    def with_values(self) -> Self:
+        """Return this table, of which only rows with a value count."""
+        return self._changed(valued=True)
 
     def _changed(self, **members: object) -> Self:
         made = object.__new__(type(self))

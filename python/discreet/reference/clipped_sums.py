@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 __all__ = ["clipped_sums"]
 
@@ -14,22 +13,22 @@ def clipped_sums(
     rows: Iterable[tuple[Hashable, Hashable, float]],
     items: Sequence[Hashable],
     bounds: tuple[int, int],
+    resolution: float,
     l0: int,
-    key: str,
+    place: Callable[[Hashable, Hashable], float],
 ) -> list[int]:
-    """Return for each item the sum over users of their clipped sums.
+    """Return for each item the sum over users of their clipped sums, in whole units of the resolution.
 
-    Each user contributes to the l0 items with the least SHA-256 of the key, the place of the item and the user. A row
-    whose value is not finite is dropped. Values are rounded to whole numbers.
+    Each user contributes to the l0 items in `items` for which `place(user, item)` is least. A row whose value is not
+    finite is dropped. Each value is rounded to whole units, halves away from zero.
     """
-    places = {item: place for place, item in enumerate(items)}
-    own: dict[Hashable, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    sums = dict.fromkeys(items, 0)
+    own: dict[Hashable, dict[Hashable, int]] = defaultdict(lambda: defaultdict(int))
     for user, item, value in rows:
-        if item in places and math.isfinite(value):
-            own[user][places[item]] += round(value)
-    sums = [0] * len(items)
+        if item in sums and math.isfinite(value):
+            units = value / resolution
+            own[user][item] += math.floor(abs(units) + 0.5) * (1 if units > 0 else -1)
     for user, found in own.items():
-        order = sorted(found, key=lambda place: hashlib.sha256(f"{key}{place}:{user}".encode()).hexdigest())
-        for place in order[:l0]:
-            sums[place] += max(bounds[0], min(bounds[1], found[place]))
-    return sums
+        for item in sorted(found, key=lambda item: place(user, item))[:l0]:
+            sums[item] += max(bounds[0], min(bounds[1], found[item]))
+    return [*sums.values()]

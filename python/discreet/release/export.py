@@ -70,6 +70,8 @@ def item_columns(items: list[Any] | _core.Labels, kind: ItemType) -> list[Column
     split: list[Any]
     if isinstance(items, _core.Labels):
         split = items.columns()
+        if len(split) == 1 < len(kind) and not split[0].to_list():  # no items have one column
+            split *= len(kind)
     elif len(kind) == 1:
         split = [items]
     else:

@@ -28,7 +28,8 @@ class Table(Rows):
             of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
         since: Read only rows from this time on.
         until: Read only rows before this time.
-        value: The name of the column to sum, for sums only.
+        value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits. Only sums
+            read it.
         memory: Bytes, or text such as "2GB", that reading may use in addition to the data and its counts; half of the
             machine's memory by default. Rows that do not fit spill to encrypted temporary files without a name.
         progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without

@@ -9,7 +9,7 @@
 
 pub(crate) mod candidates;
 pub(crate) mod lister;
-mod user_choices;
+pub(crate) mod user_choices;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -78,6 +78,16 @@ impl Contribution {
         };
         let only = only.map(listed).transpose()?;
         Ok((l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only }))
+    }
+
+    /// Returns the most items of a user.
+    pub(crate) fn most(&self) -> usize {
+        self.l0
+    }
+
+    /// Returns whether all items count.
+    pub(crate) fn is_of_all(&self) -> bool {
+        self.only.is_none()
     }
 
     /// Creates a bound of `l0` items for each user.

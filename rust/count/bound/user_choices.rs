@@ -17,18 +17,21 @@ pub(crate) type Choice = [u64; 2];
 /// Pairs read from a file at a time.
 const AT_ONCE: usize = 1 << 15;
 
+/// Returns the pair of a user's key and an item's number.
 #[inline]
-fn choice((low, high): (u64, u64), item: u32) -> Choice {
+pub(crate) fn choice((low, high): (u64, u64), item: u32) -> Choice {
     [low, high << 32 | u64::from(item)]
 }
 
+/// Returns the user's key of a pair.
 #[inline]
-fn user(choice: &Choice) -> (u64, u64) {
+pub(crate) fn user(choice: &Choice) -> (u64, u64) {
     (choice[0], choice[1] >> 32)
 }
 
+/// Returns the item's number of a pair.
 #[inline]
-fn item(choice: &Choice) -> u32 {
+pub(crate) fn item(choice: &Choice) -> u32 {
     choice[1] as u32
 }
 

@@ -188,7 +188,7 @@ mod tests {
 
     pub(super) fn batch(users: &[i64], items: &[i64]) -> Batch {
         let column = |cells: &[i64]| Column::new(Int64Array::from(cells.to_vec()).into_data());
-        Batch { users: column(users).unwrap(), items: column(items).unwrap() }
+        Batch { users: column(users).unwrap(), items: column(items).unwrap(), values: None }
     }
 
     #[test]

@@ -159,7 +159,7 @@ class ContributionBound(TableMechanism):
         return 1 + rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        numbers = engines.numbers_of_items(table) if self.only is None else items_per_user(table, list(self.only))
+        numbers = engines.numbers_of_items(table) if self.only is None else items_per_user(table, self.only)
         rng = opened(rng)
         found = self._drawn(numbers, rng)
         which = "items" if self.only is None else "the listed items"

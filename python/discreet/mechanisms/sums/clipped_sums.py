@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import _core
-from discreet.engines.sums import clipped_sums, summed_columns
+from discreet.engines.engine import Label
+from discreet.engines.sums import clipped_sums, summed_column
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
@@ -41,7 +42,8 @@ class ClippedSums(TableMechanism):
     finite.
 
     Args:
-        items: The labels to sum for: public, such as the items of a release, or chosen without the data.
+        items: The labels to sum for: public, such as the items of a release, or chosen without the data. Of several
+            columns they are tuples.
         rho: The privacy cost of all sums together, in zCDP: above 0 and at most 10,000.
         low: The least sum of one user for one item, in units of `resolution`: a whole number from -2^30 to 2^30. Choose
             it without the data.
@@ -52,7 +54,7 @@ class ClippedSums(TableMechanism):
 
     Raises:
         ParameterError: A parameter is out of range, or low is not below high.
-        SchemaError: The items are not all integers or all strings.
+        SchemaError: The items are not all of one type.
 
     Example:
         >>> import discreet as dp
@@ -71,7 +73,7 @@ class ClippedSums(TableMechanism):
     releases = "sums"
     lists_items = "all"
 
-    items: tuple[str | int | bytes, ...]
+    items: tuple[Label, ...]
     rho: float
     low: int
     high: int
@@ -138,12 +140,11 @@ class ClippedSums(TableMechanism):
         return ("each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01",)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        _, _, value = summed_columns(table)
+        value = summed_column(table)
         bounds = self.low, self.high
-        sums = clipped_sums(table, items=list(self.items), bounds=bounds, resolution=self.resolution, l0=self.l0)
+        labels, sums = clipped_sums(table, items=self.items, bounds=bounds, resolution=self.resolution, l0=self.l0)
         rng = opened(rng)
-        noisy = np.array(sums, np.int64) + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
-        labels = _core.Labels.from_sequence(list(self.items))
+        noisy = sums + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
         notes = self._notes()
         bound = self.l0 if self.moved < len(self.items) else None
         if bound is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from discreet import _core, engines
-from discreet.engines.sums import require_summable, summed_columns
+from discreet.engines.engine import Label
+from discreet.engines.sums import summed_column
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
@@ -35,8 +36,8 @@ class DiscoverAndSum(TableMechanism):
     guarantee. The selection is a `GaussianThreshold` with `share` of rho and all of delta. The sums are `ClippedSums`
     of the selected items with the rest of rho. Both steps use at most `l0` items of each user, so the noise of a sum
     does not depend on the number of selected items. The sums choose each user's items again, among the selected ones.
-    The guarantee is delta-approximate rho-zCDP per user, added or removed. The mechanism reads the table three
-    times. The first time it tests the values, so that an error in them costs nothing.
+    The guarantee is delta-approximate rho-zCDP per user, added or removed. Only rows with a value count. The
+    mechanism reads the table twice. The first read has the values too, so that an error in them costs nothing.
 
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
@@ -164,7 +165,7 @@ class DiscoverAndSum(TableMechanism):
         """Return the mechanism that selects the items."""
         return GaussianThreshold.from_rho(rho=round_down(self.share * self.rho), delta=self.delta, l0=self.l0)
 
-    def sums(self, items: tuple[str | int | bytes, ...]) -> ClippedSums:
+    def sums(self, items: tuple[Label, ...]) -> ClippedSums:
         """Return the mechanism that sums the value for the selected items.
 
         Args:
@@ -194,16 +195,20 @@ class DiscoverAndSum(TableMechanism):
         return self.selection.release_chance(users)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        _, _, value = summed_columns(table)
+        value = summed_column(table)
         engines.require_rows_again(table.data)
-        # Before the charge, because the sums are made after it.
-        require_summable(table)
-        histogram = Histogram.from_table(table, l0=self.l0)
+        # Errors of the values come before the charge. The sums are made after it.
+        histogram = Histogram.from_table(table.with_values(), l0=self.l0)
         rng = opened(rng)
         found = self.selection.release(histogram, rng=rng)
         if found.items:
             release = self.sums(tuple(found.items)).release(table, rng=rng)
-            own = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
+            own: dict[str, Any] = {
+                "item_type": found.item_type,
+                "guarantee": self.guarantee,
+                "spent": self.guarantee,
+                "made_by": repr(self),
+            }
             return changed(release, **own, l0=self.l0, listed=self.lists_items)
         nothing = np.zeros(0, np.int64)
         labels = _core.Labels.from_sequence([])

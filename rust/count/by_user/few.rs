@@ -1,0 +1,236 @@
+//! Rows by user while there are few items, and by item once a thread finds too many.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::columns::Batch;
+use crate::count::Limits;
+use crate::count::bound::NO_ROOM;
+use crate::count::bound::candidates::Candidates;
+use crate::count::bound::lister::Part as ListPart;
+use crate::count::bound::user_choices::Choice;
+use crate::count::by_user::dealt::{Dealt, Users};
+use crate::count::by_user::numbered::{Numbered, Numbering};
+use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, finite};
+use crate::count::morsels::{self, MORSEL, Morsel};
+use crate::count::pairs::Pair;
+use crate::count::result::Counts;
+use crate::count::threads::{STOPPED, run_jobs};
+use crate::count::worker::{Done, Worker};
+use crate::error::Result;
+use crate::hash::{HashKeys, PARTITIONS};
+use crate::labels::LabelType;
+use crate::memory::arena::release_memory;
+
+/// The most items of a thread. With more items, rows by item are as fast or faster.
+const MOST_ITEMS: usize = if cfg!(test) { 100 } else { 1 << 14 };
+
+/// All rows: by user if there are few items, or by item.
+pub(crate) enum Rows<P: Pair> {
+    ByUser(Few),
+    ByItem(Vec<Done<P>>),
+}
+
+/// Rows of few items, by user.
+pub(crate) struct Few {
+    parts: Vec<Part<Choice>>,
+    items: Candidates,
+}
+
+/// Partitions the rows of all batches. `worker` makes the worker of a thread that partitions by item.
+pub(crate) fn read<P: Pair>(
+    batches: impl Iterator<Item = Result<Batch>>,
+    item_type: LabelType,
+    (keys, limits): (&Arc<HashKeys>, &Limits),
+    worker: impl Fn() -> Worker<P> + Sync,
+    mut tick: impl FnMut() -> Result<()>,
+) -> Result<Rows<P>> {
+    let stop = AtomicBool::new(false);
+    let job = || {
+        let mut dealer = Dealer::<Choice>::new(Numbering::new(None, item_type), keys, limits);
+        let (stop, worker) = (&stop, &worker);
+        // A label can be long, so few labels can be large.
+        let most = limits.rows / 4;
+        let is_full = move |items: &Numbering<'_>| {
+            let items = &items.own.items;
+            items.labels.len() > MOST_ITEMS || items.bytes_used() > most
+        };
+        move |mut morsels| match dealer.run(&mut morsels, stop, is_full, finite)? {
+            None => Ok(Read::ByUser(Box::new((dealer.rows, dealer.items.own)))),
+            Some(rest) => {
+                let worker = moved((dealer.rows, dealer.items.own), worker(), stop)?;
+                let rest = Some(rest).filter(|Morsel { start, end, .. }| start < end);
+                let done = worker.run(rest.into_iter().chain(morsels), stop)?;
+                Ok(Read::ByItem(Box::new(done)))
+            }
+        }
+    };
+    let read = morsels::share(batches, limits.threads, job, &stop, &mut tick)?;
+    release_memory(0);
+    if read.iter().all(|one| matches!(one, Read::ByUser(_))) {
+        return Few::of(read, item_type, keys).map(Rows::ByUser);
+    }
+    let read: Vec<_> = read.into_iter().map(|one| Mutex::new(Some(one))).collect();
+    let sizes = std::iter::repeat_n(1, read.len());
+    let work = |done: &mut Vec<Done<P>>, number: usize, _, stop: &AtomicBool| {
+        match read[number].lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(Read::ByItem(one)) => done.push(*one),
+            Some(Read::ByUser(one)) => {
+                done.push(moved(*one, worker(), stop)?.run(std::iter::empty(), stop)?);
+            }
+            None => {}
+        }
+        Ok(())
+    };
+    let done = run_jobs(limits.threads, sizes, tick, Vec::new, work)?;
+    Ok(Rows::ByItem(done.into_iter().flatten().collect()))
+}
+
+/// The rows of one thread.
+enum Read<P: Pair> {
+    ByUser(Box<(Dealt<Choice>, Numbered)>),
+    ByItem(Box<Done<P>>),
+}
+
+/// Gives rows by user to a worker, which partitions them by item.
+fn moved<P: Pair>(
+    (mut rows, items): (Dealt<Choice>, Numbered),
+    mut worker: Worker<P>,
+    stop: &AtomicBool,
+) -> Result<Worker<P>> {
+    let (mut users, mut groups, mut open) = (Users::default(), Vec::new(), 0);
+    for partition in 0..PARTITIONS {
+        if stop.load(Ordering::Relaxed) {
+            return Err(STOPPED);
+        }
+        let spilled = rows.read(partition, &mut users, worker.keys(), stop)?;
+        for rows in rows.pieces(partition).chain(spilled.chunks(MORSEL)) {
+            worker.adopt(rows, &items.items.labels, &mut groups)?;
+            open += rows.len();
+            if open >= MORSEL {
+                worker.settle(&mut groups, stop)?;
+                open = 0;
+            }
+        }
+        rows.clear(partition);
+    }
+    Ok(worker)
+}
+
+impl Few {
+    /// Numbers the items of all threads alike.
+    fn of<P: Pair>(read: Vec<Read<P>>, item_type: LabelType, keys: &HashKeys) -> Result<Self> {
+        let (mut parts, mut items) = (Vec::new(), Numbered::new(item_type));
+        for one in read {
+            let Read::ByUser(one) = one else { continue };
+            let (rows, own) = *one;
+            if items.items.labels.is_empty() {
+                items = own;
+                parts.push((rows, Vec::new()));
+            } else {
+                let names = items.join(&own.items, keys)?;
+                parts.push((rows, names));
+            }
+        }
+        Ok(Self { parts, items: items.items })
+    }
+
+    /// Counts the users of each item, up to `cap`, and all users. Each user keeps the first `l0` items in the user's
+    /// order.
+    pub fn count(
+        self,
+        l0: usize,
+        cap: Option<i64>,
+        (threads, keys): (usize, &HashKeys),
+        tick: impl FnMut() -> Result<()>,
+    ) -> Result<Counts> {
+        let Self { parts, items } = self;
+        let begin = || (vec![0_i64; items.labels.len()], 0_u64, Vec::new());
+        let work = |(counts, users, placed): &mut (Vec<i64>, u64, Vec<_>),
+                    user: u128,
+                    own: &mut [(u32, ())]| {
+            let kept = choose(own, l0, placed, |item| items.place(user, item as usize, keys));
+            own[..kept].iter().for_each(|&(item, ())| counts[item as usize] += 1);
+            *users += 1;
+        };
+        let done = each_user(&parts, (threads, keys), tick, begin, work, |_, _| Ok(()))?;
+        let (mut counts, mut users) = (vec![0; items.labels.len()], 0);
+        for (own, more, _) in done {
+            counts.iter_mut().zip(own).for_each(|(all, own)| *all += own);
+            users += more;
+        }
+        let cap = cap.unwrap_or(i64::MAX);
+        for count in &mut counts {
+            *count = cap.min(*count);
+        }
+        let mut counts = Counts { labels: items.labels, counts, users: Some(users) };
+        counts.drop_zeros()?;
+        Ok(counts)
+    }
+
+    /// Returns the bytes of memory that the items use.
+    pub fn bytes_used(&self) -> usize {
+        self.items.bytes_used()
+    }
+
+    /// Lists the first `l0` items of each user, by partition of the users, and returns the items. All lists may take
+    /// `room` bytes.
+    pub fn list(
+        self,
+        l0: usize,
+        room: usize,
+        (threads, keys): (usize, &HashKeys),
+        tick: impl FnMut() -> Result<()>,
+    ) -> Result<(Vec<ListPart>, Candidates)> {
+        let Self { parts, items } = self;
+        let used = AtomicUsize::new(0);
+        let work = |own: &mut Listing, user: u128, found: &mut [(u32, ())]| {
+            let kept =
+                choose(found, l0, &mut own.placed, |item| items.place(user, item as usize, keys));
+            let found = &mut found[..kept];
+            found.sort_unstable_by_key(|&(item, ())| items.rank(item as usize));
+            own.users.push((user, own.items.len(), kept as u32));
+            own.items.extend(found.iter().map(|&(item, ())| item));
+        };
+        let close = |own: &mut Listing, partition| {
+            let part = own.part(partition);
+            let bytes = part.bytes_used();
+            if used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > room {
+                return Err(NO_ROOM);
+            }
+            own.made.push(part);
+            Ok(())
+        };
+        let done = each_user(&parts, (threads, keys), tick, Listing::default, work, close)?;
+        let mut made: Vec<ListPart> = done.into_iter().flat_map(|own| own.made).collect();
+        made.sort_unstable_by_key(|part| part.partition);
+        Ok((made, items))
+    }
+}
+
+/// One thread's lists.
+#[derive(Default)]
+struct Listing {
+    made: Vec<ListPart>,
+    /// The key of each user of the current partition, with the start and the number of the user's items.
+    users: Vec<(u128, usize, u32)>,
+    items: Vec<u32>,
+    placed: Placed<()>,
+}
+
+impl Listing {
+    /// Returns the lists of the current partition, ordered by the users' keys.
+    fn part(&mut self, partition: usize) -> ListPart {
+        let Self { users, items, .. } = self;
+        users.sort_unstable();
+        let mut part = ListPart { partition, ..ListPart::default() };
+        part.users.reserve_exact(users.len());
+        part.items.reserve_exact(items.len());
+        for (user, start, len) in users.drain(..) {
+            part.users.push((user as u64, len));
+            part.items.extend_from_slice(&items[start..start + len as usize]);
+        }
+        items.clear();
+        part
+    }
+}

@@ -1,0 +1,199 @@
+//! Tests of sums and of numbers of listed items, in memory and spilled.
+
+use std::collections::BTreeMap;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, DictionaryArray, Float64Array, Int64Array, StringArray};
+
+use super::*;
+use crate::columns::Column;
+use crate::columns::values::Values;
+use crate::count::by_user::numbered::Numbered;
+use crate::count::by_user::sums::{Clipping, Room, add_kept, clipped_sums, listed_sizes};
+use crate::labels::Strings;
+use crate::labels::{LabelType, Labels};
+
+/// A user, an item, and a value.
+type Case = (i64, i64, f64);
+
+fn rows(seed: u64, len: usize, users: u64, items: u64) -> Vec<Case> {
+    let mut state = seed;
+    let mut below = |bound: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % bound) as i64
+    };
+    let mut row = || (below(users) - 2, below(items), (below(41) - 20) as f64 / 2.0);
+    (0..len).map(|_| row()).collect()
+}
+
+fn batch(rows: &[Case], is_text: bool) -> Batch {
+    let values = Float64Array::from_iter_values(rows.iter().map(|row| row.2)).into_data();
+    let column = |cells: Vec<i64>, is_dictionary: bool| {
+        let text = cells.iter().map(i64::to_string);
+        Column::new(match (is_text, is_dictionary) {
+            (false, _) => Int64Array::from(cells).into_data(),
+            (_, false) => StringArray::from_iter_values(text).into_data(),
+            _ => {
+                let text: Vec<String> = text.collect();
+                text.iter().map(String::as_str).collect::<DictionaryArray<Int32Type>>().into_data()
+            }
+        })
+        .unwrap()
+    };
+    let is_dictionary = rows.len().is_multiple_of(2);
+    let (users, items) = rows.iter().map(|row| (row.0, row.1)).unzip();
+    Batch {
+        users: column(users, is_dictionary),
+        items: column(items, !is_dictionary),
+        values: Some(Values::new(values).unwrap()),
+    }
+}
+
+fn labels(items: &[i64], is_text: bool) -> (LabelType, Labels) {
+    if !is_text {
+        return (LabelType::Signed, Labels::Signed(items.to_vec()));
+    }
+    let mut strings = Strings::default();
+    for item in items {
+        strings.push(item.to_string().as_bytes());
+    }
+    (LabelType::Text, Labels::Text(strings))
+}
+
+fn batches(rows: &[Case], is_text: bool) -> impl Iterator<Item = Result<Batch>> {
+    rows.chunks(501).map(move |rows| Ok(batch(rows, is_text)))
+}
+
+/// Returns each user's sums of listed items, in halves.
+fn own(rows: &[Case], items: &[i64]) -> BTreeMap<i64, BTreeMap<i64, i64>> {
+    let mut own: BTreeMap<i64, BTreeMap<i64, i64>> = BTreeMap::new();
+    for &(user, item, value) in rows.iter().filter(|row| items.contains(&row.1)) {
+        *own.entry(user).or_default().entry(item).or_default() += (2.0 * value) as i64;
+    }
+    own
+}
+
+#[test]
+fn sums_and_sizes_are_exact_in_memory_and_spilled() {
+    let items = [3, 900, 5, 1, 0];
+    for is_text in [false, true] {
+        for (memory, threads) in [(None, 2), (Some(4096), 1), (Some(1 << 17), 3)] {
+            let rows = rows(1, 20_000, 300, 9);
+            let (item_type, listed) = labels(&items, is_text);
+            let room = Room { threads, memory };
+            let clipping = Clipping { bounds: (-30, 50), resolution: 0.5, l0: 5 };
+            let found = clipped_sums(
+                batches(&rows, is_text),
+                (item_type, item_type),
+                &listed,
+                clipping,
+                room,
+                || Ok(()),
+            )
+            .unwrap();
+            let own = own(&rows, &items);
+            let sum = |item| {
+                own.values()
+                    .filter_map(|sums| sums.get(item))
+                    .map(|&sum| sum.clamp(-30, 50))
+                    .sum::<i64>()
+            };
+            assert_eq!(found, items.iter().map(sum).collect::<Vec<_>>());
+            let mut sizes = listed_sizes(
+                batches(&rows, is_text),
+                (item_type, item_type),
+                &listed,
+                room,
+                || Ok(()),
+            )
+            .unwrap();
+            sizes.sort_unstable();
+            let mut expected: Vec<_> = own.values().map(|sums| sums.len() as i64).collect();
+            expected.sort_unstable();
+            assert_eq!(sizes, expected);
+        }
+    }
+}
+
+#[test]
+fn a_bound_keeps_sums_of_l0_items_of_each_user() {
+    let items: Vec<i64> = (0..6).collect();
+    let (item_type, listed) = labels(&items, true);
+    for (memory, l0) in [(None, 1), (None, 4), (Some(4096), 2)] {
+        // Each user has one row of each of four items, whose value tells the user.
+        let rows: Vec<Case> = (0..3000).map(|n| (n / 4, n % 4, (n / 4 + 1) as f64)).collect();
+        let clipping = Clipping { bounds: (0, 1 << 20), resolution: 1.0, l0 };
+        let room = Room { threads: 2, memory };
+        let found = clipped_sums(
+            batches(&rows, true),
+            (item_type, item_type),
+            &listed,
+            clipping,
+            room,
+            || Ok(()),
+        )
+        .unwrap();
+        let all: i64 = (1..=750).sum();
+        assert_eq!(found.iter().sum::<i64>(), l0 as i64 * all);
+        assert_eq!(found[4..], [0, 0]);
+        // The standard deviation of a sum is at most sqrt(750^3 / 12) = 5,900.
+        let share = l0 as i64 * all / 4;
+        assert!(found[..4].iter().all(|&sum| (sum - share).abs() < 7 * 5_900), "{found:?}");
+    }
+}
+
+#[test]
+fn totals_beyond_64_bits_are_exact() {
+    let keys = HashKeys::from_os().unwrap();
+    let (mut users, mut rows) = (Users::<Valued>::default(), Vec::new());
+    let most = [7, 3, i64::MAX.cast_unsigned()];
+    let all = [most, [8, 3, 5], most, most, [7, 3, 2]];
+    users.add_up(all.chunks(2), &keys, &mut rows);
+    assert_eq!(rows.len(), 5);
+    let mut found = Vec::new();
+    users.each(std::iter::once(&*rows), &keys, |user, own| found.push((user, own.to_vec())));
+    found.sort_unstable();
+    assert_eq!(found, [(7, vec![(3, 3 * i128::from(i64::MAX) + 2)]), (8, vec![(3, 5)])]);
+}
+
+#[test]
+fn one_user_changes_l0_sums_by_the_bound_at_most() {
+    let keys = Arc::new(HashKeys::from_os().unwrap());
+    let items: Vec<i64> = (0..5).collect();
+    let (item_type, labels) = labels(&items, false);
+    let listed = Numbered::listed(&labels, item_type, &keys).unwrap();
+    for seed in 0..60 {
+        let l0 = 1 + seed as usize % 3;
+        let sums = |rows: &[Case]| {
+            let mut dealer = Dealer::<Valued>::new(
+                Numbering::new(Some(&listed), item_type),
+                &keys,
+                &Limits::within(1, None),
+            );
+            let batch = Arc::new(batch(rows, false));
+            dealer
+                .take(
+                    &Morsel { batch, number: 0, start: 0, end: rows.len() },
+                    0..rows.len(),
+                    in_units(0.5),
+                )
+                .unwrap();
+            let clipping = Clipping { bounds: (-3, 5), resolution: 0.5, l0 };
+            let (mut sums, mut users, mut placed) = (vec![0; 5], Users::default(), Vec::new());
+            for partition in 0..PARTITIONS {
+                users.each(dealer.rows.pieces(partition), &keys, |user, own| {
+                    add_kept(&mut sums, (user, own), (&mut placed, clipping), &listed, &keys);
+                });
+            }
+            sums
+        };
+        let others = rows(seed, 40, 6, 7);
+        let more = rows(seed + 100, 30, 1, 7);
+        let with: Vec<Case> =
+            others.iter().copied().chain(more.iter().map(|row| (77, row.1, row.2))).collect();
+        let changed: Vec<i64> = sums(&with).iter().zip(sums(&others)).map(|(a, b)| a - b).collect();
+        assert!(changed.iter().filter(|&&change| change != 0).count() <= l0);
+        assert!(changed.iter().all(|change| (-3..=5).contains(change)), "{changed:?}");
+    }
+}
