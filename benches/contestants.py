@@ -143,7 +143,7 @@ def summed_core(table):
 
 
 def summed_polars(table):
-    """Sum in polars: the sums of each user, clipped, and then those of each item."""
+    """Sum in polars: add up and clip the values of each user for each item, then add up each item."""
     import polars as pl
 
     own = pl.from_arrow(table).lazy().group_by("u", "i").agg(pl.col("v").sum().clip(0, CLIP))
@@ -151,7 +151,7 @@ def summed_polars(table):
 
 
 def summed_duckdb(rows_):
-    """Sum in DuckDB: the sums of each user, clipped, and then those of each item."""
+    """Sum in DuckDB: add up and clip the values of each user for each item, then add up each item."""
     import duckdb
 
     own = f"SELECT i, least({CLIP}, greatest(0, sum(v))) s FROM rows_ GROUP BY u, i"

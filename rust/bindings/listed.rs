@@ -14,7 +14,7 @@ use crate::count::make_ready;
 use crate::error::{Error, Result};
 
 /// Return `items` as labels of the column of items, and for each the sum over users of their clipped sums, in whole
-/// units of `resolution`. The sources are those of `count_distinct`. At most `l0` items of each user count, chosen
+/// units of `resolution`. Sources are as in `count_distinct`. At most `l0` items of each user count, chosen
 /// uniformly.
 #[pyfunction(name = "clipped_sums")]
 #[pyo3(signature = (source, user, item, value, items, bounds, resolution, *, l0=None, threads=None, memory=None, times=None, progress=None))]

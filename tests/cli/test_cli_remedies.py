@@ -133,7 +133,7 @@ def test_a_relative_error_has_one_range():
         (["log.csv", "--no-header"], "no names of columns: give --user and --item as numbers"),
         (
             ["log.csv", *COUNT, "--column", "n", "--time", "n"],
-            "the column to sum must be another one than those of",
+            "the column to sum must not be a column of",
         ),
     ],
 )

@@ -87,11 +87,8 @@ def held(table: Table) -> LocalLists:
     """Return what one pass over the rows of a table finds, which answers all later questions but sums.
 
     Raises:
-        ParameterError: The table has a column to sum, or its rows are elsewhere. The other errors are the same as in
-            `lists`.
+        ParameterError: The rows are elsewhere. The other errors are the same as in `lists`.
     """
-    if table.value is not None:
-        raise ParameterError("read keeps users and items, and no values: make the Table without value")
     found = lists(table)
     if not isinstance(found, LocalLists):
         raise ParameterError("read needs the rows on this machine; a cluster or a warehouse keeps its rows")

@@ -154,7 +154,7 @@ def check(
             raise ParameterError("a column to sum needs user and item", names="user item")
         if value in columns_of(user, item, period):
             raise ParameterError(
-                "the column to sum must be another one than those of users, items and times",
+                "the column to sum must not be a column of users, items or times",
                 names="user item time value",
             )
     if library(data) == "ibis":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from discreet import engines
 from discreet.engines.table import Table as Rows
+from discreet.errors import ParameterError
 
 __all__ = ["Table"]
 
@@ -63,4 +64,6 @@ class Table(Rows):
             ResourceError: The items of all users do not fit into `memory`. The other errors are the same as in
                 `Histogram.from_table`.
         """
+        if self.value is not None:
+            raise ParameterError("read keeps users and items, and no values: make the Table without value")
         return self._changed(data=engines.held(self), memory=None, progress=None)

@@ -25,6 +25,7 @@ from discreet.release.release import Release
 from discreet.theorems import calibrated_counts as theorem
 from discreet.theorems import calibration, confirmed_counts
 from discreet.theorems.rogers2024 import budget_units, units_rho
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,7 +131,10 @@ class CalibratedCounts(TableMechanism):
         return ContributionBound.from_rho(rho=theorem.BOUND_SHARE * self.rho, percentile=theorem.PERCENTILE)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        if not isinstance(table.item, str) and "method" in {name.lower() for name in table.item}:
+        columns = [table.item] if isinstance(table.item, str) else [*table.item]
+        if table.period is not None and table.every is not None:
+            columns.append(table.period.column)
+        if len(columns) > 1 and "method" in {name.lower() for name in columns}:
             raise ParameterError(
                 "an item of several columns cannot have the column 'method', because the release has a column of this "
                 "name; rename it"
@@ -338,8 +342,8 @@ class _Steps:
     def _notes(self, heads: int, others: int, full: int, curve: calibration.Curve | None) -> tuple[str, ...]:
         """Return the notes of a release, which depend on published values alone."""
         notes = [
-            f"{heads:,} items were confirmed, and {others:,} are estimates of the numbers of users from weighted "
-            f"counts, in which up to {full:,} items of a user weigh fully",
+            f"confirmed: {counted(heads, 'item')}; estimated from weighted counts: {counted(others, 'item')}. A user "
+            f"with at most {counted(full, 'other item')} gave full weight to each",
         ]
         if curve is not None:
             bottom, top = math.exp(curve.logs[0]), math.exp(curve.logs[-1])
