@@ -15,7 +15,7 @@ from user_lists import lists_of
 
 import discreet as dp
 from discreet import _core, engines
-from discreet.errors import InputError, ParameterError, ResourceError, SchemaError
+from discreet.errors import InputError, ParameterError, SchemaError
 
 COLUMNS = {"user": "user", "item": "item"}
 
@@ -81,13 +81,12 @@ def test_tables_that_cannot_be_read_together_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("strings", [False, True])
-def test_low_memory_gives_equal_lists_or_a_resource_error(strings):
+def test_low_memory_gives_equal_lists(strings):
     rows = log(200_000)
     users, items = (rows[name].astype("U9") if strings else rows[name] for name in ("user", "item"))
     expected = weights(*lists_of(users, items))
-    assert weights(*lists_of(users, items, memory=8 << 20)) == expected
-    with pytest.raises(ResourceError, match="l0"):
-        lists_of(users, items, memory=1 << 19)
+    for memory in (8 << 20, 1 << 19):
+        assert weights(*lists_of(users, items, memory=memory)) == expected
 
 
 @pytest.mark.parametrize("strings", [False, True])
@@ -140,8 +139,6 @@ def test_l0_bounds_the_memory_of_a_user_with_many_items():
     items = np.concatenate([np.arange(1_000_000), np.arange(1000)])
     found = weights(*lists_of(users, items, l0=5, memory=32 << 20))
     assert 1000 <= len(found) <= 1004
-    with pytest.raises(ResourceError):
-        lists_of(users, items, memory=8 << 20)
 
 
 def slow():
@@ -158,28 +155,23 @@ def slow():
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="peaks of memory are read from /proc")
-@pytest.mark.parametrize(("megabytes", "suffices"), [(24, False), (200, True)])
-def test_reading_stays_within_the_memory_limit(megabytes, suffices):
+@pytest.mark.parametrize("megabytes", [24, 200])
+def test_reading_stays_within_the_memory_limit(megabytes):
     pytest.importorskip("polars")
     code = f"""
         import numpy as np, polars
         from discreet import _core
-        from discreet.errors import ResourceError
         rng = np.random.default_rng(1)
         table = polars.DataFrame({{name: rng.integers(0, 200_000, 2_000_000) for name in ("user", "item")}})
         def kilobytes(name):
             return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name))
         before, held = kilobytes("VmHWM"), kilobytes("VmRSS")
-        try:
-            _core.Lists.read(table, "user", "item", memory={megabytes} << 20)
-            print(True)
-        except ResourceError:
-            print(False)
+        _core.Lists.read(table, "user", "item", memory={megabytes} << 20)
         peak = kilobytes("VmHWM")
         print(peak == before or peak - held <= ({megabytes} + 8) * 1024)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == [str(suffices), "True"], done.stderr
+    assert done.stdout == "True\n", done.stderr
 
 
 def test_progress_is_called_without_a_number():

@@ -114,6 +114,7 @@ class Lists:
         *,
         l0: int | None = None,
         by_rows: bool = False,
+        any_order: bool = False,
         threads: int | None = None,
         memory: int | None = None,
         times: _Times | None = None,

@@ -68,12 +68,16 @@ fn items_per_user(
 ) -> PyResult<(u64, u64, Vec<u64>)> {
     let mut sources = Sources::open(source, &Wanted::new(user, item, times)?)?;
     let types = sources.types();
-    let options = ListOptions { memory, threads: threads_or_all(None), ..ListOptions::default() };
+    let options = ListOptions {
+        any_order: true,
+        memory,
+        threads: threads_or_all(None),
+        ..ListOptions::default()
+    };
     let (labels, found) = watched(py, None, |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
         lists(sources.batches(), types, options, tick)
     })?;
-    let sizes = found.starts.windows(2).map(|ends| (ends[1] - ends[0]) as u64);
-    let mut sizes: Vec<u64> = sizes.collect();
+    let mut sizes: Vec<u64> = found.sizes()?.into_iter().map(i64::cast_unsigned).collect();
     sizes.sort_unstable();
     let quantile = |level: f64| {
         let place = (level * sizes.len() as f64).ceil() as usize;

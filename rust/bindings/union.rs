@@ -22,9 +22,10 @@ pub struct PyLists(Lists);
 #[pymethods]
 impl PyLists {
     /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users. With
-    /// `by_rows`, a user's items with most rows come first.
+    /// `by_rows`, a user's items with most rows come first. With `any_order`, users may have any order, for weights that do
+    /// not depend on it.
     #[staticmethod]
-    #[pyo3(signature = (source, user, item, *, l0=None, by_rows=false, threads=None, memory=None, times=None, progress=None))]
+    #[pyo3(signature = (source, user, item, *, l0=None, by_rows=false, any_order=false, threads=None, memory=None, times=None, progress=None))]
     #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
     fn read(
         py: Python<'_>,
@@ -33,6 +34,7 @@ impl PyLists {
         item: &Bound<'_, PyAny>,
         l0: Option<usize>,
         by_rows: bool,
+        any_order: bool,
         threads: Option<usize>,
         memory: Option<usize>,
         times: Option<Times>,
@@ -42,7 +44,8 @@ impl PyLists {
             return Err(NO_ITEM.into());
         }
         let mut sources = Sources::open(source, &Wanted::new(user, item, times)?)?;
-        let options = ListOptions { l0, by_rows, memory, threads: threads_or_all(threads) };
+        let options =
+            ListOptions { l0, by_rows, any_order, memory, threads: threads_or_all(threads) };
         let (types, fields) = (sources.types(), sources.fields());
         let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
             lists(sources.batches(), types, options, tick)
@@ -66,12 +69,12 @@ impl PyLists {
         if l0 == 0 {
             return Err(NO_ITEM.into());
         }
-        let mut flags = vec![false; self.0.size];
+        let mut flags = vec![false; self.0.size()];
         for &row in found.as_array() {
             let flag = usize::try_from(row).ok().and_then(|row| flags.get_mut(row));
             *flag.ok_or(Error::Parameter("a row number is out of range"))? = true;
         }
-        guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &flags, key, shared_order)))))
+        guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &flags, key, shared_order))?)))
     }
 
     /// Return the number of users of each item, and of all of them together. Each user keeps at most `l0` items, chosen
@@ -88,7 +91,7 @@ impl PyLists {
         if l0 == Some(0) {
             return Err(NO_ITEM.into());
         }
-        if labels.0.len() != self.0.size {
+        if labels.0.len() != self.0.size() {
             return Err(Error::Parameter("the labels are not those of the lists").into());
         }
         let bound = bound(l0, only, labels.0.label_type(), labels.1.as_deref())?;
@@ -97,28 +100,28 @@ impl PyLists {
                 None => self.0.counts(),
                 Some(bound) => {
                     let is_left_out = |row| labels.0.with_bytes(row, |bytes| !bound.counts(bytes));
-                    let left_out: Vec<bool> = (0..self.0.size).map(is_left_out).collect();
-                    self.0.bounded(l0.unwrap_or(usize::MAX), &left_out, key, false).counts()
+                    let left_out: Vec<bool> = (0..self.0.size()).map(is_left_out).collect();
+                    self.0.bounded(l0.unwrap_or(usize::MAX), &left_out, key, false)?.counts()
                 }
-            }))
+            })?)
         })?;
         Ok((counts.into_pyarray(py), users))
     }
 
     /// Return the number of items of each user.
-    fn sizes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        let size = |ends: &[usize]| (ends[1] - ends[0]) as i64;
-        self.0.starts.windows(2).map(size).collect::<Vec<_>>().into_pyarray(py)
+    fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let sizes = guarded(|| Ok(py.detach(|| self.0.sizes())?))?;
+        Ok(sizes.into_pyarray(py))
     }
 
     /// Return the lists of the users in the order of their keys, with new numbers of items. `order` has all rows of the
     /// labels, in their new order.
     fn ordered(&self, py: Python<'_>, order: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
         let order: Vec<usize> = order.as_array().iter().map(|&row| row as usize).collect();
-        if order.len() != self.0.size || order.iter().any(|&row| row >= order.len()) {
+        if order.len() != self.0.size() || order.iter().any(|&row| row >= order.len()) {
             return Err(Error::Parameter("order must have all rows").into());
         }
-        guarded(|| Ok(Self(py.detach(|| self.0.ordered(&order)))))
+        guarded(|| Ok(Self(py.detach(|| self.0.ordered(&order))?)))
     }
 
     /// Return the weights of all items under the policy `weighting`, in units of `2^-bits`.

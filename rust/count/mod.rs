@@ -23,7 +23,7 @@ pub(crate) mod morsels;
 pub mod pairs;
 mod result;
 mod rows;
-mod spill;
+pub(crate) mod spill;
 mod store;
 pub(crate) mod threads;
 pub(crate) mod user_keys;
@@ -37,7 +37,7 @@ use crate::columns::Batch;
 use crate::count::bound::{Bounded, Contribution};
 use crate::count::by_user::few::{self, Rows};
 use crate::count::dedup::Items;
-use crate::count::dense::{AllPacked, Layout};
+use crate::count::dense::{AllPacked, Layout, Packed};
 use crate::count::merge::{Tally, merge_partitions};
 use crate::count::pairs::{Hashed, Pair, Wide};
 use crate::count::result::{CountsBuilder, SharedCounts};
@@ -175,14 +175,21 @@ fn count_rows<P: Pair>(
         Some(Ok(batch)) if options.bound.is_none() => Layout::of(batch, keys),
         _ => None,
     };
-    let worker = || {
+    let worker = |packed: Option<Packed>| {
         // With a bound, users are counted later, when the pairs are partitioned by user.
         let users = options.users && options.bound.is_none();
-        Worker::new(Arc::clone(keys), types, layout, users, (limits.threads, limits.rows))
+        let room = (limits.threads, limits.rows);
+        Worker::new(
+            Arc::clone(keys),
+            types,
+            packed.or_else(|| layout.map(Packed::new)),
+            users,
+            room,
+        )
     };
     // A list of items is looked up by bytes once for each item, not for each row.
     if let Some(bound) = options.bound.filter(|bound| bound.is_of_all()) {
-        let done = match few::read(batches, types.1, (keys, &limits), worker, &mut tick)? {
+        let done = match few::read(batches, types.1, (keys, &limits), true, worker, &mut tick)? {
             Rows::ByItem(done) => done,
             Rows::ByUser(few) => {
                 let workers = (limits.threads, &**keys);
@@ -195,7 +202,7 @@ fn count_rows<P: Pair>(
     }
     let stop = AtomicBool::new(false);
     let job = || {
-        let (worker, stop) = (worker(), &stop);
+        let (worker, stop) = (worker(None), &stop);
         move |morsels| worker.run(morsels, stop)
     };
     let done = morsels::share(batches, limits.threads, job, &stop, &mut tick)?;

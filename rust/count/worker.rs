@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::columns::{Batch, Column};
 use crate::count::bound::user_choices::{self, Choice};
-use crate::count::dense::{Layout, Packed};
+use crate::count::dense::Packed;
 use crate::count::group::{Group, Grouper};
 use crate::count::morsels::{MORSEL, Morsel};
 use crate::count::pairs::Pair;
@@ -72,18 +72,18 @@ pub(crate) struct Worker<P: Pair> {
 
 impl<P: Pair> Worker<P> {
     /// Creates a worker that spills when its rows, labels and users hold more than `limit` bytes.
-    /// The worker packs its rows if there is a `layout`.
+    /// The worker packs its rows if there is an empty set of packed rows.
     pub fn new(
         keys: Arc<HashKeys>,
         (user_type, item_type): (LabelType, LabelType),
-        layout: Option<Layout>,
+        packed: Option<Packed>,
         counts_users: bool,
         (threads, limit): (usize, usize),
     ) -> Self {
         let gathered = gathered_rows(threads);
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, !user_type.is_integer()),
-            packed: layout.map(Packed::new),
+            packed,
             rows: ThreadRows::default(),
             limit,
             gathered,

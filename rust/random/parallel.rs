@@ -26,17 +26,16 @@ pub(crate) fn of_parts<T: Send>(
     on_all_cores(counts.chunks(ROWS).enumerate().map(split).collect(), work)
 }
 
-/// Run `work` on every chunk of rows, without streams. Return the results in order.
-pub(crate) fn in_parts<R: Sync, T: Send>(rows: &[R], work: impl Fn(&[R]) -> T + Sync) -> Vec<T> {
-    on_all_cores(rows.chunks(FEW_ROWS).collect(), work)
-}
-
 /// Run `work` on each of these parts.
 pub(crate) fn over_parts<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) + Sync) {
     on_all_cores(parts.collect(), work);
 }
 
-fn on_all_cores<P: Send, T: Send>(parts: Vec<P>, work: impl Fn(P) -> T + Sync) -> Vec<T> {
+/// Run `work` on each of these parts. Return the results in order.
+pub(crate) fn on_all_cores<P: Send, T: Send>(
+    parts: Vec<P>,
+    work: impl Fn(P) -> T + Sync,
+) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(parts.len());
     let parts = Mutex::new(parts.into_iter().enumerate());
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -48,6 +48,7 @@ impl Weighting {
     ///
     /// # Errors
     /// [`Error::Parameter`] if `bits` is above 40, or the target is zero or not below `2^(bits + 10)`.
+    /// [`Error::Resource`] if a temporary file cannot be read.
     pub fn weights(self, lists: &Lists, bits: u32) -> Result<Vec<i64>> {
         let target = match self {
             Self::Water(t) | Self::Greedy(t) | Self::Step(t) | Self::Adaptive(t, _) => t,
@@ -59,42 +60,43 @@ impl Weighting {
             ));
         }
         let unit = 1_u64 << bits;
-        let in_turn = (0..lists.users()).map(|user| lists.of_user(user));
-        let mut weights = vec![0_u64; lists.size];
+        let mut weights = vec![0_u64; lists.size()];
         match self {
             Self::EvenSquares(_) | Self::Even => {
                 let share = |d: u64| match self {
                     Self::EvenSquares(full) => root(bits, full, d).min(unit),
                     _ => unit / d,
                 };
-                for items in in_turn.filter(|items| !items.is_empty()) {
-                    let share = share(items.len() as u64);
+                lists.each_user(|_, items| {
+                    let share = if items.is_empty() { 0 } else { share(items.len() as u64) };
                     for &item in items {
                         weights[item as usize] = weights[item as usize].saturating_add(share);
                     }
-                }
+                })?;
             }
             Self::Water(target) => {
-                in_turn.for_each(|items| water(&mut weights, items, target, unit));
+                lists.each_user(|_, items| water(&mut weights, items, target, unit))?;
             }
             Self::Greedy(target) => {
-                in_turn.clone().for_each(|items| greedy(&mut weights, items, target, unit));
+                lists.each_user(|_, items| greedy(&mut weights, items, target, unit))?;
                 // Other users decide which items a user's budget does not reach, and an item without weight is never
                 // released. So every item of any user gets at least one unit. Then a user changes only for the user's
                 // own items whether an item has weight.
-                for &item in in_turn.flatten() {
-                    weights[item as usize] = weights[item as usize].max(1);
-                }
+                lists.each_user(|_, items| {
+                    for &item in items {
+                        weights[item as usize] = weights[item as usize].max(1);
+                    }
+                })?;
             }
             Self::Step(target) => {
                 let target = target << (FINE - bits);
-                in_turn.for_each(|items| step(&mut weights, items, target));
+                lists.each_user(|_, items| step(&mut weights, items, target))?;
                 for weight in &mut weights {
                     *weight >>= FINE - bits;
                 }
             }
             Self::Adaptive(target, few) => {
-                weights = adaptive(lists, target << (FINE - bits), few, bits);
+                weights = adaptive(lists, target << (FINE - bits), few, bits)?;
             }
         }
         Ok(weights.into_iter().map(|weight| i64::try_from(weight).unwrap_or(i64::MAX)).collect())
@@ -174,15 +176,13 @@ fn step(weights: &mut [u64], items: &[u32], target: u64) {
 /// Compute the adaptive weights. In the first pass, users with at most `few` items add `1/d` to each of `d` items.
 /// The excess of an item above the target returns to these users. Each user divides at most half of the returned excess
 /// evenly among the user's items.
-fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Vec<u64> {
-    let is_few = |items: &&[u32]| !items.is_empty() && items.len() <= few;
-    let all = || (0..lists.users()).map(|user| lists.of_user(user));
-    let mut first = vec![0_u128; lists.size];
-    for items in all().filter(is_few) {
-        for &item in items {
+fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Result<Vec<u64>> {
+    let mut first = vec![0_u128; lists.size()];
+    lists.each_user(|_, items| {
+        for &item in items.iter().filter(|_| items.len() <= few) {
             first[item as usize] += u128::from(ONE / items.len() as u64);
         }
-    }
+    })?;
     // The fraction of each item's weight above the target, rounded down.
     let target = u128::from(target);
     let above = |weight: u128| {
@@ -190,8 +190,8 @@ fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Vec<u64> {
     };
     let spare: Vec<u64> = first.iter().map(|&weight| above(weight)).collect();
     let mut weights: Vec<u128> = first.into_iter().map(|weight| weight.min(target)).collect();
-    for items in all().filter(|items| !items.is_empty()) {
-        let d = items.len() as u64;
+    lists.each_user(|_, items| {
+        let d = items.len().max(1) as u64;
         let mut share = root(FINE, 1, d);
         if items.len() <= few {
             let spared: u64 = items.iter().map(|&item| spare[item as usize] / d).sum();
@@ -200,7 +200,7 @@ fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Vec<u64> {
         for &item in items {
             weights[item as usize] += u128::from(share);
         }
-    }
+    })?;
     let coarse = |weight: u128| u64::try_from(weight >> (FINE - bits)).unwrap_or(u64::MAX);
-    weights.into_iter().map(coarse).collect()
+    Ok(weights.into_iter().map(coarse).collect())
 }

@@ -4,21 +4,22 @@
 //! the distinct pairs by user. Then the items of one user are together, and are listed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 
 use crate::columns::Batch;
-use crate::count::bound::lister::Part;
-use crate::count::bound::{Bounded, Contribution, NO_ROOM};
+use crate::count::bound::lister::{Items, Part};
+use crate::count::bound::{Bounded, Contribution, TOO_MANY_USERS};
 use crate::count::by_user::few::{self, Rows};
 use crate::count::merge::merge_partitions;
 use crate::count::pairs::{Hashed, Pair, Wide};
+use crate::count::spill::Spill;
 use crate::count::worker::Worker;
 use crate::count::{Limits, make_ready, morsels};
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::labels::{LabelType, Labels};
 use crate::memory::arena::release_memory;
-use crate::union::user_items::{LabelHashes, Lists};
+use crate::union::user_items::{LabelHashes, Lists, Piece};
 
 /// Options of reading lists.
 #[derive(Debug, Default, Clone, Copy)]
@@ -27,7 +28,10 @@ pub struct ListOptions {
     pub l0: Option<usize>,
     /// Whether a user's items are ordered by their number of rows first. Equal rows then take memory.
     pub by_rows: bool,
-    /// The memory limit in bytes, including the returned lists but not the batches; `None` for no limit.
+    /// Whether users may have any order, one that depends on the rows of other users. Some weights depend on the order.
+    pub any_order: bool,
+    /// The memory limit in bytes, not including the batches and the labels; `None` for no limit. Lists beyond it are in
+    /// an encrypted file.
     pub memory: Option<usize>,
     /// The most threads to use. Values outside 1 to 64 are clamped.
     pub threads: usize,
@@ -58,103 +62,110 @@ pub fn lists(
 fn of_rows<P: Pair>(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    ListOptions { l0, by_rows, memory, threads }: ListOptions,
+    ListOptions { l0, by_rows, any_order, memory, threads }: ListOptions,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<(Labels, Lists)> {
-    // Half of the memory is for rows and pairs, and half for the items. The rows and their memory are gone when the
-    // users are listed.
+    // Half of the memory is for rows and pairs, and half for the lists.
     let half = memory.map(|memory| memory / 2);
     let Limits { threads, rows, merge } = Limits::within(threads, half);
     let keys = Arc::new(HashKeys::from_os()?);
     let limits = Limits { threads, rows, merge };
-    let l0 = l0.unwrap_or(usize::MAX);
-    let new = || Worker::<P>::new(Arc::clone(&keys), types, None, false, (threads, rows));
+    let (l0, room) = (l0.unwrap_or(usize::MAX), half.unwrap_or(usize::MAX));
+    let new = |packed| Worker::<P>::new(Arc::clone(&keys), types, packed, false, (threads, rows));
     let done = if by_rows {
         let stop = AtomicBool::new(false);
         let job = || {
-            let (worker, stop) = (new().keeping_all(), &stop);
+            let (worker, stop) = (new(None).keeping_all(), &stop);
             move |morsels| worker.run(morsels, stop)
         };
         let done = morsels::share(batches, threads, job, &stop, &mut tick)?;
         release_memory(0);
         done
     } else {
-        match few::read(batches, types.1, (&keys, &limits), new, &mut tick)? {
+        match few::read(batches, types.1, (&keys, &limits), any_order, new, &mut tick)? {
             Rows::ByItem(done) => done,
             Rows::ByUser(few) => {
-                let room = room(memory, few.bytes_used());
-                let (made, items) = few.list(l0, room, (threads, &keys), &mut tick)?;
+                let has_gaps = few.has_gaps() || l0 < usize::MAX;
+                let (made, files, items) = few.list(l0, room, (threads, &keys), &mut tick)?;
                 let ranks = items.ranks().collect();
-                return joined(made, items.labels, ranks, l0, tick);
+                return joined((made, files), items.labels, ranks, has_gaps, tick);
             }
         }
     };
     let rows: Vec<_> = done.into_iter().map(|done| done.rows).collect();
     // Equal pairs would count several times if pairs were dropped.
     let bound = Contribution::of_each(if by_rows { usize::MAX } else { l0 });
-    let (used, most) = (AtomicUsize::new(0), half.unwrap_or(usize::MAX));
-    let new = || Bounded::new(types.1, &bound, merge).within(&used, most);
+    let new = || Bounded::new(types.1, &bound, merge);
     let parts = merge_partitions(&rows, &keys, (threads, merge), by_rows, &mut tick, new)?;
     drop(rows);
     release_memory(0);
-    let room = room(memory, parts.iter().map(Bounded::bytes_used).sum());
     let made = Bounded::list(&parts, (l0, by_rows), room, (threads, &keys), &mut tick)?;
     let items = Bounded::ranks(&parts);
-    joined(made, Bounded::labels(parts, types.1)?, items, l0, tick)
-}
-
-/// Returns the bytes that all lists may take. They are copied once, and the labels are copied too.
-fn room(memory: Option<usize>, labels: usize) -> usize {
-    memory.map_or(usize::MAX, |memory| (memory / 4 * 3).saturating_sub(labels) / 2)
+    joined(made, Bounded::labels(parts, types.1)?, items, l0 < usize::MAX, tick)
 }
 
 /// Joins the lists of all partitions.
 fn joined(
-    mut made: Vec<Part>,
+    (made, files): (Vec<Part>, Vec<Spill>),
     mut labels: Labels,
     mut items: Vec<u64>,
-    l0: usize,
+    has_gaps: bool,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<(Labels, Lists)> {
     if u32::try_from(made.iter().map(|part| part.users.len()).sum::<usize>()).is_err() {
-        return Err(NO_ROOM);
-    }
-    if l0 < usize::MAX {
-        drop_unused(&mut labels, &mut items, &mut made)?;
+        return Err(TOO_MANY_USERS);
     }
     let mut users = Vec::with_capacity(made.iter().map(|part| part.users.len()).sum());
     let mut starts = Vec::with_capacity(users.capacity() + 1);
-    let mut all = Vec::with_capacity(made.iter().map(|part| part.items.len()).sum());
+    let mut pieces = Vec::with_capacity(made.len());
     let mut end = 0;
     starts.push(end);
     for part in made {
+        let first = users.len();
         for (user, len) in part.users {
             users.push(user);
             end += len as usize;
             starts.push(end);
         }
-        all.extend_from_slice(&part.items);
+        pieces.push(Piece { users: first..users.len(), items: part.items });
         tick()?;
     }
-    let size = items.len();
-    let hashes = Arc::new(LabelHashes { users, items });
-    Ok((labels, Lists { starts, items: all, size, hashes }))
+    let numbers = if has_gaps {
+        drop_unused(&mut labels, &mut items, &mut pieces, &files)?
+    } else {
+        Vec::new()
+    };
+    let hashes = LabelHashes { users, items };
+    Ok((labels, Lists::of_pieces(starts, pieces, (files, numbers), hashes)))
 }
 
-/// Drops the items that no user keeps, and numbers the other ones in the same order.
-fn drop_unused(labels: &mut Labels, items: &mut Vec<u64>, made: &mut [Part]) -> Result<()> {
+/// Drops the items that no user keeps, and numbers the other ones in the same order. Returns the new numbers, for items
+/// in files.
+fn drop_unused(
+    labels: &mut Labels,
+    items: &mut Vec<u64>,
+    pieces: &mut [Piece],
+    files: &[Spill],
+) -> Result<Vec<u32>> {
     let mut numbers = vec![0_u32; items.len()];
-    made.iter().flat_map(|part| &part.items).for_each(|&item| numbers[item as usize] = 1);
+    for piece in &*pieces {
+        piece.items.read(files)?.iter().for_each(|&item| numbers[item as usize] = 1);
+    }
     let used: Vec<usize> = (0..numbers.len()).filter(|&item| numbers[item] > 0).collect();
     if used.len() == numbers.len() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     used.iter().zip(0..).for_each(|(&item, number)| numbers[item] = number);
     *labels = labels.select(&used)?;
     *items = used.iter().map(|&item| items[item]).collect();
-    let all = made.iter_mut().flat_map(|part| &mut part.items);
-    all.for_each(|item| *item = numbers[*item as usize]);
-    Ok(())
+    for piece in pieces {
+        if let Items::Memory(items) = &mut piece.items {
+            for item in items {
+                *item = numbers[*item as usize];
+            }
+        }
+    }
+    Ok(if files.is_empty() { Vec::new() } else { numbers })
 }
 
 #[cfg(test)]
@@ -162,8 +173,6 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::count::bound::candidates::Candidates;
-    use crate::error::Error;
     use crate::hash::FIXED;
     use crate::random::rng::SecureRng;
     use crate::tests::tables::{self, Row, batches, label_type, number};
@@ -175,11 +184,12 @@ mod tests {
         let types = (label_type(as_text), label_type(as_text));
         let (labels, lists) =
             lists(batches(rows, (as_text, as_text), 20_000), types, options, || Ok(()))?;
-        assert_eq!((lists.size, lists.hashes.items.len()), (labels.len(), labels.len()));
-        let of_user =
-            |place| lists.of_user(place).iter().map(|&item| number(&labels, item as usize));
-        let users = lists.hashes.users.iter().enumerate();
-        let found: Found = users.map(|(place, &user)| (user, of_user(place).collect())).collect();
+        let (hashes, mut found) = (lists.hashes(), Found::new());
+        assert_eq!((lists.size(), hashes.items.len()), (labels.len(), labels.len()));
+        lists.each_user(|user, items| {
+            let items = items.iter().map(|&item| number(&labels, item as usize));
+            found.insert(hashes.users[user], items.collect());
+        })?;
         assert_eq!(found.len(), lists.users());
         Ok((labels, found))
     }
@@ -229,7 +239,13 @@ mod tests {
             let mut sets = BTreeSet::new();
             for (l0, by_rows) in [(None, false), (None, true), (Some(3), false), (Some(3), true)] {
                 let read = |threads, memory| {
-                    read(rows, as_text, ListOptions { l0, by_rows, memory, threads }).unwrap().1
+                    read(
+                        rows,
+                        as_text,
+                        ListOptions { l0, by_rows, memory, threads, any_order: !by_rows },
+                    )
+                    .unwrap()
+                    .1
                 };
                 let expected = read(1, None);
                 let kept: BTreeSet<_> = expected.values().flatten().collect();
@@ -238,7 +254,7 @@ mod tests {
                 let all: Vec<_> =
                     expected.iter().map(|(&user, items)| (user, set(items))).collect();
                 sets.insert((l0, all));
-                for (threads, memory) in [(2, None), (7, Some(448 << 20)), (1, Some(40 << 20))] {
+                for (threads, memory) in [(2, None), (7, Some(448 << 20)), (1, Some(1 << 20))] {
                     assert!(read(threads, memory) == expected, "{threads} threads");
                 }
             }
@@ -249,24 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn one_item_adds_its_own_size_to_the_bytes_that_decide_about_an_error() {
-        let keys = HashKeys::from_os().unwrap();
-        for as_text in [false, true] {
-            let mut items = Candidates::new(label_type(as_text));
-            for number in 0..5000_u64 {
-                let before = items.bytes_used();
-                items.push(&number.to_le_bytes(), &keys).unwrap();
-                assert!(items.bytes_used() - before <= 2 * 20);
-            }
-        }
-    }
-
-    #[test]
-    fn too_little_memory_is_a_resource_error() {
-        for l0 in [None, Some(100)] {
-            let options = ListOptions { l0, memory: Some(1 << 18), threads: 2, by_rows: false };
-            assert!(matches!(read(&repeated(), true, options), Err(Error::Resource(_))));
-        }
+    fn lists_beyond_the_memory_limit_are_in_a_file() {
+        let rows = repeated();
+        let has_files = |memory| {
+            let types = (label_type(true), label_type(true));
+            let options = ListOptions { memory, ..ListOptions::default() };
+            lists(batches(&rows, (true, true), 20_000), types, options, || Ok(()))
+                .unwrap()
+                .1
+                .has_files()
+        };
+        assert_eq!([None, Some(1 << 18)].map(has_files), [false, true]);
     }
 
     #[test]
@@ -277,7 +286,9 @@ mod tests {
         let rows: Vec<Row> = many.chain(others).map(row).collect();
         for as_text in [false, true] {
             for by_rows in [false, true] {
-                let options = ListOptions { l0: Some(2), by_rows, memory: None, threads: 2 };
+                let any_order = !by_rows;
+                let options =
+                    ListOptions { l0: Some(2), by_rows, any_order, memory: None, threads: 2 };
                 let (labels, found) = read(&rows, as_text, options).unwrap();
                 assert!(found.values().all(|items| items.len() == 2));
                 assert_eq!(labels.len(), 7, "items that nobody keeps are dropped");

@@ -9,27 +9,44 @@
 //! not depend on the numbers of items, because other users' rows change these numbers. So a user's sample does not
 //! change if another user is added.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use ahash::RandomState;
 
-use crate::random::parallel::in_parts;
+use crate::count::bound::lister::Items;
+use crate::count::spill::Spill;
+use crate::error::Result;
+use crate::random::parallel::on_all_cores;
 
-/// The lists of all users. The items of user `u` are `items[starts[u]..starts[u + 1]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Items read at a time, about.
+const AT_ONCE: usize = 1 << 20;
+
+/// The lists of all users, or a choice from them.
+#[derive(Clone)]
 pub struct Lists {
-    /// The start of each user's items, and the end of the last user's.
-    pub starts: Vec<usize>,
-    /// The items of all users, by number.
-    pub items: Vec<u32>,
-    /// The number of distinct items.
-    pub size: usize,
-    /// The hashes of all users and items.
-    pub hashes: Arc<LabelHashes>,
+    all: Arc<All>,
+    bound: Option<Arc<Bound>>,
+}
+
+/// All lists. The items of user `u` are those from `starts[u]` to `starts[u + 1]`.
+struct All {
+    starts: Vec<usize>,
+    pieces: Vec<Piece>,
+    files: Vec<Spill>,
+    /// For each number in a file, the number of the item; empty if they are the same.
+    numbers: Vec<u32>,
+    hashes: LabelHashes,
+}
+
+/// The items of some users.
+pub(crate) struct Piece {
+    pub users: Range<usize>,
+    pub items: Items,
 }
 
 /// Hashes of labels. A hash depends only on the label and the keys of one call. An integer is its own hash.
-#[derive(Debug, PartialEq, Eq)]
 pub struct LabelHashes {
     /// One hash for each user, in the order of the lists.
     pub users: Vec<u64>,
@@ -37,105 +54,229 @@ pub struct LabelHashes {
     pub items: Vec<u64>,
 }
 
+/// A choice of at most `l0` items of each user among the items that are not in `found`.
+struct Bound {
+    l0: usize,
+    found: Vec<bool>,
+    keyed: RandomState,
+    shared_order: bool,
+}
+
 impl Lists {
-    /// Return the number of users.
+    /// Create the lists of users whose items are together: those of user `u` are `items[starts[u]..starts[u + 1]]`.
     #[must_use]
-    pub fn users(&self) -> usize {
-        self.starts.len() - 1
+    pub fn new(starts: Vec<usize>, items: Vec<u32>, hashes: LabelHashes) -> Self {
+        let pieces = vec![Piece { users: 0..starts.len() - 1, items: Items::Memory(items) }];
+        Self::of_pieces(starts, pieces, (Vec::new(), Vec::new()), hashes)
     }
 
-    /// Return the items of a user.
+    /// Create lists of the pieces of all users, in order, with their files and the numbers of items in the files.
+    pub(crate) fn of_pieces(
+        starts: Vec<usize>,
+        pieces: Vec<Piece>,
+        (files, numbers): (Vec<Spill>, Vec<u32>),
+        hashes: LabelHashes,
+    ) -> Self {
+        Self { all: Arc::new(All { starts, pieces, files, numbers, hashes }), bound: None }
+    }
+
+    /// Return the number of users, including those of whom no item is chosen.
     #[must_use]
-    pub fn of_user(&self, user: usize) -> &[u32] {
-        &self.items[self.starts[user]..self.starts[user + 1]]
+    pub fn users(&self) -> usize {
+        self.all.starts.len() - 1
+    }
+
+    /// Return the number of distinct items.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.all.hashes.items.len()
+    }
+
+    /// Return the hashes of all users and items.
+    #[must_use]
+    pub fn hashes(&self) -> &LabelHashes {
+        &self.all.hashes
+    }
+
+    /// Return whether some lists are in a file.
+    #[must_use]
+    pub fn has_files(&self) -> bool {
+        !self.all.files.is_empty()
+    }
+
+    /// Call `work` with each user and the user's items, in order.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) if a temporary file cannot be read.
+    pub fn each_user(&self, mut work: impl FnMut(usize, &[u32])) -> Result<()> {
+        let mut pieces = &*self.all.pieces;
+        while let Some(first) = pieces.first() {
+            let (mut end, mut len) = (1, first.items.len());
+            while end < pieces.len() && len + pieces[end].items.len() <= AT_ONCE {
+                len += pieces[end].items.len();
+                end += 1;
+            }
+            let (group, rest) = pieces.split_at(end);
+            pieces = rest;
+            for (piece, kept) in
+                group.iter().zip(on_all_cores(group.iter().collect(), |one| self.kept(one)))
+            {
+                let (ends, items) = kept?;
+                let mut start = 0;
+                for (user, end) in piece.users.clone().zip(ends) {
+                    work(user, &items[start..end]);
+                    start = end;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Return the chosen items of the users of a piece, and for each user the end of the user's items.
+    fn kept<'a>(&self, piece: &'a Piece) -> Result<(Vec<usize>, Cow<'a, [u32]>)> {
+        let All { starts, files, numbers, hashes, .. } = &*self.all;
+        let mut items = piece.items.read(files)?;
+        if let (false, Cow::Owned(items)) = (numbers.is_empty(), &mut items) {
+            for item in items {
+                *item = numbers[*item as usize];
+            }
+        }
+        let Range { start, end } = piece.users;
+        let first = starts[start];
+        let Some(bound) = &self.bound else {
+            return Ok((starts[start + 1..=end].iter().map(|end| end - first).collect(), items));
+        };
+        let mut ends = Vec::with_capacity(end - start);
+        let mut chosen = Vec::with_capacity(items.len());
+        let (mut left, mut places) = (Vec::new(), Places::default());
+        for user in start..end {
+            let own = &items[starts[user] - first..starts[user + 1] - first];
+            bound.choose((user, own), hashes, (&mut left, &mut places), &mut chosen);
+            ends.push(chosen.len());
+        }
+        Ok((ends, Cow::Owned(chosen)))
     }
 
     /// Return the number of users of each item, and the number of users who have any item.
-    #[must_use]
-    pub fn counts(&self) -> (Vec<i64>, u64) {
-        let mut counts = vec![0; self.size];
-        self.items.iter().for_each(|&item| counts[item as usize] += 1);
-        let users = self.starts.windows(2).filter(|ends| ends[0] < ends[1]).count();
-        (counts, users as u64)
+    ///
+    /// # Errors
+    /// The same as those of [`Self::each_user`].
+    pub fn counts(&self) -> Result<(Vec<i64>, u64)> {
+        let (mut counts, mut users) = (vec![0; self.size()], 0);
+        self.each_user(|_, items| {
+            for &item in items {
+                counts[item as usize] += 1;
+            }
+            users += u64::from(!items.is_empty());
+        })?;
+        Ok((counts, users))
     }
 
-    /// Return the lists with the users in the order of their hashes, and with new numbers of items: `order` has all old
-    /// numbers in their new order.
-    #[must_use]
-    pub fn ordered(&self, order: &[usize]) -> Self {
+    /// Return the number of items of each user.
+    ///
+    /// # Errors
+    /// The same as those of [`Self::each_user`].
+    pub fn sizes(&self) -> Result<Vec<i64>> {
+        if self.bound.is_none() {
+            return Ok(self.all.starts.windows(2).map(|ends| (ends[1] - ends[0]) as i64).collect());
+        }
+        let mut sizes = Vec::with_capacity(self.users());
+        self.each_user(|_, items| sizes.push(items.len() as i64))?;
+        Ok(sizes)
+    }
+
+    /// Return the lists in memory, with the users in the order of their hashes and with new numbers of items: `order`
+    /// has all old numbers in their new order.
+    ///
+    /// # Errors
+    /// The same as those of [`Self::each_user`].
+    pub fn ordered(&self, order: &[usize]) -> Result<Self> {
+        let hashes = self.hashes();
         let mut numbers = vec![0; order.len()];
         order.iter().zip(0..).for_each(|(&old, new)| numbers[old] = new);
-        let mut turns: Vec<usize> = (0..self.users()).collect();
-        turns.sort_by_key(|&user| self.hashes.users[user]);
-        let (mut starts, mut items) = (vec![0], Vec::with_capacity(self.items.len()));
-        for &user in &turns {
-            items.extend(self.of_user(user).iter().map(|&item| numbers[item as usize]));
+        let mut lists = Vec::with_capacity(self.users());
+        self.each_user(|user, items| {
+            let items: Vec<u32> = items.iter().map(|&item| numbers[item as usize]).collect();
+            lists.push((hashes.users[user], items));
+        })?;
+        lists.sort_by_key(|&(hash, _)| hash);
+        let (mut starts, mut items) = (vec![0], Vec::new());
+        for (_, own) in &lists {
+            items.extend_from_slice(own);
             starts.push(items.len());
         }
-        let hashes = Arc::new(LabelHashes {
-            users: turns.iter().map(|&user| self.hashes.users[user]).collect(),
-            items: order.iter().map(|&old| self.hashes.items[old]).collect(),
-        });
-        Self { starts, items, size: self.size, hashes }
+        let hashes = LabelHashes {
+            users: lists.iter().map(|&(hash, _)| hash).collect(),
+            items: order.iter().map(|&old| hashes.items[old]).collect(),
+        };
+        Ok(Self::new(starts, items, hashes))
     }
 
     /// Choose uniformly at most `l0` items of each user among the items that are not in `found`. Chosen items keep
     /// their order. With `shared_order`, all users choose the first items in one random order of all items. Otherwise
-    /// every user chooses independently.
-    #[must_use]
-    pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4], shared_order: bool) -> Self {
-        let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
-        let users: Vec<u32> = (0..self.users() as u32).collect();
-        let parts =
-            in_parts(&users, |users| self.bounded_part(users, l0, found, &keyed, shared_order));
-        let mut starts = Vec::with_capacity(self.starts.len());
-        let mut end = 0;
-        starts.push(end);
-        for size in parts.iter().flat_map(|(sizes, _)| sizes) {
-            end += size;
-            starts.push(end);
-        }
-        let items = parts.into_iter().map(|(_, items)| items).collect::<Vec<_>>().concat();
-        Self { starts, items, size: self.size, hashes: Arc::clone(&self.hashes) }
-    }
-
-    /// Return the number of chosen items of each of these users, and the chosen items.
-    fn bounded_part(
+    /// every user chooses independently. The choice is made again each time the lists are read.
+    ///
+    /// # Errors
+    /// The same as those of [`Self::each_user`].
+    pub fn bounded(
         &self,
-        users: &[u32],
         l0: usize,
         found: &[bool],
-        keyed: &RandomState,
+        key: [u64; 4],
         shared_order: bool,
-    ) -> (Vec<usize>, Vec<u32>) {
-        let (mut sizes, mut items) = (Vec::with_capacity(users.len()), Vec::new());
-        let (mut left, mut kept) = (Vec::new(), Places::default());
-        let any = found.contains(&true);
-        for &user in users {
-            let mut of_user = self.of_user(user as usize);
-            if any {
-                left.clear();
-                let unseen = |item: &&u32| !found.get(**item as usize).is_some_and(|found| *found);
-                left.extend(of_user.iter().filter(unseen).copied());
-                of_user = &left;
+    ) -> Result<Self> {
+        let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
+        let mut found = found.to_vec();
+        let all = match &self.bound {
+            // A choice that only leaves out items can be made together with the next one.
+            Some(first) if first.l0 > u32::MAX as usize => {
+                found.resize(self.size(), false);
+                found.iter_mut().zip(&first.found).for_each(|(one, first)| *one |= *first);
+                Arc::clone(&self.all)
             }
-            let first = items.len();
-            if of_user.len() <= l0 {
-                items.extend_from_slice(of_user);
-            } else {
-                if shared_order {
-                    kept.first(of_user, l0, |item| {
-                        keyed.hash_one(self.hashes.items[item as usize])
-                    });
-                } else {
-                    let hash = self.hashes.users[user as usize];
-                    kept.choose(of_user.len(), l0, |turn| keyed.hash_one((hash, turn)));
-                }
-                kept.of(of_user, &mut items);
+            None => Arc::clone(&self.all),
+            Some(_) => {
+                let (mut starts, mut items) = (vec![0], Vec::new());
+                self.each_user(|_, own| {
+                    items.extend_from_slice(own);
+                    starts.push(items.len());
+                })?;
+                let LabelHashes { users, items: ranks } = self.hashes();
+                let hashes = LabelHashes { users: users.clone(), items: ranks.clone() };
+                Self::new(starts, items, hashes).all
             }
-            sizes.push(items.len() - first);
+        };
+        Ok(Self { all, bound: Some(Arc::new(Bound { l0, found, keyed, shared_order })) })
+    }
+}
+
+impl Bound {
+    /// Append the chosen items of a user.
+    fn choose(
+        &self,
+        (user, mut items): (usize, &[u32]),
+        hashes: &LabelHashes,
+        (left, places): (&mut Vec<u32>, &mut Places),
+        into: &mut Vec<u32>,
+    ) {
+        let Self { l0, found, keyed, shared_order } = self;
+        if !found.is_empty() {
+            left.clear();
+            let unseen = |item: &&u32| !found.get(**item as usize).is_some_and(|found| *found);
+            left.extend(items.iter().filter(unseen));
+            items = left;
         }
-        (sizes, items)
+        if items.len() <= *l0 {
+            into.extend_from_slice(items);
+            return;
+        }
+        if *shared_order {
+            places.first(items, *l0, |item| keyed.hash_one(hashes.items[item as usize]));
+        } else {
+            let hash = hashes.users[user];
+            places.choose(items.len(), *l0, |turn| keyed.hash_one((hash, turn)));
+        }
+        places.of(items, into);
     }
 }
 
@@ -201,47 +342,54 @@ mod tests {
 
     use super::*;
 
-    /// Labels that are their own hashes.
-    fn own_hashes(users: u64, items: u64) -> Arc<LabelHashes> {
-        Arc::new(LabelHashes { users: (0..users).collect(), items: (0..items).collect() })
+    /// Lists of labels that are their own hashes.
+    fn own_hashes(starts: Vec<usize>, items: Vec<u32>, size: u64) -> Lists {
+        let users = (0..starts.len() as u64 - 1).collect();
+        Lists::new(starts, items, LabelHashes { users, items: (0..size).collect() })
+    }
+
+    fn items_of(lists: &Lists) -> Vec<u32> {
+        let mut all = Vec::new();
+        lists.each_user(|_, items| all.extend_from_slice(items)).unwrap();
+        all
     }
 
     #[test]
     fn at_most_l0_items_are_chosen_and_none_that_were_found() {
         let starts = (0..=6000).map(|user| 4 * user).collect();
-        let lists = Lists {
-            starts,
-            items: [0, 1, 2, 3].repeat(6000),
-            size: 4,
-            hashes: own_hashes(6000, 4),
-        };
-        let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4], false);
-        assert_eq!(bounded.items.len(), 12_000);
+        let lists = own_hashes(starts, [0, 1, 2, 3].repeat(6000), 4);
+        let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4], false).unwrap();
+        let kept = items_of(&bounded);
+        assert_eq!(kept.len(), 12_000);
         for item in [0, 1, 3] {
-            let count = bounded.items.iter().filter(|&&kept| kept == item).count();
+            let count = kept.iter().filter(|&&kept| kept == item).count();
             assert!(count.abs_diff(4000) < 250, "{count}");
         }
-        assert!(bounded.items.iter().all(|&item| item != 2));
-        assert_eq!(lists.bounded(4, &[], [0; 4], false), lists);
+        assert!(kept.iter().all(|&item| item != 2));
+        let again = |l0| items_of(&bounded.bounded(l0, &[true], [5; 4], false).unwrap());
+        assert!(again(2).iter().all(|item| [1, 3].contains(item)));
+        assert_eq!(again(1).len(), 6000);
+        let all = lists.bounded(4, &[], [0; 4], false).unwrap();
+        assert_eq!(items_of(&all), items_of(&lists));
+        // What is left out of all lists is left out of a choice from them.
+        let without = lists.bounded(usize::MAX, &[true, true], [0; 4], false).unwrap();
+        assert_eq!(items_of(&without.bounded(2, &[], [1; 4], false).unwrap()), [2, 3].repeat(6000));
     }
 
     #[test]
     fn users_with_a_shared_order_choose_the_same_items() {
         let starts = (0..=300).map(|user| 90 * user).collect();
         let items = (0..300).flat_map(|user| (0..90).map(move |i| (user + i) % 100)).collect();
-        let lists = Lists { starts, items, size: 100, hashes: own_hashes(300, 100) };
+        let lists = own_hashes(starts, items, 100);
         let mut seen = vec![0_u32; 100];
         for key in 0..400 {
-            let bounded = lists.bounded(9, &[], [key, 1, 2, 3], true);
-            let mut kept: Vec<u32> = bounded.items.clone();
+            let mut kept = items_of(&lists.bounded(9, &[], [key, 1, 2, 3], true).unwrap());
+            kept[..9].iter().for_each(|&item| seen[item as usize] += 1);
             assert_eq!(kept.len(), 300 * 9);
             kept.sort_unstable();
             kept.dedup();
             // Users who have the first nine items choose these items. Other users add few items.
             assert!(kept.len() < 25, "{}", kept.len());
-            for &item in bounded.of_user(0) {
-                seen[item as usize] += 1;
-            }
         }
         assert!(seen[..90].iter().all(|&count| count.abs_diff(40) < 40));
         assert!(seen[90..].iter().all(|&count| count == 0));

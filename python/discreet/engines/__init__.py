@@ -83,13 +83,15 @@ def histogram(
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
 
 
-def held(table: Table) -> LocalLists:
+def held(table: Table, *, any_order: bool = False) -> LocalLists:
     """Return what one pass over the rows of a table finds, which answers all later questions but sums.
+
+    `any_order` is faster, and for counts and even weights only; see `LocalLists.read`.
 
     Raises:
         ParameterError: The rows are elsewhere. The other errors are the same as in `lists`.
     """
-    found = lists(table)
+    found = lists(table, any_order=any_order)
     if not isinstance(found, LocalLists):
         raise ParameterError("read needs the rows on this machine; a cluster or a warehouse keeps its rows")
     return found
@@ -122,16 +124,16 @@ def numbers_of_items(table: Table) -> NDArray[np.int64]:
     return np.fromiter(numbers.values(), np.int64, len(numbers))
 
 
-def lists(table: Table, *, l0: int | None = None, by_rows: bool = False) -> Lists:
+def lists(table: Table, *, l0: int | None = None, by_rows: bool = False, any_order: bool = False) -> Lists:
     """Return the items of every user, at most `l0` of each if `l0` is given.
 
     With `by_rows`, the items of a user with most rows come first. Equal rows then take memory while they are read.
 
-    Rows on this machine are read, and the table's `memory` limits reading and the lists. Rows of a cluster or a
-    warehouse stay there.
+    Rows on this machine are read, and the table's `memory` limits reading and the lists; items beyond it are in an
+    encrypted temporary file. Rows of a cluster or a warehouse stay there.
 
     Raises:
-        ResourceError: The lists do not fit into `memory`. The other errors are the same as in `histogram`.
+        ResourceError: The folder for temporary files is full. The other errors are the same as in `histogram`.
     """
     if isinstance(table.data, LocalLists):
         return table.data
@@ -139,4 +141,4 @@ def lists(table: Table, *, l0: int | None = None, by_rows: bool = False) -> List
     if engine is not None:
         return RemoteLists(engine, table)
     with shown(table.progress) as tick:
-        return LocalLists.read(table, l0=l0, by_rows=by_rows, tick=tick)
+        return LocalLists.read(table, l0=l0, by_rows=by_rows, tick=tick, any_order=any_order)

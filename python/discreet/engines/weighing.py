@@ -1,4 +1,4 @@
-"""The items of every user, for mechanisms that weigh them: in memory, or pushed down to a cluster."""
+"""The items of every user, for mechanisms that weigh them: on this machine, or pushed down to a cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from discreet import _core
 from discreet.engines import local
 from discreet.engines.engine import Counted, Counts, Engine, Items, Label, Progress, Weighting, encoded, labels
 from discreet.engines.entropy import fresh_bits
-from discreet.engines.memory import random_limit
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.private import Private
@@ -56,14 +55,19 @@ class Lists(Protocol):
 
 
 class LocalLists(Private):
-    """The items of every user in the memory of this machine."""
+    """The items of every user on this machine, in memory or in a temporary file."""
 
     def __init__(self, labels: _core.Labels, lists: _core.Lists, *, by_rows: bool) -> None:
         self._labels, self._lists, self._by_rows = labels, lists, by_rows
 
     @classmethod
-    def read(cls, table: Table, *, l0: int | None, by_rows: bool, tick: Progress | None) -> LocalLists:
-        """Read tables of this machine, as `local.histogram` does, and keep at most `l0` items of each user."""
+    def read(
+        cls, table: Table, *, l0: int | None, by_rows: bool, tick: Progress | None, any_order: bool = False
+    ) -> LocalLists:
+        """Read tables of this machine, as `local.histogram` does, and keep at most `l0` items of each user.
+
+        `any_order` is faster. Then the order of users depends on all rows: only even weights are independent of it.
+        """
 
         def gather(sources: list[object], room: int) -> tuple[_core.Labels, _core.Lists]:
             return _core.Lists.read(
@@ -72,7 +76,8 @@ class LocalLists(Private):
                 table.item,
                 l0=l0,
                 by_rows=by_rows,
-                memory=random_limit(room),
+                any_order=any_order,
+                memory=room,
                 times=table.period,
                 progress=tick,
             )

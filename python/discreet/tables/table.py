@@ -52,16 +52,16 @@ class Table(Rows):
     def read(self) -> Table:
         """Read the rows once, and return a Table of what was found, for further releases.
 
-        It holds the distinct items of every user in memory: four bytes for each pair of a user and an item, 16 for
-        each user, and 8 for each item besides its name. Files that change later do not change it. Sums and the
-        method "greedy" need the rows.
+        It holds the distinct items of every user: four bytes for each pair of a user and an item, 16 for each user, and
+        8 for each item besides its name. Items beyond half of `memory` are in an encrypted temporary file. Files that
+        change later do not change it. Sums and the method "greedy" need the rows.
 
         Returns:
             A Table that reads no rows, with the same names.
 
         Raises:
             ParameterError: The Table has a column to sum, or its rows are in a cluster or a warehouse.
-            ResourceError: The items of all users do not fit into `memory`. The other errors are the same as in
+            ResourceError: The folder for temporary files is full. The other errors are the same as in
                 `Histogram.from_table`.
         """
         if self.value is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn, Unpack
 
 from discreet import _core, engines
 from discreet.engines.frames import pair_columns
-from discreet.engines.memory import Memory, random_limit
+from discreet.engines.memory import Memory
 from discreet.engines.table import Columns, Table, as_table
 from discreet.engines.weighing import Lists, LocalLists
 from discreet.privacy.guarantee import Sensitivity
@@ -52,7 +52,7 @@ class UserItems(Private):
             A UserItems.
 
         Raises:
-            ResourceError: The items do not fit into `memory`. The other errors are the same as in
+            ResourceError: The folder for temporary files is full. The other errors are the same as in
                 `Histogram.from_table`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
@@ -80,11 +80,11 @@ class UserItems(Private):
             A UserItems.
 
         Raises:
-            ResourceError: The items do not fit into `memory`. The other errors are the same as in
+            ResourceError: The folder for temporary files is full. The other errors are the same as in
                 `Histogram.from_pairs`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
-        pair, room = pair_columns(users, items), random_limit(Memory.of(memory).total)
+        pair, room = pair_columns(users, items), Memory.of(memory).total
         return cls._of(
             LocalLists(*_core.Lists.read(pair, "users", "items", l0=l0, by_rows=True, memory=room), by_rows=True)
         )

@@ -20,6 +20,11 @@ impl Candidates {
         Self { labels: Labels::new(item_type), hashes: Vec::new() }
     }
 
+    /// Creates the list of integers.
+    pub fn of_integers(labels: Labels) -> Self {
+        Self { labels, hashes: Vec::new() }
+    }
+
     /// Adds an item by its bytes; see [`Labels::push_bytes`].
     ///
     /// # Errors

@@ -1,10 +1,12 @@
-//! Lists the items that each user of one partition keeps.
+//! Lists the items that each user of one partition keeps, in memory or in a file.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::count::bound::MORE;
 use crate::count::bound::user_choices::{Chooser, Offer};
+use crate::count::spill::Spill;
 use crate::count::threads::STOPPED;
 use crate::error::Result;
 use crate::hash::HashKeys;
@@ -19,13 +21,106 @@ pub(crate) struct Part {
     /// The first 64 bits of each user's key, and the number of the user's items. Users are ordered by key.
     pub users: Vec<(u64, u32)>,
     /// The items of all users, by number over all threads.
-    pub items: Vec<u32>,
+    pub items: Items,
 }
 
-impl Part {
-    /// Returns the bytes of memory in use.
-    pub fn bytes_used(&self) -> usize {
-        self.users.len() * 16 + self.items.len() * 4
+/// Numbers of items, in memory or in an encrypted file.
+pub(crate) enum Items {
+    Memory(Vec<u32>),
+    /// The number of a file, the position in it, and the number of items.
+    File(usize, u64, usize),
+}
+
+impl Default for Items {
+    fn default() -> Self {
+        Self::Memory(Vec::new())
+    }
+}
+
+impl Items {
+    /// Returns the number of items.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Memory(items) => items.len(),
+            &Self::File(_, _, len) => len,
+        }
+    }
+
+    /// Returns the items. `files` are all files, by number.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn read(&self, files: &[Spill]) -> Result<Cow<'_, [u32]>> {
+        match self {
+            Self::Memory(items) => Ok(Cow::Borrowed(items)),
+            &Self::File(file, at, len) => {
+                let mut items = vec![0; len];
+                files[file].read(at, bytemuck::cast_slice_mut(&mut items))?;
+                Ok(Cow::Owned(items))
+            }
+        }
+    }
+}
+
+/// Keeps the lists that one thread makes. Their items are in memory as long as the lists of all threads take at most
+/// `room` bytes, and then in an encrypted file.
+pub(crate) struct Keeper<'a> {
+    used: &'a AtomicUsize,
+    room: usize,
+    parts: Vec<Part>,
+    file: Option<Spill>,
+}
+
+impl<'a> Keeper<'a> {
+    /// Creates a keeper. `used` counts the bytes of all threads.
+    pub fn new(used: &'a AtomicUsize, room: usize) -> Self {
+        Self { used, room, parts: Vec::new(), file: None }
+    }
+
+    /// Keeps a part.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn keep(&mut self, mut part: Part) -> Result<()> {
+        if let Items::Memory(items) = &part.items {
+            // The users are copied once.
+            let users = part.users.len() * 32;
+            let before = self.used.fetch_add(users + items.len() * 4, Ordering::Relaxed);
+            if before.saturating_add(users + items.len() * 4) > self.room {
+                self.used.fetch_sub(items.len() * 4, Ordering::Relaxed);
+                let file = match &mut self.file {
+                    Some(file) => file,
+                    None => self.file.insert(Spill::new()?),
+                };
+                let at = file.end();
+                file.push(bytemuck::cast_slice(items))?;
+                part.items = Items::File(0, at, items.len());
+            }
+        }
+        self.parts.push(part);
+        Ok(())
+    }
+
+    /// Returns the parts of all threads by partition, and their files.
+    ///
+    /// # Errors
+    /// Errors of the files.
+    pub fn all(keepers: impl Iterator<Item = Self>) -> Result<(Vec<Part>, Vec<Spill>)> {
+        let (mut parts, mut files) = (Vec::new(), Vec::new());
+        for mut keeper in keepers {
+            for part in &mut keeper.parts {
+                if let Items::File(file, ..) = &mut part.items {
+                    *file = files.len();
+                }
+            }
+            parts.append(&mut keeper.parts);
+            if let Some(mut file) = keeper.file {
+                file.flush()?;
+                files.push(file);
+            }
+        }
+        parts.sort_unstable_by_key(|part| part.partition);
+        Ok((parts, files))
     }
 }
 
@@ -73,7 +168,7 @@ impl Lister {
         let mut made = Part { partition, ..Part::default() };
         made.users.reserve_exact(order.len());
         let kept = |&(start, end): &(usize, usize)| (end - start).min(*l0);
-        made.items.reserve_exact(places.iter().map(kept).sum());
+        let mut items = Vec::with_capacity(places.iter().map(kept).sum());
         for user in order {
             go_on()?;
             let key = chooser.key(user);
@@ -93,8 +188,9 @@ impl Lister {
                 own.sort_unstable();
             }
             made.users.push((key as u64, own.len() as u32));
-            made.items.extend(own.iter().map(|&(_, item)| (item >> 32) as u32));
+            items.extend(own.iter().map(|&(_, item)| (item >> 32) as u32));
         }
+        made.items = Items::Memory(items);
         Ok(made)
     }
 

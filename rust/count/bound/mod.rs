@@ -17,12 +17,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use ahash::RandomState;
 
 use crate::count::bound::candidates::Candidates;
-use crate::count::bound::lister::{Lister, Part};
+use crate::count::bound::lister::{Keeper, Lister, Part};
 use crate::count::bound::user_choices::{Choice, Choices, Chooser, Offer};
 use crate::count::dedup::Items;
 use crate::count::merge::Tally;
 use crate::count::pairs::Pair;
 use crate::count::result::Counts;
+use crate::count::spill::Spill;
 use crate::count::threads;
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
@@ -37,10 +38,9 @@ const UNLISTED: u32 = u32::MAX;
 /// Marks a choice that has further rows of the user's last choice, instead of an item.
 const MORE: u32 = 1 << 31;
 
-/// Reported if the lists of all users do not fit into memory.
-pub(crate) const NO_ROOM: Error = Error::Resource(
-    "the item lists of all users exceed the memory limit; raise `memory`, or keep fewer items per user with l0",
-);
+/// Reported if there are too many users to list.
+pub(crate) const TOO_MANY_USERS: Error =
+    Error::Resource("there are more than 2^32 users, too many to list; read fewer rows at a time");
 
 const TOO_MANY: Error = Error::Resource(
     "there are more than 2^31 distinct items, too many to bound each user's; count fewer rows at a time",
@@ -119,10 +119,6 @@ pub(crate) struct Bounded<'a> {
     choices: Choices,
     /// For each item of the current partition, its number among the candidates or [`UNLISTED`].
     numbers: Vec<u32>,
-    /// The bytes of the candidates of all threads, and the most that they may take.
-    room: Option<(&'a AtomicUsize, usize)>,
-    /// This thread's part of these bytes.
-    charged: usize,
 }
 
 impl<'a> Bounded<'a> {
@@ -130,13 +126,7 @@ impl<'a> Bounded<'a> {
     /// candidates.
     pub fn new(item_type: LabelType, bound: &'a Contribution, held: usize) -> Self {
         let (counted, choices) = (Candidates::new(item_type), Choices::new(held));
-        Self { bound, counted, choices, numbers: Vec::new(), room: None, charged: 0 }
-    }
-
-    /// Limits the candidates of all threads to `room` bytes. `used` counts them: how the threads share the partitions
-    /// must not decide whether they fit.
-    pub fn within(self, used: &'a AtomicUsize, room: usize) -> Self {
-        Self { room: Some((used, room)), ..self }
+        Self { bound, counted, choices, numbers: Vec::new() }
     }
 
     /// Counts the users that keep each item, up to `cap`. Each user keeps the first `l0` items in the
@@ -177,41 +167,31 @@ impl<'a> Bounded<'a> {
         Ok(counts)
     }
 
-    /// Lists the first `l0` items of each user, by partition of the users. With `by_rows`, items with more
-    /// rows come first. All lists may take `room` bytes.
+    /// Lists the first `l0` items of each user, by partition of the users, with their files. With `by_rows`, items with
+    /// more rows come first. Lists may take `room` bytes of memory.
     pub fn list(
         parts: &[Self],
         (l0, by_rows): (usize, bool),
         room: usize,
         (threads, keys): (usize, &HashKeys),
         tick: impl FnMut() -> Result<()>,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<(Vec<Part>, Vec<Spill>)> {
         Self::items(parts)?;
         let used = AtomicUsize::new(0);
         let sizes = (0..Choices::PARTITIONS)
             .map(|partition| parts.iter().map(|part| part.choices.partition_len(partition)).sum());
-        let begin = || (Chooser::new(parts[0].bound.l0), Lister::new(l0, by_rows), Vec::new());
-        let work = |state: &mut (Chooser, Lister, Vec<Part>), partition, _, stop: &AtomicBool| {
+        let begin = || {
+            let lister = Lister::new(l0, by_rows);
+            (Chooser::new(parts[0].bound.l0), lister, Keeper::new(&used, room))
+        };
+        let work = |state: &mut (Chooser, Lister, Keeper<'_>), partition, _, stop: &AtomicBool| {
             let (chooser, lister, made) = state;
             let spilled = Self::spilled(parts, partition, chooser, keys)?;
             let offers = Self::offers(parts, partition, &spilled);
-            let part = lister.list(partition, &offers, keys, stop)?;
-            let own = part.bytes_used();
-            if used.fetch_add(own, Ordering::Relaxed).saturating_add(own) > room {
-                return Err(NO_ROOM);
-            }
-            made.push(part);
-            Ok(())
+            made.keep(lister.list(partition, &offers, keys, stop)?)
         };
         let done = threads::run_jobs(threads, sizes, tick, begin, work)?;
-        let mut made: Vec<Part> = done.into_iter().flat_map(|(.., made)| made).collect();
-        made.sort_unstable_by_key(|part| part.partition);
-        Ok(made)
-    }
-
-    /// Returns the bytes of memory that the candidates use.
-    pub fn bytes_used(&self) -> usize {
-        self.counted.bytes_used()
+        Keeper::all(done.into_iter().map(|(.., made)| made))
     }
 
     /// Returns the ranks of all candidates, by number over all threads.
@@ -296,10 +276,7 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
 
     fn close(&mut self, _: &Items, _: Option<&Interner>) -> Result<()> {
         self.numbers.clear();
-        let Some((used, room)) = self.room else { return Ok(()) };
-        let more = self.counted.bytes_used() - self.charged;
-        self.charged += more;
-        if used.fetch_add(more, Ordering::Relaxed) + more > room { Err(NO_ROOM) } else { Ok(()) }
+        Ok(())
     }
 }
 

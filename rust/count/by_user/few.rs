@@ -5,21 +5,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::columns::Batch;
 use crate::count::Limits;
-use crate::count::bound::NO_ROOM;
 use crate::count::bound::candidates::Candidates;
-use crate::count::bound::lister::Part as ListPart;
+use crate::count::bound::lister::{Items, Keeper, Part as ListPart};
 use crate::count::bound::user_choices::Choice;
 use crate::count::by_user::dealt::{Dealt, Users};
 use crate::count::by_user::numbered::{Numbered, Numbering};
 use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, finite};
+use crate::count::dense::{Layout, Packed, Visit, most_items};
 use crate::count::morsels::{self, MORSEL, Morsel};
 use crate::count::pairs::Pair;
 use crate::count::result::Counts;
+use crate::count::spill::Spill;
 use crate::count::threads::{STOPPED, run_jobs};
 use crate::count::worker::{Done, Worker};
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
-use crate::labels::LabelType;
+use crate::labels::{LabelType, Labels};
 use crate::memory::arena::release_memory;
 
 /// The most items of a thread. With more items, rows by item are as fast or faster.
@@ -33,19 +34,43 @@ pub(crate) enum Rows<P: Pair> {
 
 /// Rows of few items, by user.
 pub(crate) struct Few {
-    parts: Vec<Part<Choice>>,
+    parts: Parts,
     items: Candidates,
 }
 
-/// Partitions the rows of all batches. `worker` makes the worker of a thread that partitions by item.
+/// The rows of all threads.
+enum Parts {
+    Dealt(Vec<Part<Choice>>),
+    /// Rows of small numbers, whose items are their own numbers.
+    Packed(Vec<Packed>),
+}
+
+/// Partitions the rows of all batches. `worker` makes the worker of a thread that partitions by item, or that packs
+/// rows. `may_pack` allows rows of four bytes, which have another order of users.
 pub(crate) fn read<P: Pair>(
     batches: impl Iterator<Item = Result<Batch>>,
     item_type: LabelType,
     (keys, limits): (&Arc<HashKeys>, &Limits),
-    worker: impl Fn() -> Worker<P> + Sync,
+    may_pack: bool,
+    worker: impl Fn(Option<Packed>) -> Worker<P> + Sync,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Rows<P>> {
     let stop = AtomicBool::new(false);
+    let mut batches = batches.peekable();
+    let layout = match batches.peek() {
+        Some(Ok(batch)) if may_pack && item_type.is_integer() => Layout::by_user(batch, keys),
+        _ => None,
+    };
+    if let Some(layout) = layout {
+        let job = || {
+            let (worker, stop) = (worker(Some(Packed::by_user(layout))), &stop);
+            move |morsels| worker.run(morsels, stop)
+        };
+        let done = morsels::share(batches, limits.threads, job, &stop, &mut tick)?;
+        release_memory(0);
+        return Few::packed(done, item_type, keys);
+    }
+    let worker = || worker(None);
     let job = || {
         let mut dealer = Dealer::<Choice>::new(Numbering::new(None, item_type), keys, limits);
         let (stop, worker) = (&stop, &worker);
@@ -132,7 +157,36 @@ impl Few {
                 parts.push((rows, names));
             }
         }
-        Ok(Self { parts, items: items.items })
+        Ok(Self { parts: Parts::Dealt(parts), items: items.items })
+    }
+
+    /// Takes the rows that all threads packed. Unpacks them if some did not fit, or if an item is large.
+    fn packed<P: Pair>(
+        mut done: Vec<Done<P>>,
+        item_type: LabelType,
+        keys: &HashKeys,
+    ) -> Result<Rows<P>> {
+        let most = |done: &Done<P>| done.packed.as_ref().map_or(u64::MAX, Packed::items);
+        let items = done.iter().map(most).max().unwrap_or(0);
+        let len = |done: &Done<P>| done.packed.as_ref().map_or(0, Packed::len);
+        if items > most_items(4 * done.iter().map(len).sum::<usize>()) {
+            for Done { packed, rows, .. } in &mut done {
+                if let Some(packed) = packed.take() {
+                    rows.rows = packed.unpack(keys);
+                }
+            }
+            return Ok(Rows::ByItem(done));
+        }
+        let mut labels = Labels::new(item_type);
+        labels.make_room(items as usize * 8)?;
+        (0..items).for_each(|item| labels.push_integer(item));
+        let parts = Parts::Packed(done.into_iter().filter_map(|done| done.packed).collect());
+        Ok(Rows::ByUser(Self { parts, items: Candidates::of_integers(labels) }))
+    }
+
+    /// Returns whether some items may have no rows.
+    pub fn has_gaps(&self) -> bool {
+        matches!(self.parts, Parts::Packed(_))
     }
 
     /// Counts the users of each item, up to `cap`, and all users. Each user keeps the first `l0` items in the user's
@@ -153,7 +207,7 @@ impl Few {
             own[..kept].iter().for_each(|&(item, ())| counts[item as usize] += 1);
             *users += 1;
         };
-        let done = each_user(&parts, (threads, keys), tick, begin, work, |_, _| Ok(()))?;
+        let done = parts.each_user((threads, keys), tick, begin, work, |_, _| Ok(()))?;
         let (mut counts, mut users) = (vec![0; items.labels.len()], 0);
         for (own, more, _) in done {
             counts.iter_mut().zip(own).for_each(|(all, own)| *all += own);
@@ -168,69 +222,102 @@ impl Few {
         Ok(counts)
     }
 
-    /// Returns the bytes of memory that the items use.
-    pub fn bytes_used(&self) -> usize {
-        self.items.bytes_used()
-    }
-
-    /// Lists the first `l0` items of each user, by partition of the users, and returns the items. All lists may take
-    /// `room` bytes.
+    /// Lists the first `l0` items of each user, by partition of the users, with their files. Returns the items too. Lists
+    /// may take `room` bytes of memory.
     pub fn list(
         self,
         l0: usize,
         room: usize,
         (threads, keys): (usize, &HashKeys),
         tick: impl FnMut() -> Result<()>,
-    ) -> Result<(Vec<ListPart>, Candidates)> {
+    ) -> Result<(Vec<ListPart>, Vec<Spill>, Candidates)> {
+        let is_packed = self.has_gaps();
         let Self { parts, items } = self;
         let used = AtomicUsize::new(0);
-        let work = |own: &mut Listing, user: u128, found: &mut [(u32, ())]| {
+        let work = |own: &mut Listing<'_>, user: u128, found: &mut [(u32, ())]| {
+            let all = found.len();
             let kept =
                 choose(found, l0, &mut own.placed, |item| items.place(user, item as usize, keys));
             let found = &mut found[..kept];
-            found.sort_unstable_by_key(|&(item, ())| items.rank(item as usize));
+            // Packed items are in order.
+            if !is_packed || kept < all {
+                found.sort_unstable_by_key(|&(item, ())| items.rank(item as usize));
+            }
             own.users.push((user, own.items.len(), kept as u32));
             own.items.extend(found.iter().map(|&(item, ())| item));
         };
-        let close = |own: &mut Listing, partition| {
-            let part = own.part(partition);
-            let bytes = part.bytes_used();
-            if used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > room {
-                return Err(NO_ROOM);
-            }
-            own.made.push(part);
-            Ok(())
+        let close = |own: &mut Listing<'_>, partition| {
+            let part = own.part(partition, is_packed);
+            own.made.keep(part)
         };
-        let done = each_user(&parts, (threads, keys), tick, Listing::default, work, close)?;
-        let mut made: Vec<ListPart> = done.into_iter().flat_map(|own| own.made).collect();
-        made.sort_unstable_by_key(|part| part.partition);
-        Ok((made, items))
+        let begin = || Listing::new(Keeper::new(&used, room));
+        let done = parts.each_user((threads, keys), tick, begin, work, close)?;
+        let (made, files) = Keeper::all(done.into_iter().map(|own| own.made))?;
+        Ok((made, files, items))
+    }
+}
+
+impl Parts {
+    /// Does what [`each_user`] does.
+    fn each_user<S: Send>(
+        &self,
+        (threads, keys): (usize, &HashKeys),
+        tick: impl FnMut() -> Result<()>,
+        begin: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, u128, &mut [(u32, ())]) + Sync,
+        close: impl Fn(&mut S, usize) -> Result<()> + Sync,
+    ) -> Result<Vec<S>> {
+        let parts = match self {
+            Self::Dealt(parts) => {
+                return each_user(parts, (threads, keys), tick, begin, work, close);
+            }
+            Self::Packed(parts) => parts,
+        };
+        let len = |partition| parts.iter().map(|part| part.partition_len(partition)).sum();
+        let begin = || (begin(), Visit::default());
+        let visit = |(own, visit): &mut (S, Visit), partition, len, stop: &AtomicBool| {
+            if stop.load(Ordering::Relaxed) {
+                return Err(STOPPED);
+            }
+            if len > 0 {
+                visit.each_user(parts, partition, |user, items| work(own, user, items));
+            }
+            close(own, partition)
+        };
+        let done = run_jobs(threads, (0..PARTITIONS).map(len), tick, begin, visit)?;
+        Ok(done.into_iter().map(|(own, _)| own).collect())
     }
 }
 
 /// One thread's lists.
-#[derive(Default)]
-struct Listing {
-    made: Vec<ListPart>,
+struct Listing<'a> {
+    made: Keeper<'a>,
     /// The key of each user of the current partition, with the start and the number of the user's items.
     users: Vec<(u128, usize, u32)>,
     items: Vec<u32>,
     placed: Placed<()>,
 }
 
-impl Listing {
-    /// Returns the lists of the current partition, ordered by the users' keys.
-    fn part(&mut self, partition: usize) -> ListPart {
+impl<'a> Listing<'a> {
+    fn new(made: Keeper<'a>) -> Self {
+        Self { made, users: Vec::new(), items: Vec::new(), placed: Vec::new() }
+    }
+
+    /// Returns the lists of the current partition, ordered by the users' keys unless the users may have any order.
+    fn part(&mut self, partition: usize, any_order: bool) -> ListPart {
         let Self { users, items, .. } = self;
-        users.sort_unstable();
+        if !any_order {
+            users.sort_unstable();
+        }
         let mut part = ListPart { partition, ..ListPart::default() };
         part.users.reserve_exact(users.len());
-        part.items.reserve_exact(items.len());
+        let mut own = Vec::with_capacity(items.len());
         for (user, start, len) in users.drain(..) {
             part.users.push((user as u64, len));
-            part.items.extend_from_slice(&items[start..start + len as usize]);
+            own.extend_from_slice(&items[start..start + len as usize]);
         }
         items.clear();
+        part.items = Items::Memory(own);
         part
     }
 }

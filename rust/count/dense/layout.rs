@@ -10,6 +10,11 @@ const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
 /// small.
 const ITEMS: u64 = 1 << 20;
 
+/// Returns a bound on the items of rows by user, of which all numbers below the largest take memory.
+pub(crate) fn most_items(rows: usize) -> u64 {
+    rows.clamp(1 << 12, 1 << 22) as u64
+}
+
 /// Converts users and items to rows. All threads of a count share one layout.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
@@ -24,9 +29,21 @@ pub(crate) struct Layout {
 impl Layout {
     /// Returns a layout that probably fits a batch and similar ones, or `None`.
     pub fn of(batch: &Batch, keys: &HashKeys) -> Option<Self> {
-        let users = estimate_largest(&batch.users)?;
+        Self::of_columns(&batch.users, &batch.items, keys)
+    }
+
+    /// Returns the same for rows by user, in which users take the place of items.
+    pub fn by_user(batch: &Batch, keys: &HashKeys) -> Option<Self> {
+        let layout = Self::of_columns(&batch.items, &batch.users, keys)?;
         let items = estimate_largest(&batch.items)?;
-        if items >= ITEMS.max(2 * batch.items.len() as u64).min(1 << u32::BITS) {
+        (items < most_items(32 * batch.items.len())).then_some(layout)
+    }
+
+    fn of_columns(users: &Column, items: &Column, keys: &HashKeys) -> Option<Self> {
+        let rows = items.len() as u64;
+        let users = estimate_largest(users)?;
+        let items = estimate_largest(items)?;
+        if items >= ITEMS.max(2 * rows).min(1 << u32::BITS) {
             return None;
         }
         let bits = (u64::BITS - items.leading_zeros()).max(PARTITION_BITS);

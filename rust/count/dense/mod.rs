@@ -18,7 +18,7 @@ use crate::hash::{HashKeys, PARTITIONS};
 use crate::memory::prefetch::prefetched;
 use crate::memory::write_buffer::WriteBuffer;
 
-pub(crate) use crate::count::dense::layout::Layout;
+pub(crate) use crate::count::dense::layout::{Layout, most_items};
 
 /// Nonzero rows of four bytes by partition.
 type ShortRows = WriteBuffer<u32, 128>;
@@ -56,6 +56,8 @@ impl ShortRows {
 /// One thread's packed rows.
 pub(crate) struct Packed {
     layout: Layout,
+    /// Whether rows are partitioned by user. Then users and items have changed places.
+    by_user: bool,
     rows: ShortRows,
     /// The bitwise OR of all rows.
     bits: u32,
@@ -63,7 +65,22 @@ pub(crate) struct Packed {
 
 impl Packed {
     pub fn new(layout: Layout) -> Self {
-        Self { layout, rows: ShortRows::default(), bits: 0 }
+        Self { layout, by_user: false, rows: ShortRows::default(), bits: 0 }
+    }
+
+    /// Creates an empty set of rows by user, for a layout by user.
+    pub fn by_user(layout: Layout) -> Self {
+        Self { by_user: true, ..Self::new(layout) }
+    }
+
+    /// Returns a bound on the items of rows by user: each item is below it.
+    pub fn items(&self) -> u64 {
+        u64::from(self.bits >> self.layout.local)
+    }
+
+    /// Returns the number of rows of a partition.
+    pub fn partition_len(&self, partition: usize) -> usize {
+        self.rows.partition_len(partition)
     }
 
     /// Returns the number of rows.
@@ -79,6 +96,7 @@ impl Packed {
     /// Adds rows if all of these rows fit. Returns whether all fit.
     pub fn extend(&mut self, users: &[u64], items: &[u64]) -> bool {
         let layout = self.layout;
+        let (users, items) = if self.by_user { (items, users) } else { (users, items) };
         let item_bits = items.iter().fold(0, |all, item| all | item);
         let user_bits = users.iter().fold(0, |all, user| all | user | user.wrapping_add(1));
         let fits = layout.holds_items(item_bits) && layout.holds_users(user_bits);
@@ -102,10 +120,66 @@ impl Packed {
             for &row in self.rows.pieces(partition).flatten() {
                 let item = self.layout.item(partition, row);
                 let user = self.layout.user(row);
+                let (item, user) = if self.by_user { (user, item) } else { (item, user) };
                 store.push(keys.partition(item), P::new(item, user.into()));
             }
         }
         store
+    }
+}
+
+/// One thread's state while it visits the users of packed rows.
+#[derive(Default)]
+pub(crate) struct Visit {
+    /// For each user of a partition the number of rows, and then the end of the user's cells.
+    ends: Vec<usize>,
+    cells: Vec<(u32, ())>,
+}
+
+impl Visit {
+    /// Calls `work` with each user of a partition, and the user's items in ascending order. `parts` have the rows of all
+    /// threads.
+    pub fn each_user(
+        &mut self,
+        parts: &[Packed],
+        partition: usize,
+        mut work: impl FnMut(u128, &mut [(u32, ())]),
+    ) {
+        let Some(layout) = parts.first().map(|part| part.layout) else { return };
+        let rows = || parts.iter().flat_map(|part| part.rows.pieces(partition)).flatten();
+        let local = |row: u32| (row & layout.mask()) as usize;
+        let Self { ends, cells } = self;
+        ends.clear();
+        ends.resize(1 << layout.local, 0);
+        rows().for_each(|&row| ends[local(row)] += 1);
+        let mut end = 0;
+        for own in &mut *ends {
+            end += std::mem::replace(own, end);
+        }
+        cells.clear();
+        cells.resize(end, (0, ()));
+        for &row in rows() {
+            let end = &mut ends[local(row)];
+            cells[*end] = (layout.user(row) as u32, ());
+            *end += 1;
+        }
+        let mut start = 0;
+        for (user, &end) in (0..).zip(&*ends) {
+            let own = &mut cells[start..end];
+            start = end;
+            if own.is_empty() {
+                continue;
+            }
+            own.sort_unstable();
+            let mut len = 1;
+            for place in 1..own.len() {
+                if own[place] != own[len - 1] {
+                    own[len] = own[place];
+                    len += 1;
+                }
+            }
+            work(layout.item(partition, user).into(), &mut own[..len]);
+        }
     }
 }
 

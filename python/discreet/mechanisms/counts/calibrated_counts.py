@@ -137,14 +137,14 @@ class CalibratedCounts(TableMechanism):
         if len(columns) > 1 and "method" in {name.lower() for name in columns}:
             raise ParameterError(
                 "an item of several columns cannot have the column 'method', because the release has a column of this "
-                "name; rename it"
+                "name; rename it, or use mechanism=ConfirmedCounts"
             )
         if not engines.rows_here(table.data):
             raise ParameterError(
                 "CalibratedCounts needs the rows on this machine: export the table to Parquet, or use ConfirmedCounts, "
                 "which counts where the rows are"
             )
-        lists = engines.held(table)
+        lists = engines.held(table, any_order=True)
         rng = opened(rng)
         return _Steps(self, lists.ordered() if rng.is_seeded else lists, rng).release()
 
