@@ -1,6 +1,7 @@
 """Number and accuracy of items that each mechanism releases at the same guarantee.
 
-    python benches/utility.py [--runs N] [--shape NAME ...] [--data FOLDER] [--record FILE] [--library NAME ...]
+    python benches/utility.py [--runs N] [--shape NAME ...] [--data FOLDER] [--record FILE]
+                              [--library NAME ... | --default]
 
 The tables are generated in every shape of shapes.py, or only in the shapes given with --shape. With --data, the
 Parquet files in a folder are added if they have the columns user and item.
@@ -10,6 +11,8 @@ of the number of users who have the item. `good_clipped` compares the count with
 each user to l0 items. These three figures are means over the runs. `rms` is the root of the mean squared relative
 error of the released counts of all runs. Plume gets the true percentiles of items per user, which cost budget in
 practice.
+
+With --default, only calibrated counts, the default of `count`, are measured and added to the record.
 
 With --library, only this library of other_libraries.py is measured, on the generated tables and at rho = 0.5. Its
 figures are added to the record. The library gets a weaker guarantee, which all other mechanisms satisfy too. Its
@@ -126,7 +129,22 @@ def measure(data, runs):
             row[name]["l0"] = m
     for l0 in BOUNDS:
         measure_bound(data, runs, l0, truth, found)
+    measure_default(data, runs, truth, found)
     return found
+
+
+def measure_default(data, runs, truth, found):
+    """Add the figures of calibrated counts to the rows in `found`, and the share of 95 % intervals that are right."""
+    table = Table(data, **COLUMNS).read()
+    for rho in RHOS:
+        mechanism, results, inside = dp.CalibratedCounts(rho=rho, delta=DELTA), [], []
+        for seed in range(runs):
+            release = mechanism.release(table, rng=seeded_rng(seed))
+            results.append(quality(dict(release), truth))
+            ends, true = release.interval(0.95), np.array([truth[item] for item in release.items])
+            inside.append((ends["low"] <= true) & (true <= ends["high"]))
+        coverage = {"coverage": round(float(np.concatenate(inside).mean()), 3)}
+        found.setdefault(f"{rho:g}", {})["calibrated counts"] = summary(results) | coverage
 
 
 def measure_bound(data, runs, l0, truth, found):
@@ -181,9 +199,13 @@ def main():
         choices=list(other_libraries.LIBRARIES),
         help="add this library to the record; may be repeated",
     )
+    options.add_argument("--default", action="store_true", help="add calibrated counts to the record")
     given = options.parse_args()
     if given.library:
         add_libraries(given)
+        return
+    if given.default:
+        add_default(given)
         return
     record = {"machine": records.machine("opendp"), "delta": DELTA, "runs": given.runs, "shapes": {}, "tables": {}}
     for name in given.shape or SHAPES:
@@ -212,6 +234,24 @@ def add_libraries(given):
             show(name, {f"{LIBRARY_RHO:g}": row})
             record["machine"] |= {key: value for key, value in records.machine(package).items() if key == package}
             record["shapes"].setdefault(name, {}).setdefault(f"{LIBRARY_RHO:g}", {}).update(row)
+            records.write(given.record, record)
+
+
+def add_default(given):
+    """Measure calibrated counts and add their figures to the record."""
+    record = json.loads(Path(given.record).read_text("utf-8")) if given.record else {"shapes": {}, "tables": {}}
+    paths = sorted(given.data.glob("*.parquet")) if given.data else []
+    shapes = {name: SHAPES[name].table(1) for name in given.shape or SHAPES}
+    for kind, tables in (("shapes", shapes), ("tables", {path.stem: path for path in paths})):
+        for name, data in tables.items():
+            try:
+                found = {}
+                measure_default(data, given.runs, exact(data), found)
+            except dp.errors.SchemaError:
+                continue
+            show(name, found)
+            for rho, row in found.items():
+                record[kind].setdefault(name, {}).setdefault(rho, {}).update(row)
             records.write(given.record, record)
 
 

@@ -62,10 +62,12 @@ def count(
 ) -> Release:
     """Release how many users have each item, for items whose labels are not known in advance.
 
-    A user counts once for each item. Without `l0` a user may have any number of items, and `ConfirmedCounts` releases
-    counts to about `relative_error`. A larger rho releases more items; a smaller relative_error means less noise on
-    fewer items. With `l0`, at most l0 items of each user count, chosen uniformly. A threshold mechanism then releases
-    all items whose noisy counts exceed its threshold. `plan` says which mechanism is chosen and why, without data.
+    A user counts once for each item, and without `l0` may have any number of items. `CalibratedCounts` then confirms
+    the common items to about `relative_error`, and estimates the counts of many rarer ones; `Release.methods` says
+    which is which, and `Release.within(0.1)` keeps the counts with a sigma of at most 10 %. Spark and Ibis tables get
+    `ConfirmedCounts` instead, which only confirms. With `l0`, at most l0 items of each user count, chosen uniformly. A
+    threshold mechanism then releases all items whose noisy counts exceed its threshold; with `l0=1` for users who have
+    one item, it is the best choice. `plan` says which mechanism is chosen and why, without data.
 
     Args:
         data: A `Table`, or the rows that a Table takes.
@@ -80,9 +82,9 @@ def count(
             `Release.l0` is the bound, and `Release.kept_share` is what it kept. The table is read twice.
         kept_share: Whether to estimate the share of (user, item) pairs that a number l0 keeps, as `Release.kept_share`.
             It costs 1 % of rho, or 5 % of epsilon (`CountsWithShare`). The table is read twice. l0="auto" includes it.
-        relative_error: The target error of a count, as a fraction of the count: from 0.005 to below 1. Sigma is usually
-            about 0.475 times that fraction of the count, or about 8 % of it above 0.17. With a delta of at most 1e-6,
-            it is at most about a quarter of the released count. Only without `l0`.
+        relative_error: The target error of a confirmed count, as a fraction of the count: from 0.005 to below 1. Its
+            sigma is usually about 0.475 times that fraction of the count, or about 8 % of it above 0.17. Only without
+            `l0`.
         mechanism: A mechanism that reads a histogram or a table, such as `PrivateCountRelease(rho=1, delta=1e-6)`,
             instead of the chosen one. Leave out rho, epsilon, delta, l0, kept_share and relative_error then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
@@ -90,7 +92,7 @@ def count(
         **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
 
     Returns:
-        A Release of items, noisy counts and the standard deviation (sigma) of the noise of each count.
+        A Release of items, counts and the standard deviation (sigma) of the error of each count.
 
     Raises:
         ParameterError: A parameter is missing or out of range.
@@ -108,6 +110,7 @@ def count(
 
     require_charge(charge, budget)
     table = as_table(data, columns, caller="count")
+    here = engines.rows_here(table.data)
     bounding = Bounding.of(l0, kept_share=kept_share)
     if bounding is not None:
         bounding.require_rows(items, others=others, mechanism=mechanism, relative_error=relative_error)
@@ -128,6 +131,7 @@ def count(
             delta=required(delta),
             l0=most,
             relative_error=relative_error,
+            rows_here=here,
         )
         return (found, notes) if listed is None else known(found, listed, notes, others=others)
 
@@ -245,14 +249,13 @@ def select(
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
-            A set union holds the items of all users in memory.
 
     Returns:
         A Release of items, sorted by item.
 
     Raises:
         ParameterError: A parameter is missing or out of range, or the table does not support the method.
-        ResourceError: The items of all users do not fit into `memory`. The other errors are the same as in `count`.
+        ResourceError: The folder for temporary files is full. The other errors are the same as in `count`.
 
     Example:
         >>> import discreet as dp

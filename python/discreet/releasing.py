@@ -193,7 +193,7 @@ def require_known(
 
 
 def known(
-    found: HistogramMechanism, items: Iterable[object], notes: Notes, *, others: bool
+    found: HistogramMechanism | TableMechanism, items: Iterable[object], notes: Notes, *, others: bool
 ) -> tuple[HistogramMechanism, Notes]:
     """Return a mechanism that counts public items without its threshold, with the notes on its choice.
 

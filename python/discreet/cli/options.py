@@ -216,10 +216,9 @@ _accuracy = joined(
         type=FLOAT,
         default=0.1,
         show_default=True,
-        help="Target error of a count, as a fraction of the count, from 0.005 to below 1. The noise (sigma) is "
-        "usually about 0.475 times this fraction of the count. Values above 0.17 change nothing: sigma is then usually "
-        "about 8 % of the count. With a delta of at most 1e-6, sigma is at most about a quarter of the released count. "
-        "A smaller value releases fewer items.",
+        help="Target error of a confirmed count, as a fraction of the count, from 0.005 to below 1. The noise (sigma) "
+        "is usually about 0.475 times this fraction of the count. Values above 0.17 change nothing: sigma is then "
+        "usually about 8 % of the count. A smaller value confirms fewer items.",
     ),
     click.option(
         "--k-bar",

@@ -124,7 +124,7 @@ def publish(
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
     if certificate and output is None:
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
-    chosen = _chosen(parameters) if verb == "count" else {}
+    chosen = _chosen(parameters, rows_here=engine == "local") if verb == "count" else {}
     outputs.require_form(output, form, certificate=certificate)
     overwrite = sql is None and database is None and engine != "spark"
     if not overwrite:
@@ -169,7 +169,7 @@ def _columns(names: tuple[str, ...] | str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
-def _chosen(parameters: Asked) -> dict[str, object]:
+def _chosen(parameters: Asked, *, rows_here: bool) -> dict[str, object]:
     """Return the mechanism of options that `count` of the library leaves to it, and remove what it contains."""
     bound = {"percentile": parameters.pop("percentile"), "l0_share": parameters.pop("l0_share")}
     k_bar, l0 = parameters.pop("k_bar"), str(parameters.get("l0"))
@@ -185,8 +185,9 @@ def _chosen(parameters: Asked) -> dict[str, object]:
     if found:
         parameters.pop("l0")
         return {"mechanism": made_for(CountsWithFoundBound, rho, epsilon, delta=delta, **bound)}
+    error = parameters.pop("relative_error")
     made, _ = choose(
-        "count", rho=rho, epsilon=epsilon, delta=delta, relative_error=parameters.pop("relative_error"), k_bar=k_bar
+        "count", rho=rho, epsilon=epsilon, delta=delta, relative_error=error, k_bar=k_bar, rows_here=rows_here
     )
     return {"mechanism": made}
 

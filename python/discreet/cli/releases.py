@@ -28,15 +28,16 @@ def count(**options: Unpack[Options]) -> None:
     A CSV file has a header line, commas and UTF-8; --delimiter, --encoding and --no-header read others, and --sql reads
     CSV without quotes (last example). Rows with an empty user or item are skipped.
 
-    Without --l0, a user may have any number of items. The mechanism is confirmed counts, with the accuracy that
-    --relative-error sets. A larger --rho releases more items; the noise of a count stays about the same.
+    Without --l0, a user may have any number of items. The command confirms the most common items, with the accuracy
+    that --relative-error sets, and estimates the counts of rarer ones; the column method says which. A larger --rho
+    releases more items. With --engine spark it confirms items only.
 
-    With --l0 N, at most N items of each user count. The noise is far smaller if users have few items, and it shrinks
-    as --rho grows. The command uses the threshold mechanism that can release items with the fewest users. The choice
-    depends on the parameters alone, not on the data (see `discreet plan count`). Counts are then below the numbers of
-    users; --kept-share says by how much. --l0 auto finds N with a share of rho.
+    With --l0 N, at most N items of each user count. All counts have the same noise, which shrinks as --rho grows;
+    --l0 1 is best if users have one item. The command uses the threshold mechanism that can release items with the
+    fewest users. The choice depends on the parameters alone, not on the data (see `discreet plan count`). Counts are
+    then below the numbers of users; --kept-share says by how much. --l0 auto finds N with a share of rho.
 
-    The column sigma is the standard deviation of a count's noise.
+    The column sigma is the standard deviation of a count's error.
 
     \b
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6

@@ -112,7 +112,10 @@ def _for_count(parameters: Parameters, source: Source) -> Iterator[tuple[str, Ch
     more: dict[str, Any] = {"relative_error": error, "delta": promise["delta"]}
     if parameters.get("k_bar", K_BAR) != K_BAR:  # the two mechanisms have different defaults
         more["k_bar"] = parameters["k_bar"]
-    for kind in (mechanisms.ConfirmedCounts, mechanisms.PrivateCountRelease):
+    kinds: tuple[Any, ...] = (mechanisms.ConfirmedCounts, mechanisms.PrivateCountRelease)
+    if source.held() is not None:
+        kinds = (mechanisms.CalibratedCounts, *kinds)
+    for kind in kinds:
         made = partial(made_for, kind, promise.get("rho"), promise.get("epsilon"), **more)
         yield from _possible(kind.__name__, made)
     for l0 in sorted({*L0S, *([given] if given else []), *(l0 for l0 in _OTHER_L0S if l0 < source.most)}):
@@ -172,7 +175,8 @@ def outlook(name: str, mechanism: Chosen, source: Source, job: Job) -> Outlook |
         return None
     if not seen:
         return None
-    figures = [_figures(run, ranks, source, job) for run, ranks in seen]
+    true = source.drawn if isinstance(mechanism, mechanisms.CalibratedCounts) else source.counts
+    figures = [_figures(run, ranks, true, job) for run, ranks in seen]
     middle = {key: _middle([figure.get(key) for figure in figures]) for key in figures[0]}
     missed = None
     if job.verb == "select":
@@ -202,9 +206,11 @@ def _runs(mechanism: Chosen, source: Source, l0: int | None) -> Iterator[tuple[R
             if items is not None:
                 run = mechanism.release(items, rng=rng)
                 yield run, source.ranks(run.items)
-        elif (rows := source.rows()) is not None:
-            run = mechanism.release(rows, rng=rng)
-            yield run, source.ranks(run.items)
+        else:
+            rows = source.held() if isinstance(mechanism, mechanisms.CalibratedCounts) else source.rows()
+            if rows is not None:
+                run = mechanism.release(rows, rng=rng)
+                yield run, source.ranks(run.items)
 
 
 def histogram_for(source: Source, l0: int | None) -> Histogram | None:
@@ -217,9 +223,9 @@ def histogram_for(source: Source, l0: int | None) -> Histogram | None:
     return Histogram.from_counts(present, counts[present], l0=l0, linf=1, complete=True, users=users)
 
 
-def _figures(run: Release, ranks: NDArray[np.int64], source: Source, job: Job) -> dict[str, Any]:
+def _figures(run: Release, ranks: NDArray[np.int64], counts: NDArray[np.int64], job: Job) -> dict[str, Any]:
     """Return the numbers of one run."""
-    true = np.maximum(source.counts[ranks], 1)  # the rarest items of a shape have less than half a user
+    true = np.maximum(counts[ranks], 1)  # the rarest items of a shape have less than half a user
     figures: dict[str, Any] = {"items": len(ranks), "smallest": int(true.min()) if len(ranks) else None}
     if job.verb == "top_k":
         figures["in_top_k"] = int((ranks < (job.k or 0)).sum())

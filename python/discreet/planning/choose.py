@@ -17,7 +17,7 @@ from discreet.privacy.guarantee import Guarantee, Promising, require_promise, re
 from discreet.privacy.validation import is_equal, require_choice, require_whole
 
 if TYPE_CHECKING:
-    from discreet.mechanisms import DiscoverAndPeel, HistogramMechanism, UnionMechanism
+    from discreet.mechanisms import CalibratedCounts, DiscoverAndPeel, HistogramMechanism, UnionMechanism
 
 __all__ = ["SURE", "VERBS", "Chosen", "Parameters", "Verb", "choose", "reliability", "require_parameters", "stated"]
 
@@ -42,7 +42,7 @@ _GREEDY_NOTE = (
 
 
 Verb: TypeAlias = Literal["count", "top_k", "select"]
-Chosen: TypeAlias = "HistogramMechanism | UnionMechanism | DiscoverAndPeel"
+Chosen: TypeAlias = "HistogramMechanism | UnionMechanism | DiscoverAndPeel | CalibratedCounts"
 
 
 class Parameters(TypedDict, total=False):
@@ -57,7 +57,7 @@ class Parameters(TypedDict, total=False):
     relative_error: float
     method: str
     rows_here: bool
-    """Whether this machine reads the rows, so that "select" may choose a method that needs them."""
+    """Whether this machine reads the rows, so that a mechanism that needs them may be chosen."""
 
 
 def reliability(mechanism: Releasing) -> Notes:
@@ -73,7 +73,9 @@ def reliability(mechanism: Releasing) -> Notes:
 
 
 @overload
-def choose(verb: Literal["count"], **parameters: Unpack[Parameters]) -> tuple[HistogramMechanism, Notes]: ...
+def choose(
+    verb: Literal["count"], **parameters: Unpack[Parameters]
+) -> tuple[HistogramMechanism | CalibratedCounts, Notes]: ...
 @overload
 def choose(
     verb: Literal["top_k"], **parameters: Unpack[Parameters]
@@ -132,7 +134,8 @@ def _for_count(
     l0: int | None = None,
     relative_error: float = RELATIVE_ERROR,
     k_bar: int = K_BAR,
-) -> tuple[HistogramMechanism, Notes]:
+    rows_here: bool = True,
+) -> tuple[HistogramMechanism | CalibratedCounts, Notes]:
     require_promise(rho, epsilon, delta)
     if isinstance(l0, str):
         raise ParameterError('a plan of count needs l0 as a number: l0="auto" finds the number in the data')
@@ -143,8 +146,9 @@ def _for_count(
             )
         return fewest_users(with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
+    kind = mechanisms.CalibratedCounts if rows_here else mechanisms.ConfirmedCounts
     try:
-        mechanism = mechanisms.ConfirmedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
+        mechanism = kind(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
     except ParameterError as error:
         if epsilon is None:
             raise

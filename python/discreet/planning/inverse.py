@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
@@ -38,13 +39,15 @@ _TRIALS = 200
 _DRAWS, _MOST_RUNS = 100, 20
 _FEW, _MOST_TOGETHER = 20, 20
 """One run tries at most 20 items of equal counts, and at most one in 20 of the more common items."""
+_RUNS = 4
+"""The number of runs on the rows of public data, each with `_FEW` items."""
 _DIGITS = 90
 """The number of numbers of two digits."""
 _LEAST = {"rho": 1e-4, "epsilon": 1e-2}
 _MOST = {"rho": RHO_LIMIT, "epsilon": 1000.0}
 _EXAMPLES = (1.0, 0.1, 10.0)
 """Values of rho and epsilon that show whether the other parameters are valid."""
-_ONE_BY_ONE = (ConfirmedCounts, PrivateCountRelease, GumbelTopK, PermuteAndFlip, DiscoverAndPeel)
+_ONE_BY_ONE = (CalibratedCounts, ConfirmedCounts, PrivateCountRelease, GumbelTopK, PermuteAndFlip, DiscoverAndPeel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +151,24 @@ def _chance(mechanism: Chosen, users: int, source: Source) -> float:
         candidates = source.counts[: mechanism.k_bar]
         bottom = int(source.counts[mechanism.k_bar]) if len(source.counts) > mechanism.k_bar else 0
         return _ranked(mechanism.gamma, mechanism.k, users, candidates, mechanism.offset + mechanism.gamma * bottom)
+    if isinstance(mechanism, CalibratedCounts):
+        return _on_rows(mechanism, users, source)
     if isinstance(mechanism, HistogramMechanism) and one_by_one(mechanism):
         return _simulated(mechanism, users, source)
     return mechanism.release_chance(users)
+
+
+def _on_rows(mechanism: CalibratedCounts, users: int, source: Source) -> float:
+    """Return the share of the items with about this many users that are named. Counts alone have confirmed items."""
+    table = source.held()
+    if table is None:
+        return _simulated(mechanism.heads, users, source)
+    near = np.argsort(np.abs(np.log(np.maximum(source.drawn, 1) / users)), kind="stable")[:_FEW]
+    runs, named = _RUNS, 0
+    for seed in range(1, runs + 1):
+        ranks = source.ranks(mechanism.release(table, rng=seeded_rng(seed)).items)
+        named += int(np.isin(near, ranks).sum())
+    return named / (runs * len(near))
 
 
 def _ranked(gamma: float, k: int, users: int, counts: NDArray[np.int64], stop: float) -> float:

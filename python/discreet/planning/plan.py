@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, cast, overlo
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.imports import importing
+from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.fewest import users_for
@@ -18,7 +19,7 @@ from discreet.mechanisms.parameters import require_relative_error
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.candidates import compared, compared_alone
-from discreet.planning.choose import VERBS, Parameters, Verb, choose, reliability, require_parameters, stated
+from discreet.planning.choose import VERBS, Chosen, Parameters, Verb, choose, reliability, require_parameters, stated
 from discreet.planning.inverse import Needed, needed, one_by_one
 from discreet.planning.sources import Source, source_of
 from discreet.privacy.guarantee import Guarantee
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plan"]
 
-Planned = HistogramMechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
+Planned = HistogramMechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel | CalibratedCounts
 """The mechanisms whose items have a release chance by their number of users."""
 _WITH_FORECAST = (ConfirmedCounts, PrivateCountRelease)
 """Mechanisms that forecast the number of released items, and have another noise for each count."""
@@ -49,7 +50,7 @@ _DOUBLINGS = 8
 class _Question(NamedTuple):
     """The question of a plan: a verb with its parameters, or one mechanism, on public data."""
 
-    asked: Verb | str | HistogramMechanism | UnionMechanism | DiscoverAndPeel
+    asked: Verb | str | Chosen
     parameters: Parameters
     source: Source
 
@@ -60,6 +61,9 @@ class Plan:
 
     `comparison` is a forecast on public data, the shape or table that the caller gave as `like`. It is computed when
     it is first read or printed.
+
+    The figures of one item are those of an item that has no competitors. How many items `CalibratedCounts` releases
+    depends on the items of users: `comparison` runs it.
 
     For a top-k mechanism that considers k_bar items, a number of users is a difference: how many more users an item has
     than the (k_bar+1)-th item. For a set union, the chances are for the worst case, in which users have no other items
@@ -312,7 +316,7 @@ def plan(
     if isinstance(mechanism, StreamMechanism):
         _require_none(given, "a plan of a stream needs no data")
         return _planned(mechanism, mechanism.guarantee, ())
-    notes = () if one_by_one(mechanism) else reliability(mechanism)
+    notes = () if isinstance(mechanism, CalibratedCounts) or one_by_one(mechanism) else reliability(mechanism)
     return _planned(mechanism, mechanism.guarantee, notes, _Question(mechanism, {}, source_of(like, user, item)))
 
 
@@ -340,7 +344,9 @@ def _planned(
     question: _Question | None = None,
     found: Needed | None = None,
 ) -> Plan:
-    half, nearly = (users_for(mechanism, chance) for chance in (0.5, 0.95))
+    # An item without competitors is confirmed. How many more are estimated depends on the items of users: `comparison`.
+    first = mechanism.heads if isinstance(mechanism, CalibratedCounts) else mechanism
+    half, nearly = (users_for(first, chance) for chance in (0.5, 0.95))
     forecast = _forecast(mechanism)
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
     return Plan(
@@ -351,7 +357,7 @@ def _planned(
         memory=mechanism.item_bytes if isinstance(mechanism, StreamMechanism) else None,
         users_for_50_percent=half,
         users_for_95_percent=nearly,
-        chances=tuple((users, mechanism.release_chance(users)) for users in steps),
+        chances=tuple((users, first.release_chance(users)) for users in steps),
         affordable=_affordable(mechanism, nearly),
         forecast=forecast,
         reasons=reasons,

@@ -35,6 +35,7 @@ class Source:
     users: int | None
     """The number of users, or None if it is not known."""
     _lists: UserItems | None = None
+    _held: Table | None = None
 
     @property
     @abstractmethod
@@ -53,6 +54,17 @@ class Source:
     def rows(self) -> Table | None:
         """Return a table, or None if there is none."""
 
+    def held(self) -> Table | None:
+        """Return the table, read once, or None if there is none."""
+        if self._held is None and (found := self.rows()) is not None:
+            self._held = found._changed(data=engines.held(found, any_order=True))
+        return self._held
+
+    @property
+    def drawn(self) -> NDArray[np.int64]:
+        """The number of users of each item in the table, by rank."""
+        return self.counts
+
     def ranks(self, items: list[Any]) -> NDArray[np.int64]:
         """Return the ranks of released items."""
         return np.array(items, np.int64)
@@ -63,8 +75,8 @@ class Source:
         return 0.0 if kept is None else 1 - float(kept.sum()) / max(1, int(self.counts.sum()))
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without `UserItems`, which cannot be copied or pickled; they are read again."""
-        return {**self.__dict__, "_lists": None}
+        """Return the state without the items of users, which cannot be copied or pickled; they are read again."""
+        return {**self.__dict__, "_lists": None, "_held": None}
 
     @property
     def most(self) -> int:
@@ -97,6 +109,12 @@ class Drawn(Source):
             kept = self.shape.expected(l0) / self.shape.expected(None)
             self._clipped[l0] = random.binomial(self.counts, kept.clip(0, 1))
         return self._clipped[l0]
+
+    @property
+    def drawn(self) -> NDArray[np.int64]:
+        """The number of users of each item in the table, by rank."""
+        self.rows()
+        return self.counts if self._table is None else np.bincount(self._table["item"], minlength=self.shape.items)
 
     def lost(self, l0: int | None) -> float:
         """Return the share of pairs that is lost, without the rounding of counts."""

@@ -34,10 +34,13 @@ def bars(
     *,
     title: str,
     measure: str,
+    estimated: NDArray[np.bool_] | None = None,
     ax: Axes | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Axes:
     """Plot noisy counts as horizontal bars, the largest on top, with error bars of two sigma.
+
+    Bars of estimated counts are pale.
 
     Args:
         items: The items.
@@ -45,16 +48,22 @@ def bars(
         sigmas: The standard deviations of the noise.
         title: The title of the plot.
         measure: The meaning of the counts.
+        estimated: Whether each count is an estimate; None if no count is.
         ax: The axes to draw into; pyplot's current axes by default.
         options: Options of `Axes.barh`.
     """
     axes = _axes(ax, 7, 1.4 + 0.25 * len(items))
     positions = np.arange(len(items))
     style = {"color": _FIRST, "ecolor": axes.yaxis.label.get_color(), "capsize": 2, **(options or {})}
-    axes.barh(positions, counts, xerr=2 * sigmas, **style)
+    drawn = axes.barh(positions, counts, xerr=2 * sigmas, **style)
+    what = f"noisy {measure}"
+    if estimated is not None and estimated.any():
+        for bar in np.array(drawn.patches)[estimated]:
+            bar.set_alpha(0.45)
+        what += " (pale: estimated)"
     axes.set_yticks(positions, [_label(item) for item in items])
     axes.invert_yaxis()
-    axes.set_xlabel(f"noisy {measure}\nerror bars: two sigma", fontsize="small")
+    axes.set_xlabel(f"{what}\nerror bars: two sigma", fontsize="small")
     axes.set_title(title, fontsize="small", wrap=True)
     return axes
 

@@ -431,6 +431,7 @@ class Release(Rows):
         """
         counts, sigmas = self._measured("plot")
         items = self.head(min(top, len(self))).items
-        return plot.bars(
-            items, counts[:top], sigmas[:top], title=self.promise, measure=self.measure, ax=ax, options=options
-        )
+        style: dict[str, Any] = {"title": self.promise, "measure": self.measure, "ax": ax, "options": options}
+        if self.confirmed is not None:
+            style["estimated"] = ~self.confirmed[:top]
+        return plot.bars(items, counts[:top], sigmas[:top], **style)
