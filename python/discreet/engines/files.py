@@ -227,9 +227,11 @@ def require_no_log(names: Iterable[str]) -> None:
 
     Such a table keeps files of deleted rows.
     """
-    folders = {os.path.abspath(name) for name in names}  # noqa: PTH100 - these are many
-    folders |= {os.path.realpath(name) for name in folders}
-    while folders := {os.path.dirname(name) for name in folders} - folders:  # noqa: PTH120 - as above
+    paths = {*names}
+    paths |= {os.path.realpath(path) for path in paths if os.path.islink(path)}  # noqa: PTH114 - these are many
+    inner = {os.path.dirname(path) for path in paths}  # noqa: PTH120 - as above
+    folders = {real(folder) for folder in inner for real in (os.path.abspath, os.path.realpath)}
+    while folders:
         for folder in folders:
             for kind, (log, reader) in LOGS.items():
                 if glob.glob(log, root_dir=folder, include_hidden=True):  # noqa: PTH207 - as above
@@ -237,6 +239,7 @@ def require_no_log(names: Iterable[str]) -> None:
                         f"cannot read the files of {folder}: it is a table of {kind}, which keeps files of deleted "
                         f"rows; give {reader} of the table"
                     )
+        folders = {os.path.dirname(folder) for folder in folders} - folders  # noqa: PTH120 - as above
 
 
 def _is_known(name: str) -> bool:
