@@ -171,6 +171,7 @@ def test_a_linked_folder_is_read_as_a_glob_reads_it(tmp_path, name):
     (tmp_path / "tree" / "deep").mkdir(parents=True)
     (tmp_path / "tree" / "linked").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "tree" / "broken").symlink_to(tmp_path / "missing")
+    (tmp_path / "tree" / "endless").symlink_to(tmp_path / "tree" / "endless")
     if "*" not in name:
         (tmp_path / "elsewhere" / "again").symlink_to(tmp_path / "elsewhere")
         (tmp_path / "tree" / "deep" / "above").symlink_to(tmp_path / "tree")

@@ -178,7 +178,7 @@ def _statuses(name: str) -> Iterator[os.stat_result]:
         yield from _status(Path(path))
         if Path(path).is_dir():
             for file in files_in(path):
-                yield from _status(file)
+                yield from _status(Path(file))
 
 
 def _status(path: Path) -> Iterator[os.stat_result]:
