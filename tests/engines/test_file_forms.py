@@ -171,6 +171,7 @@ def test_a_linked_folder_is_read_as_a_glob_reads_it(tmp_path, name):
     (tmp_path / "tree" / "deep").mkdir(parents=True)
     (tmp_path / "tree" / "linked").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "tree" / "broken").symlink_to(tmp_path / "missing")
+    (tmp_path / "tree" / "endless").symlink_to(tmp_path / "tree" / "endless")
     if "*" not in name:
         (tmp_path / "elsewhere" / "again").symlink_to(tmp_path / "elsewhere")
         (tmp_path / "tree" / "deep" / "above").symlink_to(tmp_path / "tree")
@@ -194,7 +195,10 @@ def test_a_folder_to_which_links_lead_twice_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "log", ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties", "_spark_metadata/0"]
 )
-@pytest.mark.parametrize("read", ["table", "table/day=1", "table/*/*.parquet", "table/day=1/0.parquet", "top", "link"])
+@pytest.mark.parametrize(
+    "read",
+    ["table", "table/day=1", "table/*/*.parquet", "table/day=1/0.parquet", "top", "link", "link/../day=1/0.parquet"],
+)
 def test_a_folder_whose_log_decides_which_files_are_live_is_refused(tmp_path, log, read):
     table = tmp_path / ("top/table" if read == "top" else "table")
     parquet(table / "day=1" / "0.parquet", user=[1], item=["x"])

@@ -174,11 +174,11 @@ def _statuses(name: str) -> Iterator[os.stat_result]:
     if name == "-":
         yield from _open_file(sys.stdin)
         return
-    for path in (name, *glob.iglob(name, recursive=True)):  # noqa: PTH207 - may be absolute
+    for path in {name, *glob.iglob(name, recursive=True)}:  # noqa: PTH207 - may be absolute
         yield from _status(Path(path))
         if Path(path).is_dir():
             for file in files_in(path):
-                yield from _status(file)
+                yield from _status(Path(file))
 
 
 def _status(path: Path) -> Iterator[os.stat_result]:

@@ -123,14 +123,15 @@ class Source:
         Raises:
             InputError: DuckDB cannot open a path.
         """
+        magic = {path for path in self.paths if glob.has_magic(path)}
         for path in self.paths:
             # DuckDB splits a glob at backslashes, so no glob matches such a path.
-            if ("\\" in path and glob.has_magic(path)) or not _is_utf8(path):
+            if ("\\" in path and path in magic) or not _is_utf8(path):
                 raise InputError(
                     f"cannot read {self.shown}: the path of a Parquet file must be UTF-8, and must not have both a "
                     "backslash and one of * ? [; rename the file or the folder"
                 )
-        return [glob.escape(path) for path in self.paths]
+        return [glob.escape(path) if path in magic else path for path in self.paths]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,16 +183,16 @@ def _matches(given: str) -> list[str]:
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
         raise InputError(f"cannot read {given}: no such file")
-    folders = [name for name in found if Path(name).is_dir()]
+    folders = [name for name in found if os.path.isdir(name)]  # noqa: PTH112 - pathlib is slow for many paths
     if len(folders) < len(found):
         return [name for name in found if name not in folders] if folders else found
-    inside = [str(path) for folder in folders for path in files_in(folder)]
+    inside = [path for folder in folders for path in files_in(folder)]
     if not inside:
         raise InputError(f"cannot read {given}: the folder has no files of a format that discreet reads")
     return inside
 
 
-def files_in(folder: str) -> list[Path]:
+def files_in(folder: str) -> list[str]:
     """Return the files of known formats in a folder and its folders, except those whose names begin with _ or a dot.
 
     Links to folders are followed, as globs follow them, except a link to a folder that contains it.
@@ -199,12 +200,15 @@ def files_in(folder: str) -> list[Path]:
     Raises:
         InputError: A folder cannot be read, or links lead to it more than once: its rows would be read twice.
     """
-    found, waiting = list[Path](), [(Path(folder), frozenset[tuple[int, int]]())]
+    found, waiting = list[str](), [(Path(folder), frozenset[tuple[int, int]]())]
     seen = dict[tuple[int, int], Path]()
     while waiting:
         place, above = waiting.pop()
         try:
-            status, inside = place.stat(), [(path, path.is_dir(), path.is_file()) for path in place.iterdir()]
+            # Without the permission to search a folder, the status of its dot fails as those of its files do.
+            status = os.stat(os.path.join(place, "."))  # noqa: PTH116, PTH118 - pathlib removes the dot
+            with os.scandir(place) as entries:
+                inside = [(entry.name, *_kinds(entry)) for entry in entries]
         except OSError:
             raise InputError(f"cannot read {place}: its permissions forbid reading, or it was removed") from None
         here = status.st_dev, status.st_ino
@@ -212,14 +216,21 @@ def files_in(folder: str) -> list[Path]:
             continue
         if (first := seen.setdefault(here, place)) is not place:
             raise InputError(f"cannot read {place}: {first} is the same folder; remove the link to it")
-        for path, is_folder, is_file in inside:
-            if path.name.startswith(("_", ".")):
+        before = str(place / "_")[:-1]
+        for name, is_folder, is_file in inside:
+            if name.startswith(("_", ".")):
                 continue
             if is_folder:
-                waiting.append((path, above | {here}))
-            elif is_file and _is_known(path.name):
-                found.append(path)
-    return sorted(found)
+                waiting.append((place / name, above | {here}))
+            elif is_file and _suffix(name) in _FORMS:
+                found.append(before + name)
+    return sorted(found, key=lambda path: path.split(os.sep))  # noqa: PTH206 - pathlib is slow for many paths
+
+
+def _kinds(entry: os.DirEntry[str]) -> tuple[bool, bool]:
+    """Return whether an entry is a folder, and whether it is a file. Links are followed, and may have no end."""
+    followed = Path(entry.path) if entry.is_symlink() else entry
+    return followed.is_dir(), followed.is_file()
 
 
 def require_no_log(names: Iterable[str]) -> None:
@@ -227,9 +238,11 @@ def require_no_log(names: Iterable[str]) -> None:
 
     Such a table keeps files of deleted rows.
     """
-    folders = {os.path.abspath(name) for name in names}  # noqa: PTH100 - these are many
-    folders |= {os.path.realpath(name) for name in folders}
-    while folders := {os.path.dirname(name) for name in folders} - folders:  # noqa: PTH120 - as above
+    paths = {*names}
+    paths |= {os.path.realpath(path) for path in paths if os.path.islink(path)}  # noqa: PTH114 - these are many
+    inner = {os.path.dirname(path) for path in paths}  # noqa: PTH120 - as above
+    folders = {real(folder) for folder in inner for real in (os.path.abspath, os.path.realpath)}
+    while folders:
         for folder in folders:
             for kind, (log, reader) in LOGS.items():
                 if glob.glob(log, root_dir=folder, include_hidden=True):  # noqa: PTH207 - as above
@@ -237,10 +250,12 @@ def require_no_log(names: Iterable[str]) -> None:
                         f"cannot read the files of {folder}: it is a table of {kind}, which keeps files of deleted "
                         f"rows; give {reader} of the table"
                     )
+        folders = {os.path.dirname(folder) for folder in folders} - folders  # noqa: PTH120 - as above
 
 
-def _is_known(name: str) -> bool:
-    return Path(name.lower().removesuffix(".gz")).suffix in _FORMS
+def _suffix(name: str) -> str:
+    """Return the suffix of a file's format, in lower case."""
+    return os.path.splitext(name.lower().removesuffix(".gz"))[1]  # noqa: PTH122 - pathlib is slow for many paths
 
 
 def shown(path: str | os.PathLike[str]) -> str:
@@ -256,7 +271,7 @@ def form_of(name: str) -> tuple[str, str]:
     Raises:
         InputError: The suffix is another one.
     """
-    suffix = os.path.splitext(name.lower().removesuffix(".gz"))[1]  # noqa: PTH122 - pathlib is slow for many paths
+    suffix = _suffix(name)
     if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] not in _COMPRESSED):
         remedy = _REFUSED.get(
             suffix,
