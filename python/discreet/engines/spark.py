@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-__all__ = ["histogram", "weights"]
+__all__ = ["clipped_sums", "histogram", "weights"]
 
 _INT_LIMIT = 2**31 - 1
 _PLAIN = ("int64", "string", "binary")
@@ -118,6 +118,19 @@ def weights(table: Table, *, weighting: Weighting, without: Sequence[Label], tic
         sums = shared.groupBy("item").agg(functions.sum("share").alias("n"))
         items, weights, _ = _awaited(session, lambda: _collected(sums, kind), tick)
         return items, weights
+
+
+def clipped_sums(
+    table: Table,
+    *,
+    items: Sequence[Label],
+    bounds: tuple[int, int],
+    resolution: float,
+    l0: int | None,
+    tick: Progress | None,
+) -> Counts:
+    """Raise ParameterError: Spark does not add up values."""
+    raise ParameterError("a sum needs the rows on this machine: give the table as toArrow() of Spark returns it")
 
 
 def _session(source: object) -> SparkSession:
