@@ -192,7 +192,7 @@ def _units(cell: Value, name: str, resolution: float, backend: BaseBackend) -> V
         raise SchemaError(
             f"column {name!r} has decimals of any size, and a cast of one could fail; clip it, and cast it to float64"
         )
-    number = ibis.ifelse(cell, 1.0, 0.0) if kind.is_boolean() else cell.cast("float64")
+    number = ibis.cases((cell, 1.0), (~cell, 0.0)) if kind.is_boolean() else cell.cast("float64")
     is_finite = number.abs() <= sys.float_info.max
     if backend.name == "sqlite":
         is_finite &= cell.typeof().isin(["integer"] if kind.is_boolean() else ["integer", "real"])
