@@ -54,10 +54,9 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     `resolution=0.01` and bounds in the unit of the column, such as `bounds=(0, 20)`; the sums are then in cents.
 
     Args:
-        data: A `Table` with a value, or the rows that a Table takes, but none of Spark or Ibis. They are read twice,
-            or once with `items`.
-        value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits. A row whose
-            value is missing, not finite or no number is left out.
+        data: A `Table` with a value, or the rows that a Table takes. They are read twice, or once with `items`.
+        value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits; of Spark or
+            Ibis numbers or booleans. A row whose value is missing, not finite or no number is left out.
         bounds: The least and the largest sum of one user for one item, in units of the column: whole multiples of
             `resolution`. Choose them without the data. The noise grows with the larger absolute value.
         l0: The most items of a user that count. May be left out if `items` are given; a user may then have all of them.

@@ -1,7 +1,7 @@
 """Ibis tables: counts, refused columns and the remedies in errors."""
 
 import pytest
-from counting import counted
+from counting import clipped_sums, counted
 
 import discreet as dp
 from discreet import engines
@@ -70,6 +70,38 @@ def test_a_backend_without_sha256_names_the_remedy_for_l0(backend):
     with pytest.raises(ParameterError, match="to_pyarrow_batches"):
         counted(log, l0=1)
     assert sum(counted(log.select("user", "item").distinct().to_pyarrow_batches(), l0=1).values()) <= 2
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "polars"])
+def test_listed_items_are_summed_without_sha256(backend):
+    pytest.importorskip(f"ibis.backends.{backend}")
+    rows = [(1, "a", 0.5), (1, "a", 2.0), (2, "a", -7.5), (2, "b", 1e308), (3, "b", None)]
+    log = table(backend, rows=rows, value="float64")
+    options = {"columns": ("user", "item", "value"), "bounds": (-5, 9), "resolution": 0.5}
+    for l0 in (None, 3):
+        assert clipped_sums(log, items=["b", "a", "c"], l0=l0, **options) == [9, 0, 0]
+    for mechanism in ({"l0": 1, "delta": 1e-6}, {"l0": 1, "items": ["a", "b"]}):
+        with pytest.raises(ParameterError, match=r"table.to_pyarrow\(\) for a sum"):
+            dp.sum(log, user="user", item="item", value="value", bounds=(0, 9), rho=1, **mechanism)
+
+
+@pytest.mark.parametrize("declared", ["integer", "real", "numeric", "decimal(9, 2)", "boolean"])
+def test_sqlite_values_that_are_no_numbers_are_skipped(declared):
+    pytest.importorskip("ibis.backends.sqlite")
+    connection = ibis.sqlite.connect()
+    connection.con.execute(f"CREATE TABLE log (user integer, item integer, value {declared})")
+    for item, cell in enumerate(["1", "'x'", "x'3939'", "NULL", "9e999", "-9e999", "'5 apples'"]):
+        connection.con.execute(f"INSERT INTO log VALUES (1, {item}, {cell})")
+    log = connection.table("log")
+    options = {"columns": ("user", "item", "value"), "bounds": (2, 9), "resolution": 1.0}
+    assert clipped_sums(log, items=range(7), **options) == [2] + [0] * 6
+
+
+def test_decimals_of_any_size_are_refused():
+    log = table(value="decimal")
+    wide = log.mutate(value=log.value.cast("decimal"))
+    with pytest.raises(SchemaError, match="clip it"):
+        clipped_sums(wide, ("user", "item", "value"), items=["a"], bounds=(0, 9), resolution=1.0)
 
 
 @pytest.mark.parametrize(

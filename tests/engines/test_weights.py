@@ -1,11 +1,13 @@
-"""Weights of a set union by Ibis and Spark: they equal local weights of the items that a keyed hash chooses."""
+"""Weights of a set union and sums by Ibis and Spark: they equal the local ones of the items a keyed hash chooses."""
 
 import hashlib
 import math
+from decimal import Decimal
 
 import duckdb
 import numpy as np
 import pytest
+from counting import clipped_sums, read_values
 from test_conformance import generated, ibis_table, is_short, table
 from user_lists import lists_of
 
@@ -199,3 +201,139 @@ def test_even_weights_are_rounded_down(bits):
         assert all(d * s**power <= unit**power < d * (s + 1) ** power for d, s in enumerate(shares, 1))
     _, lists = lists_of([1] * 7, list(range(7)))
     assert lists.weights("even_squares", bits).tolist() == [math.isqrt(4**bits // 7)] * 7
+
+
+VALUES = [None, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.5, -2.5, 0.49999999999999994, 0.005]
+VALUES += [2.0**53, -(2.0**53) - 2, 2.0**52 + 1, 1e15 + 0.5, 2.675, -1.115, *(n / 8 for n in range(-300, 300, 7))]
+ROWS = ("user", "item", "value")
+
+
+def sales(kind, seed):
+    """Return random rows with NULL, values that are no numbers, and sums that exceed 64 bits before they cancel out."""
+    pyarrow = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(seed)
+    users, items = rng.integers(0, 30, 900).tolist() + [7] * 5001, rng.integers(0, 9, 900).tolist() + [3] * 5001
+    values = [VALUES[place] for place in rng.integers(0, len(VALUES), 900)] + [1e308, -1e308] * 2500 + [7.0]
+    order = rng.permutation(len(users))
+    columns = {"user": users, "item": items, "shop": rng.integers(0, 2, len(users)).tolist(), "value": values}
+    columns = {name: [cells[place] for place in order] for name, cells in columns.items()}
+    text = "item" if kind == "texts" else "user"
+    columns[text] = [f"é{cell}" for cell in columns[text]]
+    for name in ("user", "item"):
+        columns[name] = [None if rng.random() < 0.02 else cell for cell in columns[name]]
+    return pyarrow.table(columns)
+
+
+@pytest.mark.parametrize(
+    ("kind", "resolution"),
+    [("integers", 1.0), ("texts", 0.01), ("integers", 0.3), ("texts", 1e-12), ("integers", 1e12)],
+)
+def test_remote_sums_equal_local_sums(engine, kind, resolution):
+    _, opened = engine
+    rows = sales(kind, seed=int(1000 * resolution))
+    source = opened(rows)
+    items = [name if kind == "texts" else place for place, name in enumerate([*(f"é{n}" for n in range(9)), "none"])]
+    pairs = [(item, shop) for item in items for shop in (1, 0, 2)]
+    for bounds, l0 in (((-(2**30), 2**30), None), ((0, 20), 9), ((-30, -7), 5000)):
+        options = {"bounds": bounds, "resolution": resolution}
+        expected = clipped_sums(rows, ROWS, items=items, **options)
+        assert clipped_sums(source, ROWS, items=items, l0=l0, **options) == expected
+        assert bounds[0] <= 0 or any(expected)
+    several = ("user", ["item", "shop"], "value")
+    options = {"items": pairs, "bounds": (-9, 20), "resolution": resolution}
+    assert clipped_sums(source, several, l0=18, **options) == clipped_sums(rows, several, **options)
+    if kind == "integers":
+        for items in ([2**64 - 1], [3, 2**64 - 1]):
+            options = {"items": items, "bounds": (-9, 20), "resolution": resolution}
+            assert clipped_sums(source, ROWS, **options) == clipped_sums(rows, ROWS, **options)
+
+
+DECIMALS = [Decimal(text) for text in ("-9999999.99", "0.01", "2.5", "-0.5", "19.99")]
+TYPED = {
+    "int64": [2**63 - 1, -(2**63), 2**53 + 1, -5, 0],
+    "int8": [127, -128, 0, 5, -5],
+    "uint64": [2**64 - 1, 0, 2**53 + 1, 5, 6],
+    "float32": [math.nan, math.inf, -3e38, 0.1, 2.5],
+    "bool_": [True, False, True, True, False],
+    "decimal128(9, 2)": DECIMALS,
+    "decimal128(38, 3)": [*DECIMALS[1:], Decimal("-" + "9" * 35 + ".999")],
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_remote_values_of_every_type_are_the_local_ones(engine, name):
+    _, opened = engine
+    pyarrow = pytest.importorskip("pyarrow")
+    make, *digits = name.removesuffix(")").split("(")
+    kind = getattr(pyarrow, make)(*(int(part) for part in ",".join(digits).split(",") if part))
+    values = pyarrow.array([*TYPED[name], None], kind)
+    rows = pyarrow.table({"user": [*range(6)], "item": [*range(6)], "value": values})
+    # With the bounds (2, 9), a zero is 2 and a missing value is 0.
+    for resolution, bounds in ((1.0, (-(2**30), 2**30)), (0.01, (2, 9)), (1e12, (-(2**30), 2**30))):
+        options = {"items": [*range(6)], "bounds": bounds, "resolution": resolution}
+        assert clipped_sums(opened(rows), ROWS, **options) == clipped_sums(rows, ROWS, **options)
+
+
+@pytest.mark.parametrize("kind", ["integers", "texts"])
+@pytest.mark.parametrize("l0", [1, 3])
+def test_the_listed_items_of_a_user_with_a_value_are_chosen_by_a_keyed_hash(engine, key, kind, l0):
+    module, opened = engine
+    rows = sales(kind, seed=l0)
+    items = ["é1", "é3", "é5", "é8", "none"] if kind == "texts" else [1, 3, 5, 8, 10]
+    cells = [*zip(*(rows[name].to_pylist() for name in ROWS), strict=True)]
+    listed = {(u, i) for u, i, v in cells if u is not None and i in items and v is not None and math.isfinite(v)}
+    chosen = {*bounded(module, listed, l0)}
+    assert len(chosen) < len(listed)
+    kept = rows.filter([cell[:2] in chosen for cell in cells])
+    options = {"items": items, "bounds": (-40, 50), "resolution": 0.5}
+    assert clipped_sums(opened(rows), ROWS, l0=l0, **options) == clipped_sums(kept, ROWS, **options)
+
+
+def test_only_users_with_a_value_find_an_item_of_a_remote_table(engine):
+    _, opened = engine
+    rows = sales("texts", seed=1)
+    nothing = rows.set_column(3, "value", pytest.importorskip("pyarrow").nulls(len(rows), "float64"))
+
+    def found(source):
+        labels, counts, _ = read_values(source)
+        return dict(zip(labels.to_list(), counts.tolist(), strict=True))
+
+    assert found(opened(rows)) == found(rows)
+    assert found(opened(nothing)) == {}
+
+
+def test_every_sum_uses_a_new_key(engine):
+    _, opened = engine
+    source = opened(sales("integers", seed=2))
+    options = {"items": [*range(9)], "bounds": (1, 2), "resolution": 1.0, "l0": 2}
+    assert len({tuple(clipped_sums(source, ROWS, **options)) for _ in range(3)}) > 1
+
+
+@pytest.fixture
+def visits(engine):
+    """4000 users with a sum of 7.5 for each of two items, in two rows, and 4000 users without a value for a third."""
+    query = """SELECT u AS "user", 'i' || i AS item, i > 0 AS late, CASE WHEN i < 2 THEN 2.5 * (1 + n) END AS value,
+        CURRENT_DATE AS day FROM range(4000) t(u), range(3) s(i), range(2) r(n)"""
+    return engine[1](duckdb.connect().sql(query).to_arrow_table())
+
+
+def test_sums_of_a_remote_table_are_released(visits):
+    columns, given = {"user": "user", "value": "value"}, {"bounds": (0, 9), "resolution": 0.5, "rho": 50}
+    release = dp.sum(visits, item="item", l0=2, delta=1e-6, **columns, **given)
+    assert sorted(release.items) == ["i0", "i1"]
+    assert np.all(np.abs(release.counts - 60_000) < 8 * release.sigmas)
+    listed = dp.sum(visits, item=["late", "item"], items=[("false", "i0"), ("true", "i0")], **columns, **given)
+    assert listed.items == [("false", "i0"), ("true", "i0")]
+    assert np.all(np.abs(listed.counts - [60_000, 0]) < 8 * listed.sigmas)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("day", "type date; cast it"), ("late_", "did you mean 'late'"), ("item", None)]
+)
+@pytest.mark.parametrize("more", [{"l0": 1, "delta": 1e-6}, {"items": ["i0"]}], ids=["found", "listed"])
+def test_a_remote_column_that_cannot_be_summed_costs_nothing(visits, value, text, more):
+    budget = dp.Budget(rho=9, delta=1e-5)
+    item = "item" if text else "late"
+    with pytest.raises(SchemaError, match=text or "type string; cast it .* text by try_cast"):
+        dp.sum(visits, user="user", item=item, value=value, bounds=(0, 9), rho=1, budget=budget, **more)
+    assert budget.spent.rho == 0

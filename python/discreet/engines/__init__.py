@@ -1,7 +1,7 @@
 """Sources of rows: the only package that reads rows with DuckDB, Spark and Ibis.
 
 An engine turns a table of (user, item) rows into the number of distinct users of each item, or into weights of
-items. It draws no noise.
+items, or adds up their values. It draws no noise.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Columns",
     "Table",
+    "engine_of",
     "held",
     "histogram",
     "lists",
@@ -37,7 +38,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {"pyspark": lambda: remote.spark, "i
 """Engines by the library of a table. Tables of other libraries are read on this machine."""
 
 
-def _engine_of(source: object) -> Engine | None:
+def engine_of(source: object) -> Engine | None:
     """Return the remote engine for the library of `source`, or None."""
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     found = next((name for name in _ENGINES if name in libraries), None)
@@ -52,7 +53,7 @@ def _engine_of(source: object) -> Engine | None:
 
 def rows_here(source: object) -> bool:
     """Return whether this machine reads the rows of `source`, because no other engine holds them."""
-    return _engine_of(source) is None
+    return engine_of(source) is None
 
 
 def require_rows_again(source: object) -> None:
@@ -77,7 +78,7 @@ def histogram(
     if isinstance(table.data, LocalLists):
         counted = table.data.histogram(l0=l0, only=only, users=users)
     else:
-        engine = _engine_of(table.data) or local
+        engine = engine_of(table.data) or local
         with shown(table.progress) as tick:
             counted = engine.histogram(table, l0=l0, limit=limit, cap=cap, only=only, users=users, tick=tick)
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
@@ -137,7 +138,7 @@ def lists(table: Table, *, l0: int | None = None, by_rows: bool = False, any_ord
     """
     if isinstance(table.data, LocalLists):
         return table.data
-    engine = _engine_of(table.data)
+    engine = engine_of(table.data)
     if engine is not None:
         return RemoteLists(engine, table)
     with shown(table.progress) as tick:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "PART",
     "Counted",
     "Counts",
     "Engine",
@@ -37,6 +38,8 @@ Counts = tuple[_core.Labels, "NDArray[np.int64]"]
 Label: TypeAlias = "str | int | bytes | tuple[str | int | bytes, ...]"
 Items: TypeAlias = "Sequence[Label] | ArrayLike"
 Progress = Callable[[], None]
+PART = 1 << 27
+"""The unit of the upper part of a number that a remote engine adds up in two parts of 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +79,7 @@ class Counted(NamedTuple):
 
 
 class Engine(Protocol):
-    """A module that counts tables of one kind in place, and weighs their items."""
+    """A module that counts tables of one kind in place, weighs their items, and adds up their values."""
 
     def histogram(
         self,
@@ -118,6 +121,23 @@ class Engine(Protocol):
         The items in `without` are removed first. At most `weighting.l0` items of each user are then chosen as for
         counting, and weighed evenly. The engine must return every item with a weight, however small: a single user's
         items may pass a threshold, so an omission would reveal data. Errors are the same as in `histogram`.
+        """
+
+    def clipped_sums(
+        self,
+        table: Table,
+        *,
+        items: Sequence[Label],
+        bounds: tuple[int, int],
+        resolution: float,
+        l0: int | None,
+        tick: Progress | None,
+    ) -> Counts:
+        """Return the sum over users of their clipped sums for each of `items` that has a value, in no particular order.
+
+        A user's values for an item are rounded to units and added up exactly, and this sum is clipped, as by
+        `_core.clipped_sums`. At most `l0` of the listed items of each user count, chosen as for counting. No value may
+        fail the query, because an error would reveal it. Errors are the same as in `histogram`.
         """
 
 

@@ -1,7 +1,9 @@
-"""The Ibis engine: counting and weighing are pushed down to the warehouse as SQL, and only results are fetched."""
+"""The Ibis engine: counts, weights and sums are pushed down to the warehouse as SQL, and only results are fetched."""
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ import numpy as np
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import (
+    PART,
     Counted,
     Counts,
     Fields,
@@ -37,11 +40,14 @@ if TYPE_CHECKING:
     from ibis.backends import BaseBackend
     from ibis.expr.types import StringValue, Table, Value
 
-__all__ = ["histogram", "readable", "weights"]
+__all__ = ["clipped_sums", "histogram", "readable", "weights"]
 
 _BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
 """Backends that compare text by its bytes, except for columns with a declared collation (see `_without_collation`)."""
-_HERE = "give the rows themselves, table.select(...).distinct().to_pyarrow_batches(), to count on this machine"
+_HERE = (
+    "give the rows themselves: table.select(...).distinct().to_pyarrow_batches() to count on this machine, or "
+    "table.to_pyarrow() for a sum"
+)
 
 
 def histogram(
@@ -66,7 +72,7 @@ def histogram(
         pairs, kind, backend = _pairs(table)
         if only is not None:
             pairs = pairs.filter(pairs.item.isin(_wanted(only, kind)))
-        pairs = pairs.distinct()
+        pairs = pairs.select("user", "item").distinct()
         if l0 is not None:
             pairs = _bounded(pairs, l0, backend)
         if users and all(map(backend.has_operation, (operations.RowNumber, operations.WindowFunction))):
@@ -99,8 +105,40 @@ def weights(table: Rows, *, weighting: Weighting, without: Sequence[Label], tick
         return items, weights
 
 
-def _pairs(table: Rows) -> tuple[Table, str | Fields, BaseBackend]:
-    """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend."""
+def clipped_sums(
+    table: Rows,
+    *,
+    items: Sequence[Label],
+    bounds: tuple[int, int],
+    resolution: float,
+    l0: int | None,
+    tick: Progress | None,
+) -> Counts:
+    """Return the sum over users of their clipped sums for each of `items`; see `Engine`. `tick` is not called."""
+    require_no_period(table.period)
+    with _translated_errors():
+        rows, kind, backend = _pairs(table.with_values(), resolution)
+        rows = rows.filter(rows.item.isin(_wanted(items, kind)))
+        # Sums of the parts of a number need 2^36 rows of one pair to exceed 64 bits.
+        high = (rows.units / PART).floor()
+        rows = rows.mutate(high=high, low=rows.units - high * PART)
+        pairs = rows.group_by("user", "item").agg(high=rows.high.sum(), low=rows.low.sum())
+        rest = pairs.low % PART
+        # The difference is a multiple of PART, so its quotient is exact as a float.
+        high = pairs.high + ((pairs.low - rest) / PART).cast("int64")
+        pairs = pairs.select("user", "item", total=_between(_between(high, -PART, PART) * PART + rest, *bounds))
+        if l0 is not None and l0 < len(items):
+            pairs = _bounded(pairs, l0, backend)
+        sums = pairs.group_by("item").agg(n=lambda rows: rows.total.sum())
+        found, totals, _ = _collected(sums, kind)
+        return found, totals
+
+
+def _pairs(table: Rows, resolution: float = 1.0) -> tuple[Table, str | Fields, BaseBackend]:
+    """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend.
+
+    Of a table of values, return the rows with a value, and the values in whole `units` of the resolution.
+    """
     import ibis
 
     source = table.data
@@ -108,13 +146,15 @@ def _pairs(table: Rows) -> tuple[Table, str | Fields, BaseBackend]:
         raise ParameterError("data of Ibis must be a table, not a column or a scalar; give the table")
     backend = ibis.get_backend(source)
     columns = columns_of(table.user, table.item)
-    files.require_columns(source.columns, columns)
+    value = table.value if table.valued else None
+    files.require_columns(source.columns, columns if value is None else [*columns, value])
     kinds = {name: _kind(source[name], name) for name in columns}
     is_joined = len(columns) > 2 or "bool" in kinds.values()
     if backend.name not in _BINARY_TEXT and (is_joined or "string" in kinds.values()):
         raise ParameterError(f"{backend.name} may compare different texts as equal; {_HERE}")
     aliases = {name: f"c{place}" for place, name in enumerate(columns)}
-    cells = source.select(**{alias: source[name] for name, alias in aliases.items()}).drop_null()
+    units = {} if value is None else {"units": _units(source[value], value, resolution, backend)}
+    cells = source.select(**{alias: source[name] for name, alias in aliases.items()}, **units).drop_null()
     if backend.name == "sqlite":
         cells = _well_typed(cells, {alias: kinds[name] for name, alias in aliases.items()})
     for name, alias in aliases.items():
@@ -131,11 +171,42 @@ def _pairs(table: Rows) -> tuple[Table, str | Fields, BaseBackend]:
         return _joined([cells[aliases[name]] for name in names], fields, backend), fields
 
     (users, of_users), (items, kind) = joined(table.user), joined(table.item)
-    pairs = cells.select(user=users, item=items)
+    pairs = cells.select(*units, user=users, item=items)
     for alias, found in (("user", of_users), ("item", kind)):
         if not isinstance(found, str):
             pairs = pairs.filter(_byte_length(pairs[alias], backend) <= _core.LONGEST)
     return pairs, kind, backend
+
+
+def _units(cell: Value, name: str, resolution: float, backend: BaseBackend) -> Value:
+    """Return a cell in whole units, as `rust/columns/values.rs` rounds it, or NULL if it is no finite number.
+
+    No step fails at a cell, in whatever order the backend takes the steps.
+    """
+    import ibis
+
+    kind = cell.type()
+    if not (kind.is_numeric() or kind.is_boolean()):
+        raise SchemaError(f"column {name!r} has the type {kind}; cast it to numbers, text by try_cast to float64")
+    if kind.is_decimal() and kind.precision is None and backend.name != "sqlite":
+        raise SchemaError(
+            f"column {name!r} has decimals of any size, and a cast of one could fail; clip it, and cast it to float64"
+        )
+    number = ibis.cases((cell, 1.0), (~cell, 0.0)) if kind.is_boolean() else cell.cast("float64")
+    is_finite = number.abs() <= sys.float_info.max
+    if backend.name == "sqlite":
+        is_finite &= cell.typeof().isin(["integer"] if kind.is_boolean() else ["integer", "real"])
+    most = math.ldexp(resolution, 53)
+    number = ibis.ifelse(is_finite, _between(number, -most, most), ibis.null("float64")) / resolution
+    # Halves away from zero, by steps that are exact and that all backends do alike.
+    return ibis.ifelse(number < 0, -1, 1) * ((number.abs() * 2).floor() - number.abs().floor())
+
+
+def _between(number: Value, low: float, high: float) -> Value:
+    """Return a number clipped to bounds; it must not be NULL, which some backends would replace by a bound."""
+    import ibis
+
+    return ibis.greatest(ibis.least(number, high), low)
 
 
 def _joined(cells: list[Value], fields: Fields, backend: BaseBackend) -> Value:

@@ -1,4 +1,4 @@
-"""The Spark engine: counting and weighing are pushed down to the user's cluster as SQL, and only results are fetched.
+"""The Spark engine: counts, weights and sums are pushed down to the cluster as SQL, and only results are fetched.
 
 The executors run no code of this package and draw no noise. A cluster may rerun tasks, and a rerun must give the same
 result. Spark's error texts are never passed on, because they quote cells.
@@ -7,6 +7,8 @@ result. Spark's error texts are never passed on, because they quote cells.
 from __future__ import annotations
 
 import logging
+import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +21,7 @@ import numpy as np
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import (
+    PART,
     Counted,
     Counts,
     Fields,
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-__all__ = ["histogram", "weights"]
+__all__ = ["clipped_sums", "histogram", "weights"]
 
 _INT_LIMIT = 2**31 - 1
 _PLAIN = ("int64", "string", "binary")
@@ -81,7 +84,7 @@ def histogram(
             if not values:
                 return Counted(_labels([], kind), np.zeros(0, np.int64), 0 if users else None)
             pairs = pairs.join(_table_of(session, values, kind), "item", "left_semi")
-        pairs = pairs.distinct()
+        pairs = pairs.select("user", "item").distinct()
         if l0 is not None:
             pairs = _bounded(pairs, l0)
         if users:
@@ -120,6 +123,42 @@ def weights(table: Table, *, weighting: Weighting, without: Sequence[Label], tic
         return items, weights
 
 
+def clipped_sums(
+    table: Table,
+    *,
+    items: Sequence[Label],
+    bounds: tuple[int, int],
+    resolution: float,
+    l0: int | None,
+    tick: Progress | None,
+) -> Counts:
+    """Return the sum over users of their clipped sums for each of `items`; see `Engine`."""
+    from pyspark.sql import functions
+
+    require_no_period(table.period)
+    session = _session(table.data)
+    with _translated_errors(session):
+        rows, kind = _pairs(table.with_values(), resolution)
+        values = _wanted(items, kind)
+        if not values:
+            return _labels([], kind), np.zeros(0, np.int64)
+        rows = rows.join(_table_of(session, values, kind), "item", "left_semi")
+        # Sums of the parts of a number need 2^36 rows of one pair to exceed 64 bits.
+        high = functions.floor(functions.col("units") / PART)
+        low = functions.col("units") - high * PART
+        pairs = rows.groupBy("user", "item").agg(functions.sum(high).alias("high"), functions.sum(low).alias("low"))
+        rest = functions.col("low") % PART
+        # The difference is a multiple of PART, so its quotient is exact as a float.
+        high = functions.col("high") + ((functions.col("low") - rest) / PART).cast("bigint")
+        total = _between(high, -PART, PART) * PART + rest
+        pairs = pairs.select("user", "item", _between(total, *bounds).alias("total"))
+        if l0 is not None and l0 < len(items):
+            pairs = _bounded(pairs, l0)
+        sums = pairs.groupBy("item").agg(functions.sum("total").alias("n"))
+        found, totals, _ = _awaited(session, lambda: _collected(sums, kind), tick)
+        return found, totals
+
+
 def _session(source: object) -> SparkSession:
     """Return the session of a DataFrame, or raise ParameterError if `source` is another object."""
     from pyspark.sql import DataFrame, functions
@@ -132,15 +171,18 @@ def _session(source: object) -> SparkSession:
     return source.sparkSession
 
 
-def _pairs(table: Table) -> tuple[DataFrame, str | Fields]:
+def _pairs(table: Table, resolution: float = 1.0) -> tuple[DataFrame, str | Fields]:
     """Return users and items, as 64-bit integers or bytes, and the type of the items.
+
+    Of a table of values, return the rows with a value, and the values in whole `units` of the resolution.
 
     Bytes have the order of `_core.top`. Columns are renamed by position, because Spark interprets dots and backticks in
     names and ignores their case.
     """
     source: DataFrame = table.data
     names, columns = source.columns, columns_of(table.user, table.item)
-    files.require_columns(names, columns)
+    value = table.value if table.valued else None
+    files.require_columns(names, columns if value is None else [*columns, value])
     kinds = {name: _kind(source.schema.fields[names.index(name)].dataType, name) for name in columns}
     placed = source.toDF(*(f"c{place}" for place in range(len(names))))
 
@@ -153,7 +195,38 @@ def _pairs(table: Table) -> tuple[DataFrame, str | Fields]:
         return _joined(cells, fields), fields
 
     (users, _), (items, kind) = joined(table.user), joined(table.item)
-    return placed.select(users.alias("user"), items.alias("item")).dropna(), kind
+    pairs = [users.alias("user"), items.alias("item")]
+    if value is not None:
+        place = names.index(value)
+        units = _units(placed[f"c{place}"], source.schema.fields[place].dataType, value, resolution)
+        pairs.append(units.alias("units"))
+    return placed.select(*pairs).dropna(), kind
+
+
+def _units(cell: Column, data_type: DataType, name: str, resolution: float) -> Column:
+    """Return a cell in whole units, as `rust/columns/values.rs` rounds it, or NULL if it is no finite number.
+
+    No step fails at a cell, in whatever order Spark takes the steps.
+    """
+    from pyspark.sql import functions, types
+
+    if not isinstance(data_type, types.NumericType | types.BooleanType):
+        raise SchemaError(
+            f"column {name!r} has the type {data_type.simpleString()}; cast it to numbers, text by try_cast to double"
+        )
+    number, most = cell.cast("double"), math.ldexp(resolution, 53)
+    is_finite = functions.abs(number) <= sys.float_info.max  # NaN is above all numbers
+    number = functions.when(is_finite, _between(number, -most, most)) / resolution
+    # Halves away from zero, by steps that are exact.
+    size = functions.abs(number)
+    return functions.when(number < 0, -1).otherwise(1) * (functions.floor(size * 2) - functions.floor(size))
+
+
+def _between(number: Column, low: float, high: float) -> Column:
+    """Return a number clipped to bounds; it must not be NULL, which Spark would replace by a bound."""
+    from pyspark.sql import functions
+
+    return functions.greatest(functions.least(number, functions.lit(high)), functions.lit(low))
 
 
 def _joined(cells: list[Column], fields: Fields) -> Column:

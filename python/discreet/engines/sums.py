@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet import _core
+import numpy as np
+
+from discreet import _core, engines
+from discreet.engines.engine import encoded
 from discreet.engines.local import listed_labels, read
 from discreet.engines.selection import columns_of
 from discreet.engines.table import Table
@@ -15,8 +18,9 @@ from discreet.progress import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
+
+    from discreet.engines.engine import Counts
 
 __all__ = ["clipped_sums", "items_per_user", "summed_column"]
 
@@ -48,10 +52,15 @@ def clipped_sums(
         SchemaError: A column is missing or of another type.
         ItemTypeError: The items are not of the type of the column of items.
         InputError: The data cannot be read.
-        ParameterError: The table has no column to sum, or its rows are elsewhere.
+        ParameterError: The table has no column to sum, or the engine of its rows does not support a parameter.
+        ResourceError: The session of the rows has stopped.
     """
     value, listed = summed_column(table), listed_labels(tuple(items))
     assert listed is not None
+    if (engine := engines.engine_of(table.data)) is not None:
+        with shown(table.progress) as tick:
+            found = engine.clipped_sums(table, items=items, bounds=bounds, resolution=resolution, l0=l0, tick=tick)
+        return _in_order(items, listed, found)
 
     def add(sources: list[object], room: int) -> tuple[_core.Labels, NDArray[np.int64]]:
         return _core.clipped_sums(
@@ -72,13 +81,22 @@ def clipped_sums(
         return read(table, add, value=value)
 
 
+def _in_order(items: Sequence[Any], listed: _core.Labels, found: Counts) -> Counts:
+    """Return listed items as labels of their columns, and the sum of each, or zero if it was not found."""
+    (labels, sums), fields = found, found[0].type_name
+    places = _core.KnownLabels.from_sequence([*items]).split(labels, np.arange(1, len(sums) + 1))[1]
+    known = listed if isinstance(fields, str) else _core.Labels.of_encoded(encoded(items, fields), fields)
+    return known, np.append(sums, 0)[places - 1]
+
+
 def summed_column(table: Table) -> str:
     """Return the name of the column to sum.
 
     Raises:
-        ParameterError: There is none, it is a column of users, items or times too, or the rows are not on this machine.
+        ParameterError: There is none, it is a column of users, items or times too, or the table has no rows.
     """
-    _require_rows_here(table, "a sum")
+    if isinstance(table.data, LocalLists):
+        raise ParameterError("a sum needs the rows: give the Table itself, not what its read() returned")
     if table.value is None:
         raise ParameterError("a sum needs a column to sum: give value=, its name")
     if table.value in columns_of(table.user, table.item, table.period):
@@ -99,7 +117,11 @@ def items_per_user(table: Table, items: Sequence[Any]) -> NDArray[np.int64]:
     """
     if isinstance(table.data, LocalLists):
         return table.data.sizes(items)
-    _require_rows_here(table, "a number of listed items")
+    if not engines.rows_here(table.data):
+        raise ParameterError(
+            "a number of listed items needs the rows on this machine: give the table as toArrow() of Spark or "
+            "to_pyarrow() of Ibis returns it"
+        )
     listed = listed_labels(tuple(items))
     assert listed is not None
 
@@ -110,14 +132,3 @@ def items_per_user(table: Table, items: Sequence[Any]) -> NDArray[np.int64]:
 
     with shown(table.progress) as tick:
         return read(table, count)
-
-
-def _require_rows_here(table: Table, what: str) -> None:
-    """Raise ParameterError for a table without rows on this machine."""
-    if isinstance(table.data, LocalLists):
-        raise ParameterError(f"{what} needs the rows: give the Table itself, not what its read() returned")
-    if {base.__module__.partition(".")[0] for base in type(table.data).__mro__} & {"pyspark", "ibis"}:
-        raise ParameterError(
-            f"{what} needs the rows on this machine: give the table as toArrow() of Spark or to_pyarrow() of Ibis "
-            "returns it"
-        )
