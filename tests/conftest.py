@@ -23,6 +23,17 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def _leave_garbage_of_the_parent():
+    gc.freeze()
+    gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    # A child must not collect garbage of earlier tests: that would end DuckDB's threads, which the child does not have.
+    # Python's own code after a fork runs first, and may collect.
+    os.register_at_fork(before=gc.disable, after_in_parent=gc.enable, after_in_child=_leave_garbage_of_the_parent)
+
+
 def pytest_unconfigure():
     """Discard standard error at exit, where DuckDB's binding prints 200 lines, so that the result is the last line."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -1,7 +1,6 @@
 """Forks: a child that is forked while its parent counts can count, and the child draws its own noise."""
 
 import faulthandler
-import gc
 import os
 import signal
 import subprocess
@@ -29,14 +28,10 @@ def counted():
 
 
 def forked(work):
-    """Return the text that `work` returns in a forked child. If the child takes a minute, return where it hangs.
-
-    The child collects no garbage of earlier tests: it could end DuckDB's threads, which the child does not have.
-    """
+    """Return the text that `work` returns in a forked child. If the child takes a minute, return where it hangs."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        gc.freeze()
         faulthandler.register(signal.SIGALRM, file=write, chain=True)
         signal.alarm(60)
         try:

@@ -8,7 +8,7 @@ import pytest
 import discreet as dp
 from discreet.planning.choose import choose
 from discreet.planning.inverse import needed
-from discreet.planning.sources import Drawn
+from discreet.planning.sources import Counts, Drawn
 from discreet.testing import seeded_rng
 
 SHAPE = dp.Shape(users=5_000, items=3_000, exponent=1.0, items_per_user=10)
@@ -47,12 +47,27 @@ def test_a_threshold_needs_the_least_rho_and_epsilon_of_two_digits(verb, paramet
         assert smaller.release_chance(users) < 0.95
 
 
-def test_confirmed_counts_name_an_item_of_so_many_users():
-    users = 60
-    found = needed("count", {"delta": 1e-6, "rho": 1.0}, users, Drawn(SHAPE))
+def test_the_default_of_count_names_items_of_so_many_users():
+    users, source = 60, Drawn(SHAPE)
+    found = needed("count", {"delta": 1e-6, "rho": 1.0}, users, source)
     assert found.simulated
     assert found.epsilon is None
+    near = np.flatnonzero(abs(source.drawn - users) <= 4)
+    assert len(near) > 10
+
+    def named(rho):
+        mechanism, rng = dp.CalibratedCounts(rho=rho, delta=1e-6), seeded_rng(77)
+        return np.mean([np.isin(near, mechanism.release(source.held(), rng=rng).items) for _ in range(10)])
+
+    assert named(found.rho) >= 0.88
+    assert named(found.rho / 2) < 0.8
+
+
+def test_without_rows_confirmed_counts_name_an_item_of_so_many_users():
+    users = 60
     counts = np.array(SHAPE.counts())
+    found = needed("count", {"delta": 1e-6, "rho": 1.0}, users, Counts(counts.tolist(), SHAPE.users, "counts"))
+    assert found.simulated
     rank = int(np.searchsorted(-counts, -users))
     counts[rank] = users
     table = dp.Histogram.from_counts(np.arange(len(counts)), counts, l0=None, linf=1, complete=True, users=SHAPE.users)

@@ -240,7 +240,7 @@ def test_leaving_out_counts_keeps_the_other_notes(notes):
 def test_count_accepts_a_mechanism():
     made = discreet.count(LOG, **COLUMNS, mechanism=PrivateCountRelease(rho=1.0, delta=1e-6))
     assert made.made_by.startswith("PrivateCountRelease")
-    assert discreet.count(LOG, **COLUMNS, rho=1.0, delta=1e-6).made_by.startswith("ConfirmedCounts")
+    assert discreet.count(LOG, **COLUMNS, rho=1.0, delta=1e-6).made_by.startswith("CalibratedCounts")
     bounded = discreet.count(LOG, **COLUMNS, mechanism=discreet.GaussianThreshold.from_rho(rho=1.0, delta=1e-6, l0=1))
     assert bounded.clipped
     for wrong in (

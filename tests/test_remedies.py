@@ -142,10 +142,11 @@ def test_the_error_about_pairs_gives_an_example_that_runs():
 
 
 def test_a_plan_of_counts_shows_their_noise():
-    plan = dp.plan("count", rho=1.0, delta=1e-6)
+    mechanism = dp.ConfirmedCounts(rho=1.0, delta=1e-6)
+    plan = dp.plan(mechanism)
     assert "standard deviation (sigma)" in str(plan)
     users, sigma = plan.deviations[-1]
-    release = dp.count({"user": range(users), "item": ["a"] * users}, **COLUMNS, rho=1.0, delta=1e-6)
+    release = dp.count({"user": range(users), "item": ["a"] * users}, **COLUMNS, mechanism=mechanism)
     assert sigma / 2 <= release.sigmas[0] <= sigma * 2
 
 

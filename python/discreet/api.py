@@ -66,8 +66,8 @@ def count(
     the common items to about `relative_error`, and estimates the counts of many rarer ones; `Release.methods` says
     which is which, and `Release.within(0.1)` keeps the counts with a sigma of at most 10 %. Spark and Ibis tables get
     `ConfirmedCounts` instead, which only confirms. With `l0`, at most l0 items of each user count, chosen uniformly. A
-    threshold mechanism then releases all items whose noisy counts exceed its threshold; with `l0=1` for users who have
-    one item, it is the best choice. `plan` says which mechanism is chosen and why, without data.
+    threshold mechanism then releases all items whose noisy counts exceed its threshold. If users have one item, `l0=1`
+    is best. `plan` says which mechanism is chosen and why, without data.
 
     Args:
         data: A `Table`, or the rows that a Table takes.
@@ -92,7 +92,8 @@ def count(
         **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
 
     Returns:
-        A Release of items, counts and the standard deviation (sigma) of the error of each count.
+        A Release of items, counts and the standard deviation (sigma) of each count's error; with `l0`, of its noise
+        alone, without what clipping loses.
 
     Raises:
         ParameterError: A parameter is missing or out of range.

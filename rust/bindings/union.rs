@@ -115,13 +115,19 @@ impl PyLists {
     }
 
     /// Return the lists of the users in the order of their keys, with new numbers of items. `order` has all rows of the
-    /// labels, in their new order.
-    fn ordered(&self, py: Python<'_>, order: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
+    /// labels, in their new order. With `sort_items`, each user's items are sorted by their new numbers.
+    #[pyo3(signature = (order, *, sort_items=false))]
+    fn ordered(
+        &self,
+        py: Python<'_>,
+        order: PyReadonlyArray1<'_, i64>,
+        sort_items: bool,
+    ) -> PyResult<Self> {
         let order: Vec<usize> = order.as_array().iter().map(|&row| row as usize).collect();
         if order.len() != self.0.size() || order.iter().any(|&row| row >= order.len()) {
             return Err(Error::Parameter("order must have all rows").into());
         }
-        guarded(|| Ok(Self(py.detach(|| self.0.ordered(&order))?)))
+        guarded(|| Ok(Self(py.detach(|| self.0.ordered(&order, sort_items))?)))
     }
 
     /// Return the weights of all items under the policy `weighting`, in units of `2^-bits`.

@@ -30,8 +30,8 @@ pub struct ListOptions {
     pub by_rows: bool,
     /// Whether users may have any order, one that depends on the rows of other users. Some weights depend on the order.
     pub any_order: bool,
-    /// The memory limit in bytes, not including the batches and the labels; `None` for no limit. Lists beyond it are in
-    /// an encrypted file.
+    /// The memory limit in bytes, not including the batches and the labels; `None` for no limit. Lists beyond half of
+    /// it are in an encrypted file.
     pub memory: Option<usize>,
     /// The most threads to use. Values outside 1 to 64 are clamped.
     pub threads: usize,
@@ -85,7 +85,7 @@ fn of_rows<P: Pair>(
         match few::read(batches, types.1, (&keys, &limits), any_order, new, &mut tick)? {
             Rows::ByItem(done) => done,
             Rows::ByUser(few) => {
-                let has_gaps = few.has_gaps() || l0 < usize::MAX;
+                let has_gaps = few.is_packed() || l0 < usize::MAX;
                 let (made, files, items) = few.list(l0, room, (threads, &keys), &mut tick)?;
                 let ranks = items.ranks().collect();
                 return joined((made, files), items.labels, ranks, has_gaps, tick);

@@ -14,7 +14,7 @@ def test_rows_go_to_stdout_and_the_guarantee_to_stderr(log):
     code, out, err = process("count", log, *COUNT, *SURE)
     rows = list(csv.reader(io.StringIO(out)))
     assert code == 0
-    assert rows[0] == ["item", "count", "sigma"]
+    assert rows[0] == ["item", "count", "sigma", "method"]
     assert {row[0] for row in rows[1:]} == {"everyone", "'=all"}
     assert all(abs(int(row[1]) - 3000) < 8 * float(row[2]) for row in rows[1:])
     assert "1e-13-approximate 1-zCDP per user" in err
@@ -81,7 +81,8 @@ def test_the_demo_shows_rows_a_guarantee_and_the_next_step(tmp_path):
     assert out.splitlines()[0].split("  ")[-1].strip() == "± 2 sigma"
     assert all(name in out for name in ("95% interval", "true count", "l0=5 count"))
     assert "zCDP per user" in err
-    inside, released = map(int, re.search(r"true count of (\d+) of (\d+) items", err).groups())
+    numbers = re.search(r"true count of ([\d,]+) of ([\d,]+) items", err).groups()
+    inside, released = (int(number.replace(",", "")) for number in numbers)
     assert 0.85 < inside / released <= 1
     # The bound cuts the counts of most items by more than their noise.
     clipped, near = re.search(r"with --l0 5, has ([\d,]+) items .* for ([\d,]+) of them", err).groups()
@@ -204,7 +205,7 @@ def test_the_message_about_no_items_names_the_encoding(tmp_path):
     path = tmp_path / "latin.csv"
     path.write_bytes(b"user,item\n" + b"".join(b"%d,caf\xe9\n" % n for n in range(3000)))
     code, out, err = discreet("count", path, *COUNT, *BUDGET)
-    assert (code, out) == (0, "item,count,sigma\n")
+    assert (code, out) == (0, "item,count,sigma,method\n")
     assert "UTF-8" in err
 
 

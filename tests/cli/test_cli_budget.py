@@ -57,7 +57,7 @@ def test_a_budget_is_created_charged_shown_and_exceeded(run, tmp_path):
     assert out.splitlines()[1].split()[:7] == ["views", "0.25", "0.2", "0.05", "1e-05", "2e-06", "8e-06"]
     assert out.splitlines()[1].endswith("2e-05)-DP")
     code, out, err = run("budget", "history", "l", "--dataset", "views")
-    assert [line.split()[3] for line in out.splitlines()] == ["mechanism", "ConfirmedCounts", "GumbelTopK"]
+    assert [line.split()[3] for line in out.splitlines()] == ["mechanism", "CalibratedCounts", "GumbelTopK"]
     assert "secret" not in (tmp_path / "l").read_bytes().decode("latin-1")
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import sqlite3
 
 import duckdb
 import pytest
@@ -29,7 +30,7 @@ def rows(out):
 def test_several_columns_are_one_item(visits):
     code, out, _ = discreet("count", visits, "--user", "user", "--item", "country", "--item", "page", *BUDGET)
     assert code == 0
-    assert list(rows(out)[0]) == ["country", "page", "count", "sigma"]
+    assert list(rows(out)[0]) == ["country", "page", "count", "sigma", "method"]
     assert sorted((row["country"], row["page"]) for row in rows(out)) == [("DE", "home"), ("FR", "help")]
     code, out, _ = discreet(
         "count", visits, "--user", "user", "--item", "country", "--item", "page", *BUDGET, "-f", "table"
@@ -192,3 +193,17 @@ def test_files_of_public_items_are_checked(visits, tmp_path):
     inside = tmp_path / "known.csv"
     inside.write_text("home")
     assert "overwrite an input" in discreet("count", visits, *options, "--items", inside, "-o", inside)[2]
+
+
+def test_a_sqlite_database_gets_confirmed_counts_with_any_k_bar(tmp_path):
+    pytest.importorskip("ibis.backends.sqlite")
+    path = tmp_path / "visits.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute("create table visits (user integer, page text)")
+        database.executemany("insert into visits values (?, ?)", [(user, "home") for user in range(900)])
+    for more in ([], ["--k-bar", "50"]):
+        options = ["--user", "user", "--item", "page", "--rho", "1", "--delta", "1e-6", *more]
+        code, out, err = discreet("count", "--database", path, "--table", "visits", *options)
+        assert code == 0, err
+        assert out.splitlines()[0] == "item,count,sigma"
+        assert "so items are only confirmed" in err or more

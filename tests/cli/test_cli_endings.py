@@ -75,7 +75,7 @@ def test_a_release_without_items_is_no_error(tmp_path):
     path = tmp_path / "few.csv"
     path.write_text("user,item\n1,secret\n")
     code, out, err = discreet("count", path, *COUNT, *SURE)
-    assert (code, out) == (0, "item,count,sigma\n")
+    assert (code, out) == (0, "item,count,sigma,method\n")
     assert "0 items released" in err
 
 

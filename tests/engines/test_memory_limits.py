@@ -2,16 +2,11 @@
 
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
-from user_lists import lists_of
 
-import discreet as dp
-from discreet.engines import weighing
 from discreet.engines.memory import random_limit
-from discreet.tables import user_items
 
 ROOM = 2**30
 
@@ -25,27 +20,6 @@ def test_a_random_limit_is_uniform_in_the_last_eighth():
     parts = np.bincount((ROOM - limits) * 8 // (ROOM // 8), minlength=8)
     assert len(parts) == 8
     assert parts.min() > 50 - 6 * 6.6
-
-
-@pytest.mark.parametrize("read", ["from_table", "from_pairs"])
-def test_users_items_are_read_within_a_random_limit(monkeypatch, read):
-    limits = []
-
-    def lists(*sources, memory, **_):
-        limits.append(memory)
-        return lists_of([1], ["a"])
-
-    core = types.SimpleNamespace(Lists=types.SimpleNamespace(read=lists))
-    for module in (weighing, user_items):
-        monkeypatch.setattr(module, "_core", core)
-    for _ in range(20):
-        if read == "from_table":
-            dp.tables.UserItems.from_table({"u": [1], "i": ["a"]}, user="u", item="i", memory=ROOM)
-        else:
-            dp.tables.UserItems.from_pairs([1], ["a"], memory=ROOM)
-    # Three of 190 pairs of limits are equal with a chance of (190 / 2^27)^3.
-    assert len(set(limits)) > 17
-    assert all(ROOM - ROOM // 8 < limit <= ROOM for limit in limits)
 
 
 JOINED = """

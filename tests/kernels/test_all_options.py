@@ -19,6 +19,9 @@ def cells(rng, rows, kind):
     missing = rng.random(rows) < rng.choice([0, 0.1])
     if kind == "small":
         return pyarrow.array(numbers.astype(np.int32), mask=missing)
+    if kind == "outgrowing":  # small numbers at first, which are packed
+        numbers = np.where(np.arange(rows) < rows * 0.9, numbers, numbers * 7919 + (1 << 40))
+        return pyarrow.array(numbers, mask=missing)
     if kind == "large":
         return pyarrow.array(numbers * 7919 + (1 << 40) - 9, mask=missing)
     if kind == "unsigned":
@@ -29,7 +32,7 @@ def cells(rng, rows, kind):
     return pyarrow.array([one.encode() for one in text] if kind == "binary" else text, mask=missing)
 
 
-KINDS = ["small", "large", "unsigned", "text", "binary", "dictionary"]
+KINDS = ["small", "outgrowing", "large", "unsigned", "text", "binary", "dictionary"]
 
 
 def drawn(rng):
@@ -100,8 +103,8 @@ def test_lists_give_the_counts_of_sets_of_pairs(tables):
     for _ in range(tables):
         reader, user, item, times, expected = drawn(rng)
         limits = limits_of(rng)
-        by_rows = bool(rng.random() < 0.5)
-        labels, lists = _core.Lists.read(reader, user, item, by_rows=by_rows, times=times, **limits)
+        order = {"by_rows": bool(rng.random() < 0.4), "any_order": bool(rng.random() < 0.5)}
+        labels, lists = _core.Lists.read(reader, user, item, times=times, **order, **limits)
         numbers = Counter(one for one, _ in expected)
         assert sorted(lists.sizes().tolist()) == sorted(numbers.values())
         for _ in range(2):

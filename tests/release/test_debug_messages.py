@@ -30,11 +30,11 @@ def logs_of(rows, caplog, tmp_path):
 def test_messages_name_the_choice_and_its_reason(caplog, tmp_path):
     text = "\n".join(logs_of(5000, caplog, tmp_path))
     for part in (
-        "count: ConfirmedCounts(rho=1.0",
-        "ConfirmedCounts reads Histogram and protects",
+        "count: CalibratedCounts(rho=1.0",
+        "CalibratedCounts reads Table and protects",
         "was chosen: an item needs",
         "engine: this machine, because the table is a builtins.dict",
-        "budget: rho 1 and delta 1e-06 were charged for ConfirmedCounts",
+        "budget: rho 1 and delta 1e-06 were charged for CalibratedCounts",
         "answer_queries: GaussianAnswers was chosen (method=auto)",
         "stream: SquareRootMechanism",
     ):

@@ -27,6 +27,15 @@ def test_a_part_keeps_the_methods_of_its_rows():
     assert both().head(1).methods == ["confirmed"]
 
 
+def test_a_plot_and_a_report_mark_estimates(tmp_path):
+    pytest.importorskip("matplotlib")
+    axes = both().plot()
+    assert [bar.get_alpha() is None for bar in axes.patches] == CONFIRMED.tolist()
+    assert "pale: estimated" in axes.get_xlabel()
+    both().write(tmp_path / "report.html")
+    assert "An estimated count follows from" in (tmp_path / "report.html").read_text("utf-8")
+
+
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet"])
 def test_every_format_keeps_the_methods(tmp_path, form):
     path = tmp_path / f"rows.{form}"

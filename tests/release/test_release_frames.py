@@ -28,8 +28,9 @@ def test_pandas_and_polars_name_all_columns_of_a_release(release):
         polars.from_dataframe(found),
         polars.from_arrow(pyarrow.table(found)),
     ):
-        assert [*frame.columns] == [*names, "count", "sigma"]
+        assert [*frame.columns] == [*names, "count", "sigma", "method"]
         assert [*frame["count"]] == found.counts.tolist()
+        assert [*frame["method"]] == found.methods
         assert [*frame["sigma"]] == found.sigmas.tolist()
         for name, cell in zip(names, found.items[0] if len(names) > 1 else found.items, strict=True):
             assert str(frame[name][0]).startswith(cell)
@@ -38,11 +39,12 @@ def test_pandas_and_polars_name_all_columns_of_a_release(release):
 def test_rows_have_a_key_for_each_column(release):
     found, names = release
     (row,) = found
-    assert row.keys() == (*names, "count", "sigma")
+    assert row.keys() == (*names, "count", "sigma", "method")
     cells = [row[name] for name in names]
     assert cells == [*found.items[0]] if len(names) > 1 else cells == found.items
     assert (row["count"], row["sigma"], row["item"]) == (row.count, row.sigma, found.items[0])
-    assert dict(row).keys() == {*names, "count", "sigma"}
+    assert row["method"] == row.method == found.methods[0]
+    assert dict(row).keys() == {*names, "count", "sigma", "method"}
     with pytest.raises(KeyError):
         row["other"]
 
@@ -52,7 +54,7 @@ def test_altair_takes_the_frame_of_a_release(release):
     found, names = release
     chart = altair.Chart(found.to_pandas()).mark_bar().encode(x="count:Q", y=f"{names[-1]}:N").to_dict()
     (rows,) = chart["datasets"].values()
-    assert [*rows[0]] == [*names, "count", "sigma"]
+    assert [*rows[0]] == [*names, "count", "sigma", "method"]
 
 
 def test_great_tables_takes_the_frame_of_a_release(release):

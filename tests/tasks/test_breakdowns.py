@@ -16,7 +16,7 @@ def test_users_are_counted_by_country_and_page(log):
     release = dp.count(log, user="user", item=["country", "page"], rho=0.5, delta=1e-6)
     assert outliers(release, truth(log, "country", "page")) == []
     frame = release.to_polars()
-    assert frame.columns == ["country", "page", "count", "sigma"]
+    assert frame.columns == ["country", "page", "count", "sigma", "method"]
     assert set(frame["country"]) == set(COUNTRIES)
     assert release.guarantee == dp.Guarantee(rho=0.5, delta=1e-6)
     assert release["DE", "/page/00"] == dict(release)["DE", "/page/00"]

@@ -226,7 +226,7 @@ _accuracy = joined(
         default=2**14,
         show_default=True,
         metavar="N",
-        help="Consider only the N most common items (k-bar).",
+        help="Confirm only the N most common items (k-bar).",
     ),
 )
 _l0 = "Count at most N items of each user, with a threshold mechanism."

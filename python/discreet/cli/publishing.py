@@ -16,12 +16,12 @@ from discreet.cli import endings, interrupts, outputs, report, sources
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.known import known_items, released
 from discreet.cli.sources import FileOptions
-from discreet.engines import spark_session
+from discreet.engines import rows_here, spark_session
 from discreet.engines.selection import columns_of
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
 from discreet.errors import OUT_OF_DELTA
-from discreet.mechanisms import CountsWithFoundBound
+from discreet.mechanisms import CalibratedCounts, CountsWithFoundBound
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE
 from discreet.planning.choose import Parameters, choose
@@ -124,7 +124,7 @@ def publish(
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
     if certificate and output is None:
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
-    chosen = _chosen(parameters, rows_here=engine == "local") if verb == "count" else {}
+    chosen = _chosen(parameters) if verb == "count" else {}
     outputs.require_form(output, form, certificate=certificate)
     overwrite = sql is None and database is None and engine != "spark"
     if not overwrite:
@@ -139,6 +139,9 @@ def publish(
         with ending.watched(), _source(file, sql, engine, master, parameters, read) as data:
             if items is not None and database is not None:
                 outputs.require_stored(data)
+            made = chosen.get("mechanism")
+            if isinstance(made, CalibratedCounts) and not rows_here(data):
+                chosen["mechanism"] = made.heads
             call = partial(_VERBS[verb], data, budget=budget, progress=not quiet, **parameters, **chosen)
             release = call() if listed is None else released(lambda known: call(items=known), listed)
     except BaseException as error:
@@ -169,7 +172,7 @@ def _columns(names: tuple[str, ...] | str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
-def _chosen(parameters: Asked, *, rows_here: bool) -> dict[str, object]:
+def _chosen(parameters: Asked) -> dict[str, object]:
     """Return the mechanism of options that `count` of the library leaves to it, and remove what it contains."""
     bound = {"percentile": parameters.pop("percentile"), "l0_share": parameters.pop("l0_share")}
     k_bar, l0 = parameters.pop("k_bar"), str(parameters.get("l0"))
@@ -185,9 +188,8 @@ def _chosen(parameters: Asked, *, rows_here: bool) -> dict[str, object]:
     if found:
         parameters.pop("l0")
         return {"mechanism": made_for(CountsWithFoundBound, rho, epsilon, delta=delta, **bound)}
-    error = parameters.pop("relative_error")
     made, _ = choose(
-        "count", rho=rho, epsilon=epsilon, delta=delta, relative_error=error, k_bar=k_bar, rows_here=rows_here
+        "count", rho=rho, epsilon=epsilon, delta=delta, relative_error=parameters.pop("relative_error"), k_bar=k_bar
     )
     return {"mechanism": made}
 

@@ -37,7 +37,8 @@ def count(**options: Unpack[Options]) -> None:
     fewest users. The choice depends on the parameters alone, not on the data (see `discreet plan count`). Counts are
     then below the numbers of users; --kept-share says by how much. --l0 auto finds N with a share of rho.
 
-    The column sigma is the standard deviation of a count's error.
+    The column sigma is the standard deviation of a count's error; with --l0, of its noise alone, without what clipping
+    loses.
 
     \b
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6

@@ -145,11 +145,12 @@ def guarantee_lines(release: Release) -> list[str]:
     """Return the lines about a release: its guarantee, the cost spent, and notes."""
     spent = release.spent
     lines = [f"{counted(len(release), 'item')} released. Guarantee: {release.promise}."]
-    if (spent.rho, spent.delta) != (release.guarantee.rho, release.guarantee.delta):
+    costs = [(f"{cost.rho:.6g}", f"{cost.delta:.3g}") for cost in (spent, release.guarantee)]
+    if costs[0] != costs[1]:
+        each = "" if release.methods else " A step draws at most one item."
         lines.append(
-            f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "
-            f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {counted(release.calls, 'step')}. "
-            "A step draws at most one item."
+            f"Spent: rho {costs[0][0]} of {release.guarantee.rho:g}, "
+            f"delta {costs[0][1]} of {release.guarantee.delta:g} in {counted(release.calls, 'step')}.{each}"
         )
     if not len(release):
         lines.append(

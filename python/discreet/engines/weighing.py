@@ -112,10 +112,10 @@ class LocalLists(Private):
         return LocalLists(self._labels, self._lists.bounded(_ALL, rows, [0, 0, 0, 0]), by_rows=self._by_rows)
 
     def ordered(self) -> LocalLists:
-        """Return the lists with items numbered by label, so that equal tables give equal seeded releases."""
+        """Return the lists with sorted items, so that equal tables of integer users give equal seeded releases."""
         every = np.arange(self._labels.items())
         labels, order = self._labels.ordered(every, np.zeros_like(every))
-        return LocalLists(labels, self._lists.ordered(order), by_rows=self._by_rows)
+        return LocalLists(labels, self._lists.ordered(order, sort_items=True), by_rows=False)
 
     def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
         """Return the weights of all items by number, from at most `weighting.l0` items of each user."""

@@ -72,6 +72,9 @@ def compared(verb: str, parameters: Parameters, source: Source) -> PlanCompariso
         rows = _with_best_threshold(rows, source)
     if verb != "count" and source.rows() is None:
         notes.append("Mechanisms that read rows are not compared: the public data has no rows, or too many.")
+    lacks_default = verb == "count" and parameters.get("l0") is None and source.held() is None
+    if lacks_default:
+        notes.append("CalibratedCounts, the default, is not compared: the public data has no rows, or too many.")
     if verb == "count" and source.clipped(1) is None:
         notes.append("Thresholds are not compared: counts do not tell how many items a user has.")
     notes += [_GREEDY_FORECAST for row in rows if row.name == "greedy"]
@@ -85,7 +88,7 @@ def compared(verb: str, parameters: Parameters, source: Source) -> PlanCompariso
         like=source.name,
         is_default=source.is_default,
         relative_error=job.relative_error,
-        rows=with_best(rows, excluded=_GREEDY),
+        rows=tuple(rows) if lacks_default else with_best(rows, excluded=_GREEDY),
         notes=tuple(notes),
     )
 
@@ -110,7 +113,7 @@ def _for_count(parameters: Parameters, source: Source) -> Iterator[tuple[str, Ch
     promise, given = _promise(parameters), parameters.get("l0")
     error = parameters.get("relative_error", RELATIVE_ERROR)
     more: dict[str, Any] = {"relative_error": error, "delta": promise["delta"]}
-    if parameters.get("k_bar", K_BAR) != K_BAR:  # the two mechanisms have different defaults
+    if parameters.get("k_bar", K_BAR) != K_BAR:  # the mechanisms have different defaults
         more["k_bar"] = parameters["k_bar"]
     kinds: tuple[Any, ...] = (mechanisms.ConfirmedCounts, mechanisms.PrivateCountRelease)
     if source.held() is not None:

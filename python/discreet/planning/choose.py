@@ -35,6 +35,7 @@ items, it releases nearly as many. The greedy method releases more, but in its w
 may be missing (docs/set-union.md)."""
 SURE, _MISSED = 10, 1e-6
 """An item with 10 times the users for a 50 % chance should be missed with a probability of at most this."""
+_NOT_HERE = "the rows are in a cluster or a warehouse, so items are only confirmed, and no counts are estimated"
 _GREEDY_NOTE = (
     "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of all users: no "
     "number of users makes a release certain. The methods policy_laplace and dp_sips do not miss such an item"
@@ -154,7 +155,7 @@ def _for_count(
             raise
         spent = f"epsilon = {epsilon:g} and delta = {delta:g} leave rho = {own_rho:.4g} and delta = {own_delta:g}"
         raise ParameterError(f"{error} ({spent})") from None
-    return mechanism, ()
+    return mechanism, () if rows_here else (_NOT_HERE,)
 
 
 def _for_top_k(

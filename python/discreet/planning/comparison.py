@@ -35,7 +35,7 @@ class Outlook:
         >>> shape = dp.Shape(users=5_000, items=2_000, exponent=1.0, items_per_user=10)
         >>> rows = dp.plan("count", rho=1, delta=1e-6, like=shape).comparison.rows
         >>> [(row.label, row.clipped_share) for row in rows if row.l0 is None]
-        [('ConfirmedCounts', 0.0), ('PrivateCountRelease', 0.0)]
+        [('CalibratedCounts', 0.0), ('ConfirmedCounts', 0.0), ('PrivateCountRelease', 0.0)]
     """
 
     name: str
@@ -78,7 +78,7 @@ class PlanComparison:
         >>> shape = dp.Shape(users=5_000, items=2_000, exponent=1.0, items_per_user=10)
         >>> found = dp.plan("count", rho=1, delta=1e-6, like=shape).comparison
         >>> found.recommended.label
-        'GaussianThreshold, l0=50'
+        'CalibratedCounts'
     """
 
     like: str

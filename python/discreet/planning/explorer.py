@@ -144,8 +144,9 @@ def _cells(row: Outlook) -> list[str]:
 
 def _reading(shape: Shape) -> list[str]:
     texts = [
-        "Confirmed counts let a user have any number of items. The noise grows with the count, so the relative error "
-        "is about the same for all items.",
+        "The curves show confirmed counts, a part of the calibrated counts that count uses without l0, which release "
+        "more items: see the comparison. Confirmed counts let a user have any number of items. The noise grows with "
+        "the count, so the relative error is about the same for all items.",
         "A threshold counts at most l0 items of each user. Its noise is the same for all items. The published counts "
         "lack what clipping loses, which may be far more than the noise.",
         "The popularity of the i-th most common item is proportional to i^-exponent. A few users have many items, most "

@@ -41,13 +41,15 @@ _FEW, _MOST_TOGETHER = 20, 20
 """One run tries at most 20 items of equal counts, and at most one in 20 of the more common items."""
 _RUNS = 4
 """The number of runs on the rows of public data, each with `_FEW` items."""
+_NEAR = 0.25
+"""The largest distance of an item from the number of users, as the logarithm of a ratio."""
 _DIGITS = 90
 """The number of numbers of two digits."""
 _LEAST = {"rho": 1e-4, "epsilon": 1e-2}
 _MOST = {"rho": RHO_LIMIT, "epsilon": 1000.0}
 _EXAMPLES = (1.0, 0.1, 10.0)
 """Values of rho and epsilon that show whether the other parameters are valid."""
-_ONE_BY_ONE = (CalibratedCounts, ConfirmedCounts, PrivateCountRelease, GumbelTopK, PermuteAndFlip, DiscoverAndPeel)
+_COMPETING = (CalibratedCounts, ConfirmedCounts, PrivateCountRelease, GumbelTopK, PermuteAndFlip, DiscoverAndPeel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,7 @@ def needed(verb: str, parameters: Parameters, users: int, source: Source) -> Nee
         users=users,
         chance=CHANCE,
         simulated=simulated,
-        like=source.name if simulated else "",
+        like=_named(source, verb, rest, users) if simulated else "",
         l0=None if simulated else rest.get("l0"),
         **answers,
     )
@@ -134,9 +136,15 @@ def _least(verb: str, name: str, rest: dict[str, Any], users: int, source: Sourc
     return _least_of_two_digits(suffices, _LEAST[name], _MOST[name]), one_by_one(example)
 
 
+def _named(source: Source, verb: str, rest: dict[str, Any], users: int) -> str:
+    """Return the name of the public data, and whether confirmed items alone were simulated."""
+    alone = verb == "count" and rest.get("l0") is None and _near(source, users) is None
+    return f"{source.name}, with confirmed items alone: few items have about this many users" if alone else source.name
+
+
 def one_by_one(mechanism: object) -> bool:
-    """Return whether a mechanism selects one item after another, so that items compete for its budget or its k."""
-    return isinstance(mechanism, _ONE_BY_ONE)
+    """Return whether the items of a mechanism compete for its budget or its k."""
+    return isinstance(mechanism, _COMPETING)
 
 
 def _chance(mechanism: Chosen, users: int, source: Source) -> float:
@@ -159,16 +167,27 @@ def _chance(mechanism: Chosen, users: int, source: Source) -> float:
 
 
 def _on_rows(mechanism: CalibratedCounts, users: int, source: Source) -> float:
-    """Return the share of the items with about this many users that are named. Counts alone have confirmed items."""
-    table = source.held()
-    if table is None:
+    """Return the share of the items with about this many users that are named.
+
+    If few items have about this many users, it is the chance that such an item is confirmed.
+    """
+    table, near = source.held(), _near(source, users)
+    if table is None or near is None:
         return _simulated(mechanism.heads, users, source)
-    near = np.argsort(np.abs(np.log(np.maximum(source.drawn, 1) / users)), kind="stable")[:_FEW]
-    runs, named = _RUNS, 0
-    for seed in range(1, runs + 1):
+    named = 0
+    for seed in range(1, _RUNS + 1):
         ranks = source.ranks(mechanism.release(table, rng=seeded_rng(seed)).items)
         named += int(np.isin(near, ranks).sum())
-    return named / (runs * len(near))
+    return named / (_RUNS * len(near))
+
+
+def _near(source: Source, users: int) -> NDArray[np.intp] | None:
+    """Return the ranks of some items with about this many users in the rows of public data; None if they are few."""
+    if source.held() is None:
+        return None
+    distance = np.abs(np.log(np.maximum(source.drawn, 0.5) / users))
+    near = np.argsort(distance, kind="stable")[:_FEW]
+    return near if len(near) == _FEW and distance[near].max() <= _NEAR else None
 
 
 def _ranked(gamma: float, k: int, users: int, counts: NDArray[np.int64], stop: float) -> float:

@@ -62,8 +62,8 @@ class Plan:
     `comparison` is a forecast on public data, the shape or table that the caller gave as `like`. It is computed when
     it is first read or printed.
 
-    The figures of one item are those of an item that has no competitors. How many items `CalibratedCounts` releases
-    depends on the items of users: `comparison` runs it.
+    The figures of one item of `CalibratedCounts` are those of an item that is confirmed and has no competitors.
+    `comparison` runs it, and then releases rarer items too.
 
     For a top-k mechanism that considers k_bar items, a number of users is a difference: how many more users an item has
     than the (k_bar+1)-th item. For a set union, the chances are for the worst case, in which users have no other items
@@ -344,7 +344,6 @@ def _planned(
     question: _Question | None = None,
     found: Needed | None = None,
 ) -> Plan:
-    # An item without competitors is confirmed. How many more are estimated depends on the items of users: `comparison`.
     first = mechanism.heads if isinstance(mechanism, CalibratedCounts) else mechanism
     half, nearly = (users_for(first, chance) for chance in (0.5, 0.95))
     forecast = _forecast(mechanism)

@@ -144,6 +144,8 @@ class PublicTable(Source):
         engines.require_rows_again(self.rows().data)
         found = engines.histogram(self.rows(), users=True)
         counts = np.asarray(found.counts)
+        if not len(counts):
+            raise ParameterError("the table has no pairs of a user and an item: give a public table with rows")
         order = np.argsort(-counts, kind="stable")
         self._counts, self.users = counts[order], found.users
         self._labels = {label: rank for rank, label in enumerate(found.labels.take(order))}

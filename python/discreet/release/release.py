@@ -76,7 +76,7 @@ class Release(Rows):
         made_by: The mechanism and its parameters.
         stopped_early: Whether a truncated histogram ran out of rows before the budget was used.
         seeded: True if the randomness was seeded, so that the rows give no privacy.
-        notes: Notes for the reader, from public parameters only.
+        notes: Notes for the reader, from public parameters and published values.
         kind: What a number counts: "users", "events" or "pairs" of user and item; or "sums".
         listed: Which items were listed in advance and are published even if nobody has them: "none", "some" or "all".
             Other items of few users are left out.

@@ -307,6 +307,14 @@ def _reading(release: Reported) -> list[str]:
             f"Each {word} has random noise. Sigma is the standard deviation of this noise: about two of three {word}s "
             "are within one sigma of their value without noise, and about 95 of 100 within two."
         )
+        if release.methods:
+            texts[-1] = (
+                "The column method says how a count was found. A confirmed count is the number of users with random "
+                "noise. An estimated count follows from weighted counts of users with many items, with random noise, "
+                f"and from measured medians. Sigma is the standard deviation of the error: about two of three {word}s "
+                "are within one sigma of the true number, and about 95 of 100 within two. Items that only users with "
+                "many items have can be estimated too low."
+            )
         if release.clipped:
             texts.append(
                 f"A bound limits what each user contributes, so that the noise can be small. The {word}s are those of "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import total_ordering
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
 
 import numpy as np
@@ -32,28 +33,30 @@ _LONGEST = 60
 
 @total_ordering
 class Row:
-    """A pair of item and noisy count, which also has the `sigma` of the count.
+    """A pair of item and noisy count, which also has the `sigma` of the count, and its `method` if there are several.
 
     It unpacks, compares and hashes like a tuple of two. It is no tuple, because pandas takes the columns of a frame
     from tuples cell by cell, without sigma. From an object that is a sequence with `_fields` and a mapping, pandas
-    takes named columns: so `pandas.DataFrame(release)` has the columns item, count and sigma, or the columns of an item
-    of several columns.
+    takes named columns: so `pandas.DataFrame(release)` has the columns of `Release.columns`.
     """
 
-    __slots__ = ("_names", "count", "item", "sigma")
+    __slots__ = ("_names", "count", "item", "method", "sigma")
 
-    def __init__(self, item: Any, count: int, sigma: float, names: tuple[str, ...] = ("item",)) -> None:
+    def __init__(
+        self, item: Any, count: int, sigma: float, method: str | None = None, names: tuple[str, ...] = ("item",)
+    ) -> None:
         self.item = item
         self.count = count
         self.sigma = sigma
+        self.method = method
         self._names = names
 
     @property
     def _fields(self) -> tuple[str, ...]:
-        return (*self._names, "count", "sigma")
+        return (*self._names, "count", "sigma", *(() if self.method is None else ("method",)))
 
     def keys(self) -> tuple[str, ...]:
-        """Return the names of the values: the columns of the item, count and sigma."""
+        """Return the names of the values: the columns of the item, count, sigma, and method if there are several."""
         return self._fields
 
     def __iter__(self) -> Iterator[Any]:
@@ -67,7 +70,7 @@ class Row:
             return (self.item, self.count)[key]
         if key in self._names:
             return self.item if len(self._names) == 1 else self.item[self._names.index(key)]
-        if key not in ("item", "count", "sigma"):
+        if key != "item" and key not in self._fields:
             raise KeyError(key)
         return getattr(self, key)
 
@@ -137,8 +140,9 @@ class Rows(_Lazy):
         if self.counts is None or self.sigmas is None:
             return iter(self.items)
         names = self.item_names
-        rows = zip(self.items, self.counts.tolist(), self.sigmas.tolist(), strict=True)
-        return (Row(item, count, sigma, names) for item, count, sigma in rows)
+        methods = self.methods or repeat(None, len(self))
+        rows = zip(self.items, self.counts.tolist(), self.sigmas.tolist(), methods, strict=True)
+        return (Row(*row, names=names) for row in rows)
 
     def __len__(self) -> int:
         given = self._given

@@ -39,8 +39,9 @@ const UNLISTED: u32 = u32::MAX;
 const MORE: u32 = 1 << 31;
 
 /// Reported if there are too many users to list.
-pub(crate) const TOO_MANY_USERS: Error =
-    Error::Resource("there are more than 2^32 users, too many to list; read fewer rows at a time");
+pub(crate) const TOO_MANY_USERS: Error = Error::Resource(
+    "there are more than 2^32 users, too many to list; count them with l0, or with ConfirmedCounts",
+);
 
 const TOO_MANY: Error = Error::Resource(
     "there are more than 2^31 distinct items, too many to bound each user's; count fewer rows at a time",

@@ -184,8 +184,8 @@ impl Few {
         Ok(Rows::ByUser(Self { parts, items: Candidates::of_integers(labels) }))
     }
 
-    /// Returns whether some items may have no rows.
-    pub fn has_gaps(&self) -> bool {
+    /// Returns whether the rows are packed. Then some items may have no rows.
+    pub fn is_packed(&self) -> bool {
         matches!(self.parts, Parts::Packed(_))
     }
 
@@ -231,7 +231,7 @@ impl Few {
         (threads, keys): (usize, &HashKeys),
         tick: impl FnMut() -> Result<()>,
     ) -> Result<(Vec<ListPart>, Vec<Spill>, Candidates)> {
-        let is_packed = self.has_gaps();
+        let is_packed = self.is_packed();
         let Self { parts, items } = self;
         let used = AtomicUsize::new(0);
         let work = |own: &mut Listing<'_>, user: u128, found: &mut [(u32, ())]| {
@@ -303,10 +303,10 @@ impl<'a> Listing<'a> {
         Self { made, users: Vec::new(), items: Vec::new(), placed: Vec::new() }
     }
 
-    /// Returns the lists of the current partition, ordered by the users' keys unless the users may have any order.
-    fn part(&mut self, partition: usize, any_order: bool) -> ListPart {
+    /// Returns the lists of the current partition. Users are ordered by their keys unless they were packed.
+    fn part(&mut self, partition: usize, is_packed: bool) -> ListPart {
         let Self { users, items, .. } = self;
-        if !any_order {
+        if !is_packed {
             users.sort_unstable();
         }
         let mut part = ListPart { partition, ..ListPart::default() };

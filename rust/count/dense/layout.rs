@@ -39,7 +39,7 @@ impl Layout {
         (items < most_items(32 * batch.items.len())).then_some(layout)
     }
 
-    fn of_columns(users: &Column, items: &Column, keys: &HashKeys) -> Option<Self> {
+    pub(super) fn of_columns(users: &Column, items: &Column, keys: &HashKeys) -> Option<Self> {
         let rows = items.len() as u64;
         let users = estimate_largest(users)?;
         let items = estimate_largest(items)?;

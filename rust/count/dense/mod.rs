@@ -253,7 +253,7 @@ impl<'a> AllPacked<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use arrow_array::{Array, Int64Array};
 
@@ -287,6 +287,47 @@ mod tests {
                 assert!(!rows.extend(&[3, user], &[5, item]));
                 assert_eq!(rows.len(), 0);
             }
+        }
+    }
+
+    #[test]
+    fn users_of_packed_rows_have_their_distinct_items_in_order() {
+        let keys = HashKeys::from_os().unwrap();
+        for (users, items) in [(700_u64, 40_u64), (90_000, 3_000), (5, 100_000)] {
+            let mut state = 7_u64;
+            let mut below = |bound: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) % bound
+            };
+            let largest = batch(&[users as i64; 9], &[items as i64; 9]);
+            let Some(layout) = Layout::of_columns(&largest.items, &largest.users, &keys) else {
+                panic!("small numbers fit");
+            };
+            let mut parts = [Packed::by_user(layout), Packed::by_user(layout)];
+            let mut expected = BTreeMap::<u128, BTreeSet<u32>>::new();
+            for turn in 0..20_000 {
+                let (user, item) = (below(users), below(items));
+                assert!(parts[turn % 2].extend(&[user], &[item]));
+                assert!(parts[turn % 2].items() > item);
+                expected.entry(user.into()).or_default().insert(item as u32);
+            }
+            let (mut visit, mut found) = (Visit::default(), BTreeMap::new());
+            for partition in 0..PARTITIONS {
+                visit.each_user(&parts, partition, |user, own| {
+                    let own: Vec<u32> = own.iter().map(|&(item, ())| item).collect();
+                    assert!(own.is_sorted());
+                    assert!(found.insert(user, own.into_iter().collect()).is_none());
+                });
+            }
+            assert!(found == expected);
+            let [first, _] = parts;
+            let store = first.unpack::<Wide>(&keys);
+            let pairs = (0..PARTITIONS).flat_map(|partition| store.pieces(partition).flatten());
+            let unpacked: Vec<Wide> = pairs.collect();
+            assert!(!unpacked.is_empty());
+            assert!(
+                unpacked.iter().all(|row| expected[&row.user()].contains(&(row.item() as u32)))
+            );
         }
     }
 

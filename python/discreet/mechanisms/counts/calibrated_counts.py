@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CalibratedCounts"]
 
+_SHOWN_SPREAD = 0.005
+
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedCounts(TableMechanism):
@@ -137,7 +139,7 @@ class CalibratedCounts(TableMechanism):
         if len(columns) > 1 and "method" in {name.lower() for name in columns}:
             raise ParameterError(
                 "an item of several columns cannot have the column 'method', because the release has a column of this "
-                "name; rename it, or use mechanism=ConfirmedCounts"
+                "name; rename it, or give mechanism=ConfirmedCounts(rho=..., delta=...)"
             )
         if not engines.rows_here(table.data):
             raise ParameterError(
@@ -341,23 +343,23 @@ class _Steps:
 
     def _notes(self, heads: int, others: int, full: int, curve: calibration.Curve | None) -> tuple[str, ...]:
         """Return the notes of a release, which depend on published values alone."""
-        notes = [
-            f"confirmed: {counted(heads, 'item')}; estimated from weighted counts: {counted(others, 'item')}. A user "
-            f"with at most {counted(full, 'other item')} gave full weight to each",
-        ]
+        notes = [f"confirmed: {counted(heads, 'item')}; estimated from weighted counts: {counted(others, 'item')}"]
+        if others:
+            notes[0] += f". A user with at most {counted(full, 'other item')} gave full weight to each"
         if curve is not None:
-            bottom, top = math.exp(curve.logs[0]), math.exp(curve.logs[-1])
+            bottom, top, spread = math.exp(curve.logs[0]), math.exp(curve.logs[-1]), float(np.median(curve.spreads))
+            differ = f"; estimates of single items differ by {100 * spread:.2g} %, which is part of sigma"
             notes.append(
                 f"true counts are about {top:.3g} times the weighted counts at the top, and {bottom:.3g} times at the "
-                f"bottom; estimates of single items differ by {100 * float(np.median(curve.spreads)):.2g} %, which is "
-                "part of sigma"
+                f"bottom{differ if spread >= _SHOWN_SPREAD else ''}"
             )
         elif others:
             notes.append("nearly no user has more items, so estimates are weighted counts")
+        if others:
+            notes.append("an item that only users with many items have can have more users than its interval says")
         deviation = 1 / math.sqrt(self.precision)
         return (
             *notes,
-            "an item that only users with many items have can have more users than its estimate and sigma say",
             f"number of users with at least one item: about {max(0, round(self.known)):,} (sigma {deviation:.3g}). "
             f"Half of the error of this number (sigma {deviation / 2:.3g}) is in every count, and in its sigma",
         )
