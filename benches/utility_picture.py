@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 RHO = "0.5"
 PANELS = {
     "rho = 0.5, delta = 1e-6": {
+        "calibrated counts": "calibrated counts",
         "confirmed counts": "confirmed counts",
         "private count release": "private count release",
         "plume p99": "Plume, l0 = p99",
@@ -28,7 +29,7 @@ PANELS = {
     },
 }
 """The mechanisms in each panel of the picture, with their labels there."""
-COLOURS = [["C0", "C1", "C2", "C3", "C4"], ["C3", "C5", "C7", "C9"]]
+COLOURS = [["C6", "C0", "C1", "C2", "C3", "C4"], ["C3", "C5", "C7", "C9"]]
 
 
 def main() -> None:
