@@ -66,7 +66,7 @@ struct Bound {
 }
 
 impl Lists {
-    /// Create the lists of users whose items are together: those of user `u` are `items[starts[u]..starts[u + 1]]`.
+    /// Create lists from the items of all users in a row. User `u` has `items[starts[u]..starts[u + 1]]`.
     #[must_use]
     pub fn new(starts: Vec<usize>, items: Vec<u32>, hashes: LabelHashes) -> Self {
         let pieces = vec![Piece { users: 0..starts.len() - 1, items: Items::Memory(items) }];
@@ -83,7 +83,7 @@ impl Lists {
         Self { all: Arc::new(All { starts, pieces, files, numbers, hashes }), bound: None }
     }
 
-    /// Return the number of users, including those of whom no item is chosen.
+    /// Return the number of users. A user without a chosen item counts too.
     #[must_use]
     pub fn users(&self) -> usize {
         self.all.starts.len() - 1

@@ -39,7 +39,11 @@ Label: TypeAlias = "str | int | bytes | tuple[str | int | bytes, ...]"
 Items: TypeAlias = "Sequence[Label] | ArrayLike"
 Progress = Callable[[], None]
 PART = 1 << 27
-"""The unit of the upper part of a number that a remote engine adds up in two parts of 64 bits."""
+"""The unit of the upper part of a number that a remote engine adds up in two parts of 64 bits.
+
+The sums of both parts fit unless one pair has 2^36 rows. A number less its rest is a multiple of PART, so its quotient
+is exact as a float.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

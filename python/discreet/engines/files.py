@@ -205,7 +205,7 @@ def files_in(folder: str) -> list[str]:
     while waiting:
         place, above = waiting.pop()
         try:
-            # Without the permission to search a folder, the status of its dot fails as those of its files do.
+            # This fails if the permission to search the folder is missing: its files could not be opened.
             status = os.stat(os.path.join(place, "."))  # noqa: PTH116, PTH118 - pathlib removes the dot
             with os.scandir(place) as entries:
                 inside = [(entry.name, *_kinds(entry)) for entry in entries]

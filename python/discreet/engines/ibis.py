@@ -119,12 +119,10 @@ def clipped_sums(
     with _translated_errors():
         rows, kind, backend = _pairs(table.with_values(), resolution)
         rows = rows.filter(rows.item.isin(_wanted(items, kind)))
-        # Sums of the parts of a number need 2^36 rows of one pair to exceed 64 bits.
         high = (rows.units / PART).floor()
         rows = rows.mutate(high=high, low=rows.units - high * PART)
         pairs = rows.group_by("user", "item").agg(high=rows.high.sum(), low=rows.low.sum())
         rest = pairs.low % PART
-        # The difference is a multiple of PART, so its quotient is exact as a float.
         high = pairs.high + ((pairs.low - rest) / PART).cast("int64")
         pairs = pairs.select("user", "item", total=_between(_between(high, -PART, PART) * PART + rest, *bounds))
         if l0 is not None and l0 < len(items):

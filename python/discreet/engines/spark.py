@@ -143,12 +143,10 @@ def clipped_sums(
         if not values:
             return _labels([], kind), np.zeros(0, np.int64)
         rows = rows.join(_table_of(session, values, kind), "item", "left_semi")
-        # Sums of the parts of a number need 2^36 rows of one pair to exceed 64 bits.
         high = functions.floor(functions.col("units") / PART)
         low = functions.col("units") - high * PART
         pairs = rows.groupBy("user", "item").agg(functions.sum(high).alias("high"), functions.sum(low).alias("low"))
         rest = functions.col("low") % PART
-        # The difference is a multiple of PART, so its quotient is exact as a float.
         high = functions.col("high") + ((functions.col("low") - rest) / PART).cast("bigint")
         total = _between(high, -PART, PART) * PART + rest
         pairs = pairs.select("user", "item", _between(total, *bounds).alias("total"))

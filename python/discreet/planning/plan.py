@@ -62,8 +62,8 @@ class Plan:
     `comparison` is a forecast on public data, the shape or table that the caller gave as `like`. It is computed when
     it is first read or printed.
 
-    The figures of one item of `CalibratedCounts` are those of an item that is confirmed and has no competitors.
-    `comparison` runs it, and then releases rarer items too.
+    For `CalibratedCounts`, these numbers of users are those of a confirmed item without competitors. `comparison` runs
+    the whole mechanism, which releases rarer items too.
 
     For a top-k mechanism that considers k_bar items, a number of users is a difference: how many more users an item has
     than the (k_bar+1)-th item. For a set union, the chances are for the worst case, in which users have no other items
