@@ -54,18 +54,20 @@ fn tally<'py>(
 }
 
 /// Return the numbers of distinct users and items in the rows that a count reads, and quantiles of the number of
-/// distinct items of a user: for each level, the number of the user at this place in the order of numbers.
+/// distinct items of a user: for each level, the number of the user at this place in the order of numbers. The last
+/// number is that of the users of the item at `rank`, from 1, in the order of common items; 0 if there are fewer items.
 #[pyfunction]
-#[pyo3(signature = (source, user, item, levels, *, memory=None, times=None))]
+#[pyo3(signature = (source, user, item, levels, rank, *, memory=None, times=None))]
 fn items_per_user(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     user: &Bound<'_, PyAny>,
     item: &Bound<'_, PyAny>,
     levels: Vec<f64>,
+    rank: usize,
     memory: Option<usize>,
     times: Option<Times>,
-) -> PyResult<(u64, u64, Vec<u64>)> {
+) -> PyResult<(u64, u64, Vec<u64>, i64)> {
     let mut sources = Sources::open(source, &Wanted::new(user, item, times)?)?;
     let types = sources.types();
     let options = ListOptions {
@@ -83,7 +85,11 @@ fn items_per_user(
         let place = (level * sizes.len() as f64).ceil() as usize;
         sizes.get(place.saturating_sub(1)).copied().unwrap_or(0)
     };
-    Ok((sizes.len() as u64, labels.len() as u64, levels.into_iter().map(quantile).collect()))
+    let found_levels = levels.into_iter().map(quantile).collect();
+    let (mut counts, _) = found.counts()?;
+    counts.sort_unstable_by(|one, other| other.cmp(one));
+    let ranked = counts.get(rank.saturating_sub(1)).copied().unwrap_or(0);
+    Ok((sizes.len() as u64, labels.len() as u64, found_levels, ranked))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

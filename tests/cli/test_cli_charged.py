@@ -223,7 +223,6 @@ def test_an_interrupt_waits_for_a_stream_that_is_paid_for(monkeypatch, how):
 WRITERS = {
     "count": ("x.csv", [*COMMANDS["count"], *PRICE, "-o", "x.csv"]),
     "demo": ("x.csv", ["demo", "--write", "x.csv", "--overwrite"]),
-    "plan": ("x.html", ["plan", "count", *PRICE, "--l0", "1", "--html", "x.html"]),
     "export": ("x.csv", ["budget", "export", "l", "-o", "x.csv"]),
 }
 
@@ -253,14 +252,6 @@ def test_a_column_may_be_called_as_a_file_that_is_kept(name):
     for _ in range(2):
         assert discreet("count", "odd.csv", *columns, "--l0", "1", *PRICE, "-o", "x.csv")[0] == 0
     assert Path("x.csv").read_text().startswith(f"{name},k,count")
-
-
-def test_a_plan_does_not_overwrite_its_public_file():
-    Path("public.html").write_bytes(Path("log.csv").read_bytes())
-    Path("public.csv").symlink_to("public.html")
-    given = ["--like", "public.csv", "--user", "user", "--item", "item"]
-    code, _, err = discreet("plan", "count", *PRICE, "--l0", "1", *given, "--html", "public.html")
-    assert (code, "--html would overwrite an input" in err) == (2, True)
 
 
 def test_help_needs_no_docstrings():

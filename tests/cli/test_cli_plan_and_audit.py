@@ -90,7 +90,6 @@ def test_a_plan_takes_a_shape():
     code, out, _ = discreet("plan", "count", *BUDGET, "--like", SHAPE)
     assert code == 0
     assert "5,000 users, 2,000 items, exponent 1, 10 items per user" in out
-    assert "default shape" not in out
     assert "Recommended (*)" in out
     assert "50 % chance" not in out
     code, out, _ = discreet("plan", "top-k", "-k", "3", *BUDGET, "--like", SHAPE + ",cutoff=3,spread=0.5", "--json")
@@ -120,6 +119,9 @@ def test_a_plan_takes_a_public_file(log):
         "users=x,items=2,exponent=1,items-per-user=1",
         "users=1,2",
         SHAPE + ",more=1",
+        SHAPE + ",median=3",
+        "users=5000,median=3",
+        "users=5000,median=3,p95=2",
         SHAPE + ",users=3",
         "users=5000,items=2000,exponent=1,items-per-user=3000",
     ],
@@ -140,11 +142,10 @@ def test_a_plan_finds_the_privacy_cost_for_a_number_of_users():
     assert needed["rho"] is None
     assert 0 < needed["epsilon"] < 2
     assert discreet("plan", "count", "--delta", "1e-6", "--users", "0")[0] == 2
+    code, _, err = discreet("plan", "count", "--delta", "1e-6", "--users", "50")
+    assert (code, "--like" in err) == (2, True)
+    code, out, _ = discreet("plan", "count", *BUDGET, "--like", "users=5000,median=8,p95=40,items=2000,top20=700")
+    assert (code, "Recommended" in out) == (0, True)
+    code, out, _ = discreet("plan", "count", *BUDGET)
+    assert (code, "--like users=...,median=...,p95=..." in out) == (0, True)
     assert discreet("plan", "count", "--delta", "1e-6")[0] == 2
-
-
-def test_a_page_needs_the_suffix_of_html(tmp_path):
-    code, _, err = discreet("plan", "count", *BUDGET, "--html", str(tmp_path / "page.txt"))
-    assert code == 2
-    assert ".html" in err
-    assert not [*tmp_path.iterdir()]

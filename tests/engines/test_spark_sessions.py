@@ -62,7 +62,9 @@ def log(tmp_path):
     pyarrow, path = pytest.importorskip("pyarrow"), tmp_path / "log 1.parquet"
     rows = [(user, f"i,{item}") for user in range(2000) for item in range(2)]
     users, items = zip(*rows, (None, "a"), (3, None), strict=True)
-    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"user": users, "item": items}), path)
+    pytest.importorskip("pyarrow.parquet").write_table(
+        pyarrow.table({"user": users, "item": items, "cents": [50] * len(users)}), path
+    )
     return str(path)
 
 
@@ -71,6 +73,12 @@ def test_the_command_count_runs_on_local_spark(log):
     done = command("count", log, *PROMISE, "--engine", "spark", "--master", "local[2]", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
     assert {line.rsplit(",", 2)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
+    cents = ["--column", "cents", "--bounds", "0", "60", "--l0", "2", "--engine", "spark", "--master", "local[2]", "-q"]
+    done = command("sum", log, *PROMISE, *cents)
+    assert (done.returncode, done.stderr) == (0, "")
+    sums = dict(line.rsplit(",", 2)[:2] for line in done.stdout.splitlines()[1:])
+    # 2,000 users of 50 cents; a sigma is below 300, so an error of 9,000 has a chance below 1e-190
+    assert {item: abs(int(total) - 100_000) < 9_000 for item, total in sums.items()} == {'"i,0"': True, '"i,1"': True}
 
 
 def test_the_command_select_runs_dp_sips_on_local_spark(log):

@@ -337,8 +337,7 @@ _sql = click.option(
     help="Read the rows of this SELECT instead of FILE. The query must only read, and -o must name a new file. "
     "Only the data owner may write it: it defines who the users are, and it can fail on a value of the data.",
 )
-published = joined(
-    _sql,
+_engine = joined(
     click.option(
         "--engine",
         type=click.Choice(["local", "spark"]),
@@ -350,10 +349,6 @@ published = joined(
         metavar="URL",
         help="URL of Spark: local[*], spark://host:7077, yarn or sc://host.  [default: local[*]]",
     ),
-    files,
-    memory,
-    written,
-    _charge,
-    charged,
 )
-published_sums = joined(_sql, files, memory, written, charged)
+published = joined(_sql, _engine, files, memory, written, _charge, charged)
+published_sums = joined(_sql, _engine, files, memory, written, charged)

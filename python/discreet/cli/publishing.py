@@ -204,7 +204,8 @@ def _source(
     longer.
     """
     if engine == "spark":
-        columns = columns_of(parameters["user"], parameters["item"])
+        value = parameters.get("value")
+        columns = [*columns_of(parameters["user"], parameters["item"]), *([] if value is None else [value])]
         with spark_session.opened(file or "", master or "local[*]", columns) as table:
             yield table
     else:

@@ -114,6 +114,7 @@ def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the com
     0.01; the sums are then in cents.
 
     Several columns may be one user or one item together, and --time divides or limits the rows, as in `discreet count`.
+    --engine spark adds up columns of numbers on a cluster.
 
     \b
     discreet sum sales.parquet --user customer --item shop --column cents --bounds 0 2000 --l0 5

@@ -9,16 +9,12 @@ import click
 
 from discreet import audit as auditing
 from discreet.audit.exact import auditable
-from discreet.cli import listed, outputs
-from discreet.cli.names_of_files import FILE
+from discreet.cli import listed
 from discreet.cli.options import bounded, counting, joined, known, promise, selected, top
 from discreet.cli.parsing import WHOLE, AtLeast, Group
-from discreet.planning import explorer
 from discreet.planning import plan as planning
 from discreet.planning.choose import Parameters, Verb, choose, stated
-from discreet.planning.comparison import ANOTHER_SHAPE
-from discreet.planning.shape import DEFAULT, Shape
-from discreet.release import export
+from discreet.planning.shape import Shape
 
 __all__ = ["audit", "plan"]
 
@@ -37,7 +33,6 @@ def plan() -> None:
     discreet plan top-k -k 10 --rho 0.5 --delta 1e-6 --json
     discreet plan count --rho 1 --delta 1e-6 --like users=20000,items=50000,exponent=1,items-per-user=20
     discreet plan count --delta 1e-6 --users 50
-    discreet plan count --rho 1 --delta 1e-6 --html explorer.html
     """
 
 
@@ -90,8 +85,9 @@ _likeness = joined(
     click.option(
         "--like",
         metavar="SHAPE|FILE",
-        help="Public data for the forecast: users=20000,items=50000,exponent=1,items-per-user=20, or a PUBLIC file, "
-        "which is read without privacy. A file needs --user and --item.  [default: that shape]",
+        help="Public data for the forecast: three numbers, users=20000,median=8,p95=60 (items of the median user, and "
+        "of one at the 95th percentile; items=50000 and top20=4000, the users of the 20th most common item, may "
+        "follow), or a PUBLIC file, which is read without privacy. A file needs --user and --item.",
     ),
     click.option("--user", multiple=True, metavar="COLUMN", help="Column of users of the public file."),
     click.option("--item", multiple=True, metavar="COLUMN", help="Column of items of the public file."),
@@ -103,14 +99,9 @@ _likeness = joined(
         "95 %. With neither, print both.",
     ),
 )
-_html = click.option(
-    "--html",
-    metavar="FILE",
-    type=FILE,
-    help="Also write a page with sliders and curves to FILE, and overwrite it. The command refuses if FILE is the file "
-    "of --like. The page needs no network.",
-)
-_NAMES: dict[str, Callable[[str], float]] = {
+_NUMBERS: dict[str, Callable[[str], float]] = {"users": int, "median": int, "p95": int, "items": int, "top20": int}
+"""The numbers that an owner of data knows; the first three are needed."""
+_LAW: dict[str, Callable[[str], float]] = {
     "users": int,
     "items": int,
     "exponent": float,
@@ -118,11 +109,12 @@ _NAMES: dict[str, Callable[[str], float]] = {
     "cutoff": float,
     "spread": float,
 }
-_NEEDED = [*_NAMES][:4]
-_ANOTHER_SHAPE = (
-    "give --like users=...,items=...,exponent=...,items-per-user=..., or --like with a public file, --user and --item."
+"""The numbers of a shape; the first four are needed."""
+_ADVICE = (
+    "To forecast it for your data, give --like users=...,median=...,p95=...: the users, and the items of the median "
+    "user and of one at the 95th percentile. Or give --like with a public file, --user and --item."
 )
-"""The advice of a plan on the default shape, in options."""
+"""The advice of a plan without public data, in options."""
 
 
 def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dict[str, object]:
@@ -137,42 +129,26 @@ def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dic
     given = {name.strip().replace("-", "_"): value for name, _, value in pairs}
     if not any(mark for _, mark, _ in pairs):
         raise click.UsageError("--like with a file needs --user and --item, the columns of the public file.")
-    if not {*_NEEDED} <= given.keys() <= _NAMES.keys() or len(pairs) != len(given):
+    make, known, least = (Shape.of_numbers, _NUMBERS, 3) if "median" in given else (Shape, _LAW, 4)
+    if not {*[*known][:least]} <= given.keys() <= known.keys() or len(pairs) != len(given):
         raise click.UsageError(
-            "--like needs the four numbers of a shape, once each, such as "
-            "users=20000,items=50000,exponent=1,items-per-user=20; cutoff and spread may follow."
+            "--like needs three numbers, once each, such as users=20000,median=8,p95=60; items and top20 may follow. "
+            "Or it needs users, items, exponent and items-per-user, the numbers of a Shape."
         )
     numbers: dict[str, Any] = {}
     try:
-        numbers |= {name: _NAMES[name](value) for name, value in given.items()}
+        numbers |= {name: known[name](value) for name, value in given.items()}
     except ValueError:
         raise click.UsageError(
             "--like has a value that is not a number. Give whole numbers of users and items, and a point in decimals."
         ) from None
-    return {"like": Shape(**numbers)}
+    return {"like": make(**numbers)}
 
 
-def _plan(verb: Verb, as_json: bool, html: str | None, public: dict[str, object], parameters: Parameters) -> None:
-    if html is not None and not html.endswith((".html", ".htm")):
-        raise click.UsageError("--html needs a FILE with the suffix .html.")
-    if html is not None:
-        like = public.get("like")
-        outputs.require_apart(html, like if isinstance(like, str) else None, option="--html")
-        outputs.require_writable(html)
+def _plan(verb: Verb, as_json: bool, public: dict[str, object], parameters: Parameters) -> None:
     make: Callable[..., planning.Plan] = planning.plan
     made = make(verb, **public, **parameters)
-    if html is not None:
-        shape = public.get("like")
-        export.write_text(
-            html,
-            explorer.explorer(
-                made,
-                shape=shape if isinstance(shape, Shape) else DEFAULT,
-                l0=parameters.get("l0"),
-                relative_error=parameters.get("relative_error", 0.1),
-            ),
-        )
-    click.echo(made.to_json() if as_json else str(made).replace(ANOTHER_SHAPE, _ANOTHER_SHAPE))
+    click.echo(made.to_json() if as_json else made.text(_ADVICE))
 
 
 def _audit(verb: Verb, pairs: int, runs: int, as_json: bool, parameters: Parameters) -> None:
@@ -200,7 +176,6 @@ def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: 
         user: tuple[str, ...],
         item: tuple[str, ...],
         users: int | None,
-        html: str | None = None,
         items: str | None = None,
         others: bool = False,
         **given: Unpack[Parameters],
@@ -208,10 +183,10 @@ def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: 
         if items is None:
             if others:
                 raise click.UsageError("--others needs --items FILE.")
-            _plan(verb, as_json, html, {**_like(like, user, item), "users": users}, given)
-        elif (like, user, item, users, html) != (None, (), (), None, None):
+            _plan(verb, as_json, {**_like(like, user, item), "users": users}, given)
+        elif (like, user, item, users) != (None, (), (), None):
             raise click.UsageError(
-                "--items excludes --like, --users and --html: all items of the file are released, without a forecast."
+                "--items excludes --like and --users: all items of the file are released, without a forecast."
             )
         else:
             click.echo(listed.planned(items, others=others, as_json=as_json, parameters=given))
@@ -220,7 +195,7 @@ def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: 
         _audit(verb, pairs, runs, as_json, given)
 
     text = f"`discreet {name}` with these parameters."
-    forecast = joined(_likeness, _html, known) if verb == "count" else _likeness
+    forecast = joined(_likeness, known) if verb == "count" else _likeness
     plan.command(name, help=f"Plan {text}")(promise(parameters(forecast(_as_json(planned)))))
     audit.command(name, help=f"Audit {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
 

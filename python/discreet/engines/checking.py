@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Check", "check"]
 
 _PERCENTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 1)
+_TOP = 20
+"""The rank of the item whose users tell how common items are."""
 _MOST = 200
 """The most columns that are examined if no columns are given."""
 _LONG = f"more than {_core.LONGEST:,} bytes"
@@ -78,6 +80,8 @@ class Check(Private):
     """The number of rows that a sum reads; None without a column to sum."""
     items_per_user: tuple[tuple[str, int], ...] = ()
     """Percentiles of the number of distinct items of a user."""
+    top20: int | None = None
+    """The number of users of the 20th most common item; None if there are fewer items."""
 
     def __repr__(self) -> str:
         return "Check(SENSITIVE)"
@@ -110,6 +114,16 @@ class Check(Private):
             yield counted(self.items or 0, "item")
             for name, number in self.items_per_user:
                 yield f"items per user, {name}: {number:,}"
+            if self.users:
+                yield f"for a forecast, round what may be published: discreet plan count --like {self.like}"
+
+    @property
+    def like(self) -> str:
+        """The numbers that `discreet plan --like` takes, to two digits."""
+        levels = dict(self.items_per_user)
+        median, p95 = levels[_named(0.5)], levels[_named(0.95)]
+        found = {"users": self.users, "median": median, "p95": p95, "items": self.items, "top20": self.top20}
+        return ",".join(f"{name}={float(f'{value:.2g}'):.0f}" for name, value in found.items() if value is not None)
 
     def _where(self, reason: str, number: int) -> str:
         places = self.lines_of.get(reason, [])
@@ -348,9 +362,11 @@ def _of_columns(
             dropped[f"{' and '.join(columns)} have {_LONG} as one label"] += found[key]
     memory = room.beside_scan
     sources: list[object] = [*tables.all]
-    many, distinct, levels = _core.items_per_user(sources, user, item, _PERCENTILES, memory=memory, times=period)
+    many, distinct, levels, top20 = _core.items_per_user(
+        sources, user, item, _PERCENTILES, _TOP, memory=memory, times=period
+    )
     types, decimals = _types(tables, [*users, *items])
-    named = [*(f"{level:.0%}" for level in _PERCENTILES[:-1]), "most"]
+    named = [_named(level) for level in _PERCENTILES]
     return Check(
         **tables.facts(types, rows, dropped),
         decimals=decimals,
@@ -360,7 +376,12 @@ def _of_columns(
         users=many,
         items=distinct,
         items_per_user=tuple(zip(named, levels, strict=True)),
+        top20=top20 or None,
     )
+
+
+def _named(level: float) -> str:
+    return "most" if level == 1 else f"{level:.0%}"
 
 
 def _of_all(tables: _Tables) -> Check:

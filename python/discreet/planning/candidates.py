@@ -82,11 +82,10 @@ def compared(verb: str, parameters: Parameters, source: Source) -> PlanCompariso
         f"{row.label} missed {100 * row.missed:.2g} % of the items of {SURE} times the users for a 50 % chance: "
         "clipping drops most of their users, or chance does."
         for row in rows
-        if row.missed
+        if row.missed and row.l0 == parameters.get("l0")
     ]
     return PlanComparison(
         like=source.name,
-        is_default=source.is_default,
         relative_error=job.relative_error,
         rows=tuple(rows) if lacks_default else with_best(rows, excluded=_GREEDY),
         notes=tuple(notes),
@@ -101,7 +100,7 @@ def compared_alone(mechanism: Chosen, source: Source) -> PlanComparison | None:
     found = outlook(type(mechanism).__name__, mechanism, source, Job(verb, error, k))
     if found is None:
         return None
-    return PlanComparison(like=source.name, is_default=source.is_default, relative_error=error, rows=(found,))
+    return PlanComparison(like=source.name, relative_error=error, rows=(found,))
 
 
 def _promise(parameters: Parameters) -> dict[str, Any]:
@@ -136,12 +135,13 @@ def _for_top_k(parameters: Parameters, source: Source) -> Iterator[tuple[str, Ch
 
 
 def _for_select(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
-    promise, l0 = _promise(parameters), parameters["l0"]
-    if l0 is not None and source.clipped(l0) is not None:
-        yield from _possible("threshold", _chosen, "select", l0=l0, method="threshold", **promise)
-    if source.rows() is not None:
-        for method in ("dp_sips", *METHODS):
-            yield from _possible(method, _chosen, "select", l0=l0, method=method, **promise)
+    promise, given = _promise(parameters), parameters["l0"]
+    for l0 in sorted({*([given] if given else []), *(l0 for l0 in L0S if l0 < source.most)}):
+        if source.clipped(l0) is not None:
+            yield from _possible("threshold", _chosen, "select", l0=l0, method="threshold", **promise)
+        if source.rows() is not None:
+            for method in ("dp_sips", *METHODS) if l0 == given else ("dp_sips",):
+                yield from _possible(method, _chosen, "select", l0=l0, method=method, **promise)
 
 
 def _chosen(verb: str, **parameters: Any) -> Chosen:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["ANOTHER_SHAPE", "Outlook", "PlanComparison", "with_best"]
+from discreet.imports import importing
 
-ANOTHER_SHAPE = "give like=, a Shape or a public table."
-"""The advice of a plan on the default shape."""
+__all__ = ["Outlook", "PlanComparison", "with_best"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,6 @@ class PlanComparison:
 
     Args:
         like: A description of the public data.
-        is_default: Whether this is the default shape, because the caller gave none.
         relative_error: The error that counts as close, as a fraction of the true count.
         rows: One `Outlook` for each mechanism.
         notes: What could not be compared, and why.
@@ -82,7 +80,6 @@ class PlanComparison:
     """
 
     like: str
-    is_default: bool
     relative_error: float
     rows: tuple[Outlook, ...]
     notes: tuple[str, ...] = ()
@@ -96,7 +93,6 @@ class PlanComparison:
         """Return the comparison as plain values, for JSON."""
         return {
             "like": self.like,
-            "default_shape": self.is_default,
             "relative_error": self.relative_error,
             "recommended": None if self.recommended is None else self.recommended.label,
             "mechanisms": [asdict(row) for row in self.rows],
@@ -104,14 +100,33 @@ class PlanComparison:
         }
 
     def __str__(self) -> str:
-        given = "Forecast without data, on the default shape" if self.is_default else "Forecast without private data"
-        lines = [f"{given} ({self.like}):"]
-        lines += _aligned([self._head(), *(self._cells(row) for row in self.rows)])
-        if self.recommended is not None:
-            lines.append(f"Recommended (*): {self.recommended.label}, because it has the most {self.goal}.")
-        if self.is_default:
-            lines.append(f"Your data has another shape: {ANOTHER_SHAPE}")
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([self._title, *_aligned(self._table), *self._advice])
+
+    def _repr_html_(self) -> str:
+        with importing():
+            import html
+
+        head, *rows = ([html.escape(cell) for cell in cells] for cells in self._table)
+        cells = "".join(f"<tr><td>{'<td>'.join(row)}</tr>" for row in rows)
+        after = "".join(f"<p>{html.escape(line)}</p>" for line in self._advice)
+        return (
+            f"<table><caption>{html.escape(self._title)}</caption><thead><tr><th>{'<th>'.join(head)}</tr></thead>"
+            f"<tbody>{cells}</tbody></table>{after}"
+        )
+
+    @property
+    def _title(self) -> str:
+        return f"Forecast without private data ({self.like}):"
+
+    @property
+    def _table(self) -> list[list[str]]:
+        return [self._head(), *(self._cells(row) for row in self.rows)]
+
+    @property
+    def _advice(self) -> list[str]:
+        best = self.recommended
+        chosen = [] if best is None else [f"Recommended (*): {best.label}, because it has the most {self.goal}."]
+        return [*chosen, *self.notes]
 
     @property
     def goal(self) -> str:

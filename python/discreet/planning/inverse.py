@@ -93,7 +93,7 @@ class Needed:
         return f"{item[0].upper()}{item[1:]} is named with a chance of {self.chance:.0%} at {' or '.join(found)}{on}."
 
 
-def needed(verb: str, parameters: Parameters, users: int, source: Source) -> Needed:
+def needed(verb: str, parameters: Parameters, users: int, source: Source | None) -> Needed:
     """Return the least rho or epsilon for an item of this many users: the one that the caller gave, or both."""
     given = [name for name in ("rho", "epsilon") if parameters.get(name) is not None]
     if len(given) > 1:
@@ -107,13 +107,13 @@ def needed(verb: str, parameters: Parameters, users: int, source: Source) -> Nee
         users=users,
         chance=CHANCE,
         simulated=simulated,
-        like=_named(source, verb, rest, users) if simulated else "",
+        like=_named(source, verb, rest, users) if simulated and source is not None else "",
         l0=None if simulated else rest.get("l0"),
         **answers,
     )
 
 
-def _least(verb: str, name: str, rest: dict[str, Any], users: int, source: Source) -> tuple[float | None, bool]:
+def _least(verb: str, name: str, rest: dict[str, Any], users: int, source: Source | None) -> tuple[float | None, bool]:
     """Return the least value of rho or epsilon, and whether its chances are simulated."""
     ask: Callable[..., tuple[Chosen, Notes]] = choose
 
@@ -127,6 +127,10 @@ def _least(verb: str, name: str, rest: dict[str, Any], users: int, source: Sourc
     if example is None:
         ask(verb, **{name: _EXAMPLES[0]}, **rest)  # raises the error of the other parameters
         return None, False
+    if source is None and one_by_one(example):
+        raise ParameterError(
+            "items compete here, so the chance of one item depends on the others: give like=, a public table or numbers"
+        )
 
     @cache
     def suffices(value: float) -> bool:
@@ -147,8 +151,11 @@ def one_by_one(mechanism: object) -> bool:
     return isinstance(mechanism, _COMPETING)
 
 
-def _chance(mechanism: Chosen, users: int, source: Source) -> float:
+def _chance(mechanism: Chosen, users: int, source: Source | None) -> float:
     """Return the probability that an item of this many users is named, among the items of the public data."""
+    if source is None:
+        exact = mechanism.heads if isinstance(mechanism, CalibratedCounts) else mechanism
+        return exact.release_chance(users)
     if isinstance(mechanism, DiscoverAndPeel):
         ranked = _ranked(mechanism.epsilon, mechanism.k, users, source.counts, -math.inf)
         rank = min(int(np.searchsorted(-source.counts, -users)), len(source.counts) - 1)

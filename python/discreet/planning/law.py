@@ -25,15 +25,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "TWENTIETH",
     "Law",
     "Size",
     "activity_of",
     "clipped",
     "fitted",
+    "fitted_exponent",
     "fitted_spread",
     "group_sizes",
     "kept_share",
     "law_of",
+    "mean_and_spread",
     "named_by",
 ]
 
@@ -47,6 +50,10 @@ _FINE_EXPONENTS, _FINE_CUTOFFS = (-0.08, -0.06, -0.04, -0.02, 0, 0.02, 0.04, 0.0
 _MOST_SPREAD = 400
 _MODEL_ERROR = 0.15
 """The standard deviation of the logarithm of a number of items that no sample makes smaller."""
+TWENTIETH = 20
+"""The rank of the item whose users tell the exponent."""
+_LEAST_MEDIAN = 0.25
+"""The items beyond the first of the median user if that user has one: a number below a half rounds to one item."""
 _LEAST, _POINTS = 20, 40
 """A fit compares the number of items with at least t users, for 40 values of t from 20 users to the largest count."""
 
@@ -166,6 +173,25 @@ def fitted_spread(size: Size, l0: int, kept: float) -> float:
         less = kept_share(size._replace(spread=middle / 100), l0) <= kept
         low, high = (low, middle) if less else (middle + 1, high)
     return low / 100
+
+
+def mean_and_spread(median: int, p95: int, items: int) -> tuple[float, float]:
+    """Return the mean number of items of a user, and the spread, for a median and a 95th percentile."""
+    middle = max(median - 1, _LEAST_MEDIAN)
+    if p95 == 1:
+        return 1.0, 0.0
+    spread = round(min(4.0, max(0.0, math.log((p95 - 1) / middle) / NormalDist().inv_cdf(0.95))), 2)
+    mean = np.minimum(1 + middle * np.exp(spread * _normal_quantiles(_FINE[0])), items).mean()
+    return float(f"{mean:.3g}"), spread
+
+
+def fitted_exponent(size: Size, users: int) -> float:
+    """Return the exponent, from 0 to 2, with which the 20th most common item has about this many users."""
+
+    def distance(exponent: float) -> float:
+        return abs(float(clipped(size._replace(exponent=exponent), None, coarse=True)[1][TWENTIETH - 1]) - users)
+
+    return min((round(step / 50, 2) for step in range(101)), key=distance)
 
 
 @lru_cache(maxsize=4)

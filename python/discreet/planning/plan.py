@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from discreet.engines.selection import Names
     from discreet.planning.comparison import PlanComparison
 
-__all__ = ["Plan", "plan"]
+__all__ = ["NUMBERS", "Plan", "plan"]
+
+NUMBERS = (
+    "To forecast it for your data, give like=dp.Shape.of_numbers(users=..., median=..., p95=...): the users, and the "
+    "items of the median user and of one at the 95th percentile. Or give a public table as like=."
+)
+"""The advice of a plan without public data."""
 
 Planned = HistogramMechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel | CalibratedCounts
 """The mechanisms whose items have a release chance by their number of users."""
@@ -43,6 +49,9 @@ _WITH_FORECAST = (ConfirmedCounts, PrivateCountRelease)
 """Mechanisms that forecast the number of released items, and have another noise for each count."""
 _LARGEST = (1_000, 10_000, 100_000, 1_000_000)
 """The largest counts for which a plan forecasts the number of released items."""
+_ALL_ITEMS = (
+    "It confirms common items and estimates the counts of many rarer ones. A user may have any number of items."
+)
 _DOUBLINGS = 8
 """The number of entries in the lists of affordable items and of deviations. Each entry doubles the users."""
 
@@ -52,7 +61,7 @@ class _Question(NamedTuple):
 
     asked: Verb | str | Chosen
     parameters: Parameters
-    source: Source
+    source: Source | None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -60,7 +69,7 @@ class Plan:
     """The behaviour of a mechanism, computed from its parameters and public data only.
 
     `comparison` is a forecast on public data, the shape or table that the caller gave as `like`. It is computed when
-    it is first read or printed.
+    it is first read or printed. Without `like`, the plan says only what does not depend on data.
 
     For `CalibratedCounts`, these numbers of users are those of a confirmed item without competitors. `comparison` runs
     the whole mechanism, which releases rarer items too.
@@ -117,13 +126,21 @@ class Plan:
 
     @cached_property
     def comparison(self) -> PlanComparison | None:
-        """The forecasts on public data of all mechanisms that could do the job; None for a stream."""
-        if self._question is None:
+        """The forecasts of all mechanisms that could do the job; None without `like`, or for a stream."""
+        asked, parameters, source = self._question or (None, {}, None)
+        if asked is None or source is None:
             return None
-        asked, parameters, source = self._question
         return compared(asked, parameters, source) if isinstance(asked, str) else compared_alone(asked, source)
 
     def __str__(self) -> str:
+        return self.text(NUMBERS)
+
+    def text(self, advice: str) -> str:
+        """Return the plan as lines of text, with this advice if it has no public data."""
+        return "\n".join([*self._lines(advice), *([] if self.comparison is None else [str(self.comparison)])])
+
+    def _lines(self, advice: str) -> list[str]:
+        """Return the lines that depend on no data."""
         lines = [self.mechanism, f"guarantee: {self.guarantee.promise}"]
         if self.deviation is not None:
             lines.append(f"noise of standard deviation {self.deviation:.4g} on every count")
@@ -147,15 +164,17 @@ class Plan:
         lines += self.reasons
         if self.needed is not None:
             lines.append(str(self.needed))
-        if self.comparison is not None:
-            lines.append(str(self.comparison))
-        return "\n".join(lines)
+        if self._question is not None and self._question.source is None:
+            lines.append(f"How many items it names depends on the data. {advice}")
+        return lines
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_png_(self) -> bytes | None:
-        """Return the plot as PNG for notebooks, or None without matplotlib."""
+        """Return the plot as PNG for notebooks, or None without matplotlib or a forecast."""
+        if self.single_item and self.comparison is None:
+            return None
         try:
             return plot.picture(self.plot)
         except ImportError:
@@ -166,7 +185,9 @@ class Plan:
             import base64
             import html
 
-        text, picture = f"<pre>{html.escape(str(self))}</pre>", self._repr_png_()
+        lines = html.escape("\n".join(self._lines(NUMBERS)))
+        compared = "" if self.comparison is None else self.comparison._repr_html_()
+        text, picture = f'<pre style="white-space:pre-wrap">{lines}</pre>{compared}', self._repr_png_()
         if picture is None:
             return text
         # A notebook shows HTML and not the PNG, so the picture is part of the HTML.
@@ -213,7 +234,9 @@ class Plan:
         Returns:
             Matplotlib Axes, which a notebook shows.
         """
-        if self.single_item and self.comparison is not None:
+        if self.single_item:
+            if self.comparison is None:
+                raise ParameterError("a plan without public data has no forecast to plot: give like= to plan")
             rows = self.comparison.rows
             names, values = [row.label for row in rows], [row.score[0] for row in rows]
             return plot.shares(names, values, title=self.mechanism, label=self.comparison.goal, ax=ax, options=options)
@@ -264,8 +287,9 @@ def plan(
 
     Args:
         mechanism: A mechanism, or the name of a function: "count", "top_k", "select" or "answer_queries".
-        like: The public data for the forecast, a `Shape` by default. Also a public table, with `user` and `item`, a
-            dict of counts by item, or a Release of counts. It is read WITHOUT privacy.
+        like: The public data for the forecast: a `Shape`, such as `Shape.of_numbers(...)`, a public table, with `user`
+            and `item`, a dict of counts by item, or a Release of counts. It is read WITHOUT privacy. Without it there
+            is no forecast.
         user: The name of the column of users of a public table, or of several columns.
         item: The name of the column of items of a public table, or of several columns.
         users: Also find the least rho at which an item of this number of users is named with 95 %, or the least
@@ -304,6 +328,7 @@ def plan(
                     raise ParameterError(f"{str(found).rstrip('.')}: give more users, or a larger k")
                 parameters = {**parameters, "rho": found.rho}
         made, reasons = choose(mechanism, **parameters)
+        reasons = (_ALL_ITEMS, *reasons) if isinstance(made, CalibratedCounts) else reasons
         promise = stated(made, parameters.get("epsilon"), parameters.get("delta"))
         return _planned(made, promise, reasons, _Question(mechanism, parameters, source), found)
     if hasattr(mechanism, "guarantee") and not isinstance(mechanism, Planned):

@@ -10,14 +10,24 @@ import numpy as np
 from discreet import engines
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
-from discreet.planning.law import Size, clipped, fitted, fitted_spread, kept_share, law_of
+from discreet.planning.law import (
+    TWENTIETH,
+    Size,
+    clipped,
+    fitted,
+    fitted_exponent,
+    fitted_spread,
+    kept_share,
+    law_of,
+    mean_and_spread,
+)
 from discreet.privacy.arrays import whole_array
 from discreet.privacy.validation import require_number, require_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["DEFAULT", "PAIRS_LIMIT", "Shape"]
+__all__ = ["PAIRS_LIMIT", "Shape"]
 
 PAIRS_LIMIT = 2**24
 """The most draws of (user, item) pairs that a shape makes."""
@@ -152,6 +162,48 @@ class Shape:
             users=users, items=len(ordered), exponent=exponent, items_per_user=mean, cutoff=cutoff, spread=spread
         )
 
+    @classmethod
+    def of_numbers(
+        cls, *, users: int, median: int, p95: int, items: int | None = None, top20: int | None = None
+    ) -> Self:
+        """Return a shape from numbers that the owner of the data knows, rounded as they may be published.
+
+        The plan depends on these numbers, so give only such that may be published. `discreet check` prints them. The
+        popularity of items is that of Zipf's law: with `top20` its exponent is fitted, and it is 1 otherwise, as for
+        words. The page of plans compares such forecasts with releases.
+
+        Args:
+            users: The number of users.
+            median: The number of different items of the median user.
+            p95: The number of different items of a user at the 95th percentile: 95 % of the users have no more.
+            items: The number of different items; by default two for each user, and at least 50 times p95.
+            top20: The number of users of the 20th most common item.
+
+        Returns:
+            The shape.
+
+        Raises:
+            ParameterError: A number is out of range, or two contradict each other.
+
+        Example:
+            >>> import discreet as dp
+            >>> print(dp.Shape.of_numbers(users=4_400, median=35, p95=200, items=3_700))
+            4,400 users, 3,700 items, exponent 1, 62.2 items per user, spread 1.07
+        """
+        users = require_whole("users", users, 1, _USERS_LIMIT)
+        median = require_whole("median", median, 1, _ITEMS_LIMIT)
+        p95 = require_whole("p95", p95, median, _ITEMS_LIMIT)
+        usual = min(_ITEMS_LIMIT, max(50 * p95, 2 * users))
+        items = usual if items is None else require_whole("items", items, p95, _ITEMS_LIMIT)
+        mean, spread = mean_and_spread(median, p95, items)
+        exponent = 1.0
+        if top20 is not None:
+            if items < TWENTIETH:
+                raise ParameterError("top20 needs at least 20 items: leave it out", names="top20 items")
+            top20 = require_whole("top20", top20, 1, users)
+            exponent = fitted_exponent(Size(users, items, 0.0, mean, 0.0, spread), top20)
+        return cls(users=users, items=items, exponent=exponent, items_per_user=mean, spread=spread)
+
     @property
     def _size(self) -> Size:
         return Size(*astuple(self))
@@ -238,7 +290,3 @@ class Shape:
     def makes_table(self) -> bool:
         """Whether the shape has few enough pairs for `table`."""
         return (_SPARE * float(law_of(self._size).draws.mean()) + 2) * self.users <= PAIRS_LIMIT
-
-
-DEFAULT = Shape(users=20_000, items=50_000, exponent=1.0, items_per_user=20)
-"""The shape of a plan without `like`."""

@@ -12,7 +12,7 @@ from discreet import engines
 from discreet.cached import cached_property
 from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
-from discreet.planning.shape import DEFAULT, Shape
+from discreet.planning.shape import Shape
 from discreet.privacy.validation import require_whole
 from discreet.release.release import Release
 from discreet.tables.user_items import UserItems, read_items
@@ -31,7 +31,6 @@ class Source:
 
     name: str
     """A description for texts."""
-    is_default: bool = False
     users: int | None
     """The number of users, or None if it is not known."""
     _lists: UserItems | None = None
@@ -87,8 +86,8 @@ class Source:
 class Drawn(Source):
     """A shape."""
 
-    def __init__(self, shape: Shape, *, is_default: bool = False) -> None:
-        self.shape, self.name, self.users, self.is_default = shape, str(shape), shape.users, is_default
+    def __init__(self, shape: Shape) -> None:
+        self.shape, self.name, self.users = shape, str(shape), shape.users
         self._table: dict[str, NDArray[np.int64]] | None = None
         self._lists: UserItems | None = None
         self._clipped: dict[int, NDArray[np.int64]] = {}
@@ -207,8 +206,8 @@ class Counts(Source):
         """Return None."""
 
 
-def source_of(like: object, user: Names | None, item: Names | None) -> Source:
-    """Return the public data that `like` names; the default shape if it is None.
+def source_of(like: object, user: Names | None, item: Names | None) -> Source | None:
+    """Return the public data that `like` names, or None if there is none.
 
     Raises:
         ParameterError: It is none of a Shape, a Release, counts by item, or a table with the names of its columns.
@@ -222,7 +221,7 @@ def source_of(like: object, user: Names | None, item: Names | None) -> Source:
     if isinstance(like, Table):
         return PublicTable(like, {})
     if like is None:
-        return Drawn(DEFAULT, is_default=True)
+        return None
     if isinstance(like, Shape):
         return Drawn(like)
     if isinstance(like, Release):
