@@ -49,6 +49,8 @@ def test_an_old_duckdb_is_named_before_any_file_is_read_or_charged(installed, mo
     assert (code, out) == (1, "")
     assert err.startswith("discreet: duckdb 1.4.5 is installed")
     assert discreet("count", csv(tmp_path, "user,page\n1,a\n"), *COUNT)[0] == 0
+    code, out, _ = discreet("doctor")
+    assert (code, "duckdb: version 1.4.5 is too old for Parquet" in out) == (0, True)
 
 
 def test_relations_of_duckdb_have_the_private_names_that_batches_use():

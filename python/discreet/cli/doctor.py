@@ -12,6 +12,7 @@ from discreet import _core, api
 from discreet.cli.parsing import Command
 from discreet.engines import local, sql
 from discreet.engines.table import Table
+from discreet.engines.versions import version_hint
 from discreet.imports import importing
 from discreet.wording import counted
 
@@ -40,10 +41,12 @@ def _check_count() -> str:
 
 
 def _check_duckdb() -> str:
-    counted_rows = local.histogram(Table(sql.query("SELECT 1 AS u, 'x' AS i"), user="u", item="i"))
     with importing():
         import duckdb
 
+    if version_hint("duckdb"):
+        return f"version {duckdb.__version__} is too old for Parquet, databases, --sql and relations, which need 2.0"
+    counted_rows = local.histogram(Table(sql.query("SELECT 1 AS u, 'x' AS i"), user="u", item="i"))
     if counted_rows.counts.tolist() != [1]:
         raise RuntimeError("the count of a table with one row is not 1")
     return f"version {duckdb.__version__} scans rows"
