@@ -126,7 +126,9 @@ def test_the_answer_is_in_the_terms_that_were_asked():
     assert json.loads(both.to_json())["needed"]["rho"] == both.needed.rho
     with pytest.raises(dp.errors.ParameterError, match="at most one"):
         dp.plan("count", rho=1, epsilon=1, delta=1e-6, users=50)
-    with pytest.raises(dp.errors.ParameterError):
-        dp.plan("select", delta=1e-6, users=50)
+    assert (
+        dp.plan("select", delta=1e-6, users=50).needed
+        == dp.plan("select", l0=100, method="dp_sips", delta=1e-6, users=50).needed
+    )
     with pytest.raises(dp.errors.ParameterError):
         dp.plan("count", delta=1e-6, l0=0, users=50)

@@ -224,7 +224,7 @@ def select(
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float,
-    l0: int,
+    l0: int | None = None,
     method: str = "auto",
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
@@ -232,8 +232,9 @@ def select(
 ) -> Release:
     """Release the items that enough users have, without counts.
 
-    At most `l0` items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`. For a larger l0 it
-    takes "policy_laplace" if epsilon is given and l0 is at most about three. Otherwise it takes "dp_sips", or a
+    Without `l0`, a user may have any number of items: "dp_sips" uses up to 100 of them, which share one weight. With
+    `l0`, at most l0 items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`, which is best if
+    users have one item. For a larger l0 it takes "policy_laplace" if epsilon is given and l0 is at most about three. Otherwise it takes "dp_sips", or a
     threshold if "dp_sips" could need far more users for an item. The choice depends only on the guarantee, l0 and the
     kind of table. The release says what was chosen and why.
 
@@ -242,7 +243,7 @@ def select(
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails.
-        l0: The most items of a user that count.
+        l0: The most items of a user that count; 100 by default.
         method: "auto"; "threshold": `OptimalSelection` (Desfontaines et al. 2020) or a threshold mechanism without its
             counts, whichever releases items of fewer users; "dp_sips" (`IteratedSetUnion`); or a method of `SetUnion`:
             "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian".
@@ -261,7 +262,7 @@ def select(
     Example:
         >>> import discreet as dp
         >>> log = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
-        >>> dp.select(log, user="user", item="page", l0=2, epsilon=1, delta=1e-6).items
+        >>> dp.select(log, user="user", item="page", epsilon=1, delta=1e-6).items
         ['help', 'home']
     """
     require_charge(charge, budget)

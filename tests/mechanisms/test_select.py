@@ -29,6 +29,10 @@ def test_a_release_explains_the_chosen_method():
     assert "policy_laplace" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=3).notes[0]
     greedy = dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="greedy")
     assert any("may miss" in note for note in greedy.notes)
+    free, (note, *_) = choose("select", rho=1.0, delta=1e-6)
+    assert (free, "100 items" in note) == (choose("select", rho=1.0, delta=1e-6, l0=100, method="dp_sips")[0], True)
+    with pytest.raises(dp.errors.ParameterError, match="needs l0"):
+        choose("select", rho=1.0, delta=1e-6, method="threshold")
     assert "OptimalSelection" in dp.plan("select", epsilon=1.0, delta=1e-6, l0=1).reasons[0]
     with pytest.raises(dp.errors.ParameterError, match="policy_gaussian"):
         dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="policy")

@@ -285,7 +285,12 @@ top = joined(
 )
 bounded = click.option("--l0", type=L0, required=True, metavar="N", help="Count at most N items of each user.")
 selected = joined(
-    bounded,
+    click.option(
+        "--l0",
+        type=L0,
+        metavar="N",
+        help="Use at most N items of each user, 100 by default. --l0 1 is best if users have one item.",
+    ),
     click.option(
         "--method",
         type=click.Choice(["auto", "threshold", "dp_sips", *METHODS]),

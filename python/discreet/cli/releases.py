@@ -77,8 +77,8 @@ def top_k(**options: Unpack[Options]) -> None:
 def select(**options: Unpack[Options]) -> None:
     """List the items of FILE that are safe to publish, without counts.
 
-    At most --l0 items of each user count. With --method auto, the choice of the method depends on the parameters
-    alone, not on the data (see `discreet plan select`):
+    Up to 100 items of a user count, or up to --l0. With --method auto, the choice of the method depends on the
+    parameters alone, not on the data (see `discreet plan select`):
 
     \b
     --l0 1                     a threshold on counts
@@ -89,6 +89,7 @@ def select(**options: Unpack[Options]) -> None:
     threshold on counts instead if an item could need far more users with a set union.
 
     \b
+    discreet select visits.parquet --user user --item item --rho 1 --delta 1e-6
     discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
     """
     work.publish("select", **options)

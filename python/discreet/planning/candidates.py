@@ -16,11 +16,11 @@ from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.union.methods import METHODS
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.choose import SURE, choose
 from discreet.planning.comparison import Outlook, PlanComparison, with_best
+from discreet.planning.inverse import bound_of
 from discreet.tables.histogram import Histogram
 from discreet.testing import seeded_rng
 
@@ -171,7 +171,7 @@ def outlook(name: str, mechanism: Chosen, source: Source, job: Job) -> Outlook |
 
     The mechanism runs three times with fixed seeds. Each number is the middle one of the three.
     """
-    l0 = _l0_of(mechanism)
+    l0 = bound_of(mechanism)
     try:
         seen = list(_runs(mechanism, source, l0))
     except DiscreetError:  # the parameters are out of range for this data
@@ -186,12 +186,6 @@ def outlook(name: str, mechanism: Chosen, source: Source, job: Job) -> Outlook |
         sure = np.flatnonzero(source.counts >= SURE * users_for(mechanism, 0.5))
         missed = float(np.mean([1 - np.isin(sure, ranks).mean() for _, ranks in seen])) if len(sure) else 0.0
     return Outlook(name=name, l0=l0, clipped_share=source.lost(l0), missed=missed, **middle)
-
-
-def _l0_of(mechanism: Chosen) -> int | None:
-    first = mechanism.rounds[0] if isinstance(mechanism, IteratedSetUnion) else mechanism
-    found: int | None = getattr(first, "l0", None)
-    return found
 
 
 def _runs(mechanism: Chosen, source: Source, l0: int | None) -> Iterator[tuple[Release, NDArray[np.int64]]]:

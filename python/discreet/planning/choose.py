@@ -35,6 +35,16 @@ items, it releases nearly as many. The greedy method releases more, but in its w
 may be missing (docs/set-union.md)."""
 SURE, _MISSED = 10, 1e-6
 """An item with 10 times the users for a 50 % chance should be missed with a probability of at most this."""
+_ANY_ITEMS = 100
+"""The most items of a user that `select` uses without l0.
+
+Users with fewer items give the same weights with any bound above. On four shapes of data, at rho 0.1 and 1, dp_sips with
+this bound named 0.79 to 1 times the items of the best bound among 1 to 300, and 6 to 13 times those of l0=1 where
+users have many items."""
+_SHARED = (
+    f"at most {_ANY_ITEMS} items of each user count. They share one weight, so this bound costs users of few items little; "
+    "l0=1 is best if users have one item"
+)
 _NOT_HERE = "the rows are in a cluster or a warehouse, so items are only confirmed, and no counts are estimated"
 _GREEDY_NOTE = (
     "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of all users: no "
@@ -188,7 +198,7 @@ def _for_top_k(
 def _for_select(
     *,
     delta: float,
-    l0: int,
+    l0: int | None = None,
     rho: float | None = None,
     epsilon: float | None = None,
     method: str = "auto",
@@ -196,11 +206,16 @@ def _for_select(
 ) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
     """Return the mechanism of a method, and the reasons for it.
 
-    "auto" means a threshold for l0=1. For a larger l0, it means the first of "policy_laplace" and dp_sips whose worst
+    Without l0, "auto" means dp_sips with at most 100 items of a user. With l0, it means a threshold for l0=1. For a larger l0, it means the first of "policy_laplace" and dp_sips whose worst
     case is acceptable, or a threshold. It considers "policy_laplace" only with an epsilon and rows on this machine.
     """
     require_promise(rho, epsilon, delta)
     require_choice("method", method, ("auto", "threshold", "dp_sips", *UNION_METHODS))
+    notes: Notes = ()
+    if l0 is None:
+        if method == "threshold":
+            raise ParameterError('method="threshold" needs l0: the most items of a user that count', names="l0")
+        l0, method, notes = _ANY_ITEMS, "dp_sips" if method == "auto" else method, (_SHARED,)
     l0 = require_whole("l0", l0, 1)
 
     def made(kind: EpsilonKind[Made], **more: object) -> Made:
@@ -208,10 +223,10 @@ def _for_select(
 
     if method == "dp_sips":
         rounds = made(mechanisms.IteratedSetUnion)
-        return rounds, reliability(rounds)
+        return rounds, (*notes, *reliability(rounds))
     if method not in ("auto", "threshold"):
         union = made(mechanisms.SetUnion, method=method)
-        return union, (_GREEDY_NOTE,) if method == "greedy" else reliability(union)
+        return union, (*notes, *((_GREEDY_NOTE,) if method == "greedy" else reliability(union)))
     threshold, reasons = fewest_users((mechanisms.OptimalSelection, *with_counts()), rho, epsilon, delta, l0)
     # For a given rho, the Laplace noise of "policy_laplace" is larger than the Gaussian noise of dp_sips.
     laplace = rows_here and epsilon is not None

@@ -18,6 +18,7 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.planning.choose import choose
 from discreet.privacy.guarantee import RHO_LIMIT
 from discreet.tables.histogram import Histogram
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from discreet.planning.choose import Chosen, Parameters
     from discreet.planning.sources import Source
 
-__all__ = ["CHANCE", "Needed", "needed", "one_by_one"]
+__all__ = ["CHANCE", "Needed", "bound_of", "needed", "one_by_one"]
 
 CHANCE = 0.95
 _TRIALS = 200
@@ -100,21 +101,24 @@ def needed(verb: str, parameters: Parameters, users: int, source: Source | None)
         raise ParameterError("give at most one of rho and epsilon with users=: the answer is in its terms")
     rest: dict[str, Any] = {name: value for name, value in parameters.items() if name not in ("rho", "epsilon")}
     answers: dict[str, float | None] = {"rho": None, "epsilon": None}
-    simulated = False
+    simulated, l0 = False, rest.get("l0")
     for name in given or answers:
-        answers[name], simulated = _least(verb, name, rest, users, source)
+        answers[name], example = _least(verb, name, rest, users, source)
+        simulated, l0 = one_by_one(example), bound_of(example)
     return Needed(
         users=users,
         chance=CHANCE,
         simulated=simulated,
         like=_named(source, verb, rest, users) if simulated and source is not None else "",
-        l0=None if simulated else rest.get("l0"),
+        l0=None if simulated else l0,
         **answers,
     )
 
 
-def _least(verb: str, name: str, rest: dict[str, Any], users: int, source: Source | None) -> tuple[float | None, bool]:
-    """Return the least value of rho or epsilon, and whether its chances are simulated."""
+def _least(
+    verb: str, name: str, rest: dict[str, Any], users: int, source: Source | None
+) -> tuple[float | None, Chosen]:
+    """Return the least value of rho or epsilon, and a mechanism of the same kind."""
     ask: Callable[..., tuple[Chosen, Notes]] = choose
 
     def made(value: float) -> Chosen | None:
@@ -125,8 +129,7 @@ def _least(verb: str, name: str, rest: dict[str, Any], users: int, source: Sourc
 
     example = next((found for value in _EXAMPLES if (found := made(value)) is not None), None)
     if example is None:
-        ask(verb, **{name: _EXAMPLES[0]}, **rest)  # raises the error of the other parameters
-        return None, False
+        return None, ask(verb, **{name: _EXAMPLES[0]}, **rest)[0]  # raises the error of the other parameters
     if source is None and one_by_one(example):
         raise ParameterError(
             "items compete here, so the chance of one item depends on the others: give like=, a public table or numbers"
@@ -137,7 +140,14 @@ def _least(verb: str, name: str, rest: dict[str, Any], users: int, source: Sourc
         mechanism = made(value)
         return mechanism is not None and _chance(mechanism, users, source) >= CHANCE
 
-    return _least_of_two_digits(suffices, _LEAST[name], _MOST[name]), one_by_one(example)
+    return _least_of_two_digits(suffices, _LEAST[name], _MOST[name]), example
+
+
+def bound_of(mechanism: object) -> int | None:
+    """Return the most items of a user that a mechanism uses, or None."""
+    first = mechanism.rounds[0] if isinstance(mechanism, IteratedSetUnion) else mechanism
+    found: int | None = getattr(first, "l0", None)
+    return found
 
 
 def _named(source: Source, verb: str, rest: dict[str, Any], users: int) -> str:
