@@ -234,9 +234,9 @@ def select(
 
     Without `l0`, a user may have any number of items: "dp_sips" uses up to 100 of them, which share one weight. With
     `l0`, at most l0 items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`, which is best if
-    users have one item. For a larger l0 it takes "policy_laplace" if epsilon is given and l0 is at most about three. Otherwise it takes "dp_sips", or a
-    threshold if "dp_sips" could need far more users for an item. The choice depends only on the guarantee, l0 and the
-    kind of table. The release says what was chosen and why.
+    users have one item. For a larger l0 it takes "policy_laplace" if epsilon is given and l0 is at most about three.
+    Otherwise it takes "dp_sips", or a threshold if "dp_sips" could need far more users for an item. The choice depends
+    only on the guarantee, l0 and the kind of table. The release says what was chosen and why.
 
     Args:
         data: A `Table`, or the rows that a Table takes.

@@ -38,12 +38,12 @@ SURE, _MISSED = 10, 1e-6
 _ANY_ITEMS = 100
 """The most items of a user that `select` uses without l0.
 
-Users with fewer items give the same weights with any bound above. On four shapes of data, at rho 0.1 and 1, dp_sips with
-this bound named 0.79 to 1 times the items of the best bound among 1 to 300, and 6 to 13 times those of l0=1 where
+Users with fewer items give the same weights with any bound above. On four shapes of data, at rho 0.1 and 1, dp_sips
+with this bound named 0.79 to 1 times the items of the best bound among 1 to 300, and 6 to 13 times those of l0=1 where
 users have many items."""
 _SHARED = (
-    f"at most {_ANY_ITEMS} items of each user count. They share one weight, so this bound costs users of few items little; "
-    "l0=1 is best if users have one item"
+    f"at most {_ANY_ITEMS} items of each user count. They share one weight, so this bound costs users of few items "
+    "little; l0=1 is best if users have one item"
 )
 _NOT_HERE = "the rows are in a cluster or a warehouse, so items are only confirmed, and no counts are estimated"
 _GREEDY_NOTE = (
@@ -206,8 +206,8 @@ def _for_select(
 ) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
     """Return the mechanism of a method, and the reasons for it.
 
-    Without l0, "auto" means dp_sips with at most 100 items of a user. With l0, it means a threshold for l0=1. For a larger l0, it means the first of "policy_laplace" and dp_sips whose worst
-    case is acceptable, or a threshold. It considers "policy_laplace" only with an epsilon and rows on this machine.
+    Without l0, "auto" means dp_sips with at most 100 items of a user. With l0, it means a threshold for l0=1. For a
+    larger l0, it means the first of "policy_laplace" and dp_sips whose worst case is acceptable, or a threshold. It considers "policy_laplace" only with an epsilon and rows on this machine.
     """
     require_promise(rho, epsilon, delta)
     require_choice("method", method, ("auto", "threshold", "dp_sips", *UNION_METHODS))
