@@ -207,7 +207,8 @@ def _for_select(
     """Return the mechanism of a method, and the reasons for it.
 
     Without l0, "auto" means dp_sips with at most 100 items of a user. With l0, it means a threshold for l0=1. For a
-    larger l0, it means the first of "policy_laplace" and dp_sips whose worst case is acceptable, or a threshold. It considers "policy_laplace" only with an epsilon and rows on this machine.
+    larger l0, it means the first of "policy_laplace" and dp_sips whose worst case is acceptable, or a threshold. It
+    considers "policy_laplace" only with an epsilon and rows on this machine.
     """
     require_promise(rho, epsilon, delta)
     require_choice("method", method, ("auto", "threshold", "dp_sips", *UNION_METHODS))
