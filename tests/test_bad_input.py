@@ -165,7 +165,7 @@ class TestGuarantees:
         ("top_k", "k k_bar", [0, -1, 1.5, None, True, 10**400]),
         ("top_k", "k", [1001]),  # above k_bar
         ("count_l0 select sum stream", "l0", [0, -1, 1.5, True, 10**400]),
-        ("sum stream", "l0", [None]),
+        ("stream", "l0", [None]),
         ("stream", "horizon", [0, -1, 1.5]),
         ("count_items", "items", ["a", b"a", 5, [], {"a": 1}, [["x", 1]], [1.5], ["a", "a"], np.array(1)]),
         ("count_items sum_items", "items", [["a" * 8193], ["b", "\u00e9" * 4097], [b"a" * 8193], [("a" * 8190, "b")]]),

@@ -222,6 +222,8 @@ def _most_l0(mechanism: Promising) -> int | None:
     """Return the largest l0 of a release of this mechanism, or None if any l0 is possible."""
     if isinstance(mechanism, mechanisms.CountsWithFoundBound):
         return mechanism.most
+    if isinstance(mechanism, mechanisms.DiscoverAndSum) and mechanism.l0 is None:
+        return mechanism.most
     if isinstance(mechanism, mechanisms.CountsWithShare | mechanisms.KeptPairs | mechanisms.DiscoverAndSum):
         return mechanism.l0
     return mechanism.protects.l0 if isinstance(mechanism, HistogramMechanism) else None

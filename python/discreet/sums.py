@@ -47,7 +47,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
 
     A user's own values for an item are added up, and this sum is clipped to `bounds`. At most `l0` items of each user
     count, chosen uniformly, so the noise of a sum is that of l0 items, not of all. Half of rho finds the items with a
-    threshold on their users, and the other half pays for the sums (`DiscoverAndSum`). The released sums are whole
+    threshold on their users, and the other half pays for the sums (`DiscoverAndSum`). Without `l0`, 5 % of rho first
+    finds a bound that about 95 % of the users do not exceed, and `Release.l0` has it. The released sums are whole
     numbers of `resolution`, in the column `count`.
 
     Amounts of money: for integers of cents give bounds in cents. For decimals with two places give
@@ -59,7 +60,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
             Ibis numbers or booleans. A row whose value is missing, not finite or no number is left out.
         bounds: The least and the largest sum of one user for one item, in units of the column: whole multiples of
             `resolution`. Choose them without the data. The noise grows with the larger absolute value.
-        l0: The most items of a user that count. May be left out if `items` are given; a user may then have all of them.
+        l0: The most items of a user that count; by default a bound is found. With `items`, a user may have all of them
+            by default.
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails. May be left out with rho and `items`: their guarantee in zCDP
@@ -101,10 +103,6 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         limits = {"low": low, "high": high, "resolution": step}
         made: mechanisms.DiscoverAndSum | mechanisms.ClippedSums
         if listed is None:
-            if l0 is None:
-                raise ParameterError(
-                    "l0 is missing: give the most items of a user that count, or give items", names="l0"
-                )
             made = made_for(mechanisms.DiscoverAndSum, rho, epsilon, delta=required(delta), l0=l0, **limits)
         else:
             total = 1e-6 if delta is None and epsilon is None else required(delta)

@@ -186,6 +186,11 @@ class TestDiscoverAndSum(TableContract):
         return DiscoverAndSum.from_rho(rho=1.0, delta=1e-6, l0=2, low=0, high=10)
 
 
+class TestDiscoverAndSumFindsABound(TestDiscoverAndSum):
+    def mechanism(self):
+        return DiscoverAndSum.from_rho(rho=1.0, delta=1e-6, l0=None, low=0, high=10)
+
+
 class QueryContract(Contract):
     def plain(self):
         return [500] * 30

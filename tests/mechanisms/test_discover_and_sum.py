@@ -122,6 +122,30 @@ def test_both_steps_cost_rho_together(share):
     assert converted.guarantee.implies(1.0, 1e-6)
 
 
+@pytest.mark.parametrize("rho", [1e-3, 0.7, 30.0])
+def test_finding_a_bound_and_the_later_steps_cost_rho_together(rho):
+    mechanism = DiscoverAndSum(rho=rho, delta=1e-6, l0=None, low=-4, high=2)
+    for l0 in (1, 7, 1000):
+        later = mechanism.bounded(l0)
+        selected = later.sums(tuple(range(2000)))
+        cost = mechanism.bound.guarantee.rho + later.selection.guarantee.rho + l0 * (4 / selected.sigma) ** 2 / 2
+        assert rho * (1 - 1e-9) < cost <= rho
+        assert later.delta == mechanism.guarantee.delta
+    with pytest.raises(ParameterError):
+        DiscoverAndSum(rho=1e-9, delta=1e-6, l0=None, low=0, high=2**30)
+
+
+def test_a_bound_is_found_from_the_rows_with_a_value():
+    # Each user has values for 3 shops, and 40 rows without a value. Seeded: rho leaves no doubt about 3.
+    rows = [(user, shop, 5 if shop < 3 else None) for user in range(3000) for shop in range(43)]
+    user, item, value = map(list, zip(*rows, strict=True))
+    table = Table({"user": user, "item": item, "value": value}, user="user", item="item", value="value")
+    release = DiscoverAndSum(rho=50, delta=1e-6, l0=None, low=0, high=5).release(table, rng=seeded_rng(3))
+    assert release.l0 == 3
+    assert {shop: abs(total - 15_000) < 100 for shop, total in release} == {0: True, 1: True, 2: True}
+    assert any("l0 = 3 was found" in note for note in release.notes)
+
+
 def test_the_noise_does_not_grow_with_the_number_of_selected_items():
     mechanism = DiscoverAndSum(rho=1.0, delta=1e-6, l0=1, low=0, high=5)
     assert mechanism.sums(tuple(range(500))).sigma == mechanism.sums((1,)).sigma

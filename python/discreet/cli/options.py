@@ -170,7 +170,8 @@ summed = joined(
         "--l0",
         type=L0,
         metavar="N",
-        help="Sum at most N items of each user. The noise of a sum is that of N items. Needed without --items.",
+        help="Sum at most N items of each user. The noise of a sum is that of N items. Without --l0 and --items, 5 % "
+        "of rho finds N: about 95 % of the users do not have more items.",
     ),
     click.option(
         "--items",

@@ -107,8 +107,8 @@ def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the com
     number, such as 3,50, is left out; `discreet check --column` shows the owner of the data how many rows are.
 
     The values of a user for an item are added up, and this sum is clipped to --bounds. At most --l0 items of each user
-    count; only with --items may --l0 be left out. The noise of a sum is that of N items, whatever the number of
-    released items. Half of rho finds the items with a threshold on their users, the other half pays for the sums.
+    count. The noise of a sum is that of N items, whatever the number of released items. Half of rho finds the items
+    with a threshold on their users, the other half pays for the sums. Without --l0, 5 % of rho first finds N.
 
     The rows have the sum as a whole number of --resolution in the column count of a file (sum in a table or report),
     and sigma in the same unit. Integers of cents need no --resolution. For decimals with two places give --resolution

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +13,9 @@ from discreet.engines.sums import summed_column
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
-from discreet.mechanisms.parameters import require_delta, require_rho
+from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta, require_rho
 from discreet.mechanisms.published import noted, published
 from discreet.mechanisms.sums.clipped_sums import ClippedSums, sums_sigma
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
@@ -39,15 +40,19 @@ class DiscoverAndSum(TableMechanism):
     The guarantee is delta-approximate rho-zCDP per user, added or removed. Only rows with a value count. The
     mechanism reads the table twice. The first read has the values too, so that an error in them costs nothing.
 
+    Without `l0`, 5 % of rho first finds a bound that about 95 % of the users do not exceed (`ContributionBound`), from
+    one more read. The later steps have the rest of rho.
+
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
         delta: The probability that the guarantee fails: above 0 and below 1.
-        l0: The most items of one user: from 1 to 2^30.
+        l0: The most items of one user: from 1 to 2^30; None to find a bound.
         low: The least sum of one user for one item, in units of `resolution`: a whole number from -2^30 to 2^30. Choose
             it without the data.
         high: The largest such sum, also chosen without the data.
         resolution: The unit to which values are rounded: from 1e-12 to 1e12.
         share: The fraction of rho for the selection: above 0 and below 1.
+        most: The largest l0 to find: from 2 to 2^20. Choose it without the data.
 
     Raises:
         ParameterError: A parameter is out of range, or low is not below high.
@@ -62,28 +67,36 @@ class DiscoverAndSum(TableMechanism):
 
     Source:
         Desfontaines et al. (2020), Section 1, for partition selection before sums; Rogers (2023), Theorem 7 for the
-        selection, Theorem 4 for the sums and Theorem 6 for both together.
+        selection, Theorem 4 for the sums and Theorem 6 for all steps together; McSherry and Talwar (2007), for the
+        bound.
     """
 
     releases = "sums"
 
     rho: float
     delta: float
-    l0: int
+    l0: int | None
     low: int
     high: int
     resolution: float = 1.0
     share: float = 0.5
+    most: int = 1_000
 
     def __post_init__(self) -> None:
         self._set(
             rho=require_rho(self.rho),
             delta=require_delta(self.delta),
-            l0=require_whole("l0", self.l0, 1, 2**30),
+            l0=None if self.l0 is None else require_whole("l0", self.l0, 1, 2**30),
+            most=require_whole("most", self.most, 2, 2**20),
             share=require_number("share", self.share, 0, 1),
         )
         if self.share >= 1:
             raise ParameterError("share must be below 1: the sums need the rest of rho")
+        if self.l0 is None:
+            # Nothing may be refused after the charge. The scales of noise grow with l0, so all lie between these.
+            _, _, inner = self.bound, self.bounded(self.most), self.bounded(1)
+            self._set(low=inner.low, high=inner.high, resolution=inner.resolution)
+            return
         one = self.sums(("an item",))
         self._set(low=one.low, high=one.high, resolution=one.resolution)
         # The noise grows with the number of selected items, up to l0. The sums are made after the charge, so the
@@ -96,22 +109,24 @@ class DiscoverAndSum(TableMechanism):
         *,
         rho: float,
         delta: float,
-        l0: int,
+        l0: int | None,
         low: int,
         high: int,
         resolution: float = 1.0,
         share: float = 0.5,
+        most: int = 1_000,
     ) -> Self:
         """Return the mechanism that guarantees delta-approximate rho-zCDP.
 
         Args:
             rho: The privacy cost in zCDP: above 0 and at most 10,000.
             delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user.
+            l0: The most items of one user; None to find a bound.
             low: The least sum of one user for one item.
             high: The largest such sum.
             resolution: The unit to which values are rounded.
             share: The fraction of rho for the selection.
+            most: The largest l0 to find.
 
         Returns:
             The mechanism.
@@ -119,7 +134,7 @@ class DiscoverAndSum(TableMechanism):
         Raises:
             ParameterError: A parameter is out of range.
         """
-        return cls(rho=rho, delta=delta, l0=l0, low=low, high=high, resolution=resolution, share=share)
+        return cls(rho=rho, delta=delta, l0=l0, low=low, high=high, resolution=resolution, share=share, most=most)
 
     @classmethod
     def from_epsilon(
@@ -127,11 +142,12 @@ class DiscoverAndSum(TableMechanism):
         *,
         epsilon: float,
         delta: float,
-        l0: int,
+        l0: int | None,
         low: int,
         high: int,
         resolution: float = 1.0,
         share: float = 0.5,
+        most: int = 1_000,
     ) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
@@ -140,11 +156,12 @@ class DiscoverAndSum(TableMechanism):
         Args:
             epsilon: The total epsilon: above 0 and at most 1000.
             delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user.
+            l0: The most items of one user; None to find a bound.
             low: The least sum of one user for one item.
             high: The largest such sum.
             resolution: The unit to which values are rounded.
             share: The fraction of rho for the selection.
+            most: The largest l0 to find.
 
         Returns:
             The mechanism.
@@ -153,7 +170,7 @@ class DiscoverAndSum(TableMechanism):
             ParameterError: A parameter is out of range, or too small for any noise.
         """
         rho, own = resolve_rho(None, epsilon, delta)
-        return cls(rho=rho, delta=own, l0=l0, low=low, high=high, resolution=resolution, share=share)
+        return cls(rho=rho, delta=own, l0=l0, low=low, high=high, resolution=resolution, share=share, most=most)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -161,8 +178,27 @@ class DiscoverAndSum(TableMechanism):
         return Guarantee(self.rho, self.delta)
 
     @property
+    def bound(self) -> ContributionBound:
+        """Return the mechanism that finds l0, if it was left out."""
+        rho = round_down(L0_SHARE * self.rho)
+        return ContributionBound.from_rho(rho=rho, percentile=PERCENTILE, most=self.most)
+
+    def bounded(self, l0: int) -> Self:
+        """Return the mechanism of the later steps, which have the rest of rho.
+
+        Args:
+            l0: The bound that was found.
+
+        Returns:
+            A DiscoverAndSum.
+        """
+        return replace(self, l0=l0, rho=round_down((1 - L0_SHARE) * self.rho, 8))
+
+    @property
     def selection(self) -> GaussianThreshold:
-        """Return the mechanism that selects the items."""
+        """Return the mechanism that selects the items; without l0, that of the largest l0."""
+        if self.l0 is None:
+            return self.bounded(self.most).selection
         return GaussianThreshold.from_rho(rho=round_down(self.share * self.rho), delta=self.delta, l0=self.l0)
 
     def sums(self, items: tuple[Label, ...]) -> ClippedSums:
@@ -172,8 +208,10 @@ class DiscoverAndSum(TableMechanism):
             items: The selected items, at least one.
 
         Returns:
-            A ClippedSums.
+            A ClippedSums; without l0, that of the largest l0.
         """
+        if self.l0 is None:
+            return self.bounded(self.most).sums(items)
         return ClippedSums(
             items=items,
             rho=round_down(self.rho - self.selection.guarantee.rho, 8),
@@ -197,9 +235,25 @@ class DiscoverAndSum(TableMechanism):
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         value = summed_column(table)
         engines.require_rows_again(table.data)
+        valued = table.with_values()
+        if self.l0 is None:
+            numbers = engines.numbers_of_items(valued)
+            if not engines.rows_here(table.data):
+                # An engine may refuse l0 for a table, and must refuse it before the charge.
+                Histogram.from_table(valued, l0=1, k_bar=1)
+            rng = opened(rng)
+            l0 = self.bound._drawn(numbers, rng)
+            later = self.bounded(l0)
+            release = later._steps(table, value, Histogram.from_table(valued, l0=l0), rng)  # noqa: SLF001 - of this class
+            note = f"l0 = {l0:,} was found with privacy: about {PERCENTILE} % of the users do not have more items"
+            own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
+            return changed(release, **own, notes=(*release.notes, note))
         # Errors of the values come before the charge. The sums are made after it.
-        histogram = Histogram.from_table(table.with_values(), l0=self.l0)
-        rng = opened(rng)
+        histogram = Histogram.from_table(valued, l0=self.l0)
+        return self._steps(table, value, histogram, opened(rng))
+
+    def _steps(self, table: Table, value: str, histogram: Histogram, rng: _core.Rng) -> Release:
+        """Return the release of the selection from this histogram, and of the sums."""
         found = self.selection.release(histogram, rng=rng)
         if found.items:
             release = self.sums(tuple(found.items)).release(table, rng=rng)
