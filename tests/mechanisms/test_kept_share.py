@@ -188,6 +188,8 @@ def test_an_epsilon_is_kept_to_its_last_bit(epsilon, l0):
 def test_a_note_gives_no_share_that_the_noise_hides():
     pairs = KeptPairs(l0=2, most=100, rho=0.01)
     assert "the noise hides the share" in pairs.note(KeptShare.of(kept=0, dropped=3, deviation=pairs.deviation))
+    assert "the noise hides the share" in pairs.note(KeptShare(0.6, 0.11))
+    assert "60.0 %" in pairs.note(KeptShare(0.6, 0.1))
     assert "about 90.0 %" in pairs.note(KeptShare.of(kept=900_000, dropped=100_000, deviation=pairs.deviation))
 
 

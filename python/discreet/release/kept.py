@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["NOISE_ALONE", "KeptShare", "l0_and_share"]
+__all__ = ["MOST_NOISE", "NOISE_ALONE", "KeptShare", "l0_and_share"]
 
 _LEAST = 4.0
 """The least total, in standard deviations of a sum, for which the first order describes the share."""
 NOISE_ALONE = 0.5
 """The largest sigma of a share. The noise then hides the share."""
+MOST_NOISE = 0.1
+"""The largest sigma of a share that a note states as a percentage."""
 _MEASURING = ("KeptPairs", "CountsWithShare", "CountsWithFoundBound")
 """The mechanisms whose releases have a kept share."""
 

@@ -19,7 +19,7 @@ from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.intervals import Law
-from discreet.release.kept import NOISE_ALONE, KeptShare
+from discreet.release.kept import MOST_NOISE, KeptShare
 from discreet.release.release import Release, changed
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class KeptPairs(HistogramMechanism):
         Returns:
             One line of text.
         """
-        if share.sigma >= NOISE_ALONE:
+        if share.sigma > MOST_NOISE:
             return (
                 "the noise hides the share of kept (user, item) pairs: there are too few pairs for this rho or epsilon"
             )
