@@ -22,7 +22,7 @@ MECHANISM = CalibratedCounts(rho=1.0, delta=1e-6)
         ({"rho": 0.1, "delta": 1e-3}, 30),
         ({"rho": 20.0, "delta": 1e-9}, 30),
         pytest.param({"rho": 1.0, "delta": 1e-2}, 10_000, marks=pytest.mark.statistical),
-        pytest.param({"rho": 0.05, "delta": 1e-8, "k_bar": 100}, 10_000, marks=pytest.mark.statistical),
+        pytest.param({"rho": 0.05, "delta": 1e-8, "k_bar": 100}, 1_000, marks=pytest.mark.statistical),
     ],
 )
 def test_calibrated_counts_keep_their_promise(given, pairs):

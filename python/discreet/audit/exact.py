@@ -57,7 +57,7 @@ def audit(
     many outcomes for an exact law; only this last comparison covers it.
 
     Args:
-        mechanism: A mechanism whose exact law is known.
+        mechanism: A mechanism whose exact law is known, or `CalibratedCounts`.
         pairs: The number of neighbouring pairs, at least 1.
         seed: The seed of the pairs. It does not seed the noise.
         dp: An (epsilon, delta) pair to check in addition to the mechanism's own guarantee; None for no pair.
@@ -69,7 +69,7 @@ def audit(
 
     Raises:
         ParameterError: The exact law of the mechanism is not known or has too many outcomes to enumerate, or `pairs` or
-            `runs` is out of range.
+            `runs` is out of range. For `CalibratedCounts`: the guarantee does not imply `dp`.
 
     Example:
         >>> import discreet as dp

@@ -75,7 +75,7 @@ def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> dict[str, A
     if not os.path.isfile(source):  # noqa: PTH113 - it raises nothing for a name that is too long
         raise InputError(f"cannot read {source}: no such file")
     try:
-        cells, own = _content(source, form)
+        cells, own = _content(source, form, agreeing=agreeing)
         certificate = _certificate(source)
         header = own if certificate is None else certificate
         if header is None:
@@ -100,12 +100,14 @@ def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> dict[str, A
     return {**fields, "notes": (*fields["notes"], note), "claimed": True}
 
 
-def _content(source: Path, form: str) -> tuple[Cells, dict[str, Any] | None]:
+def _content(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, dict[str, Any] | None]:
     """Return the cells of a file, and the header if the format has one."""
     if form == "parquet":
         untrusted.require_size(source)
         columns = {name: _plain(cells) for name, cells in parquet.read(source).items()}
         found = parquet.metadata(source, "discreet")
+        if found is None and agreeing:
+            return columns, None
         if found is None or len(found) > untrusted.CERTIFICATE:
             raise _Damaged("it is a Parquet file without the metadata of a release")
         return columns, _object(json.loads(found))
