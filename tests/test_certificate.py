@@ -1,6 +1,8 @@
 """Certificates of releases: verification, and changes that it must detect."""
 
 import json
+import math
+import re
 
 import pytest
 
@@ -225,3 +227,24 @@ def test_writing_rows_removes_an_earlier_certificate(tmp_path):
     discreet.verify(path)
     release.write(path)
     assert [file.name for file in tmp_path.iterdir()] == ["rows.csv"]
+
+
+def test_a_policy_is_checked_with_rounding_against_the_release(tmp_path):
+    path = tmp_path / "rows.csv"
+    guarantee = written(path, LaplaceThreshold.from_epsilon(epsilon=1.0, delta=1e-6, l0=1)).guarantee
+    epsilon = guarantee.epsilon(1e-6)
+    found = verify(path, max_epsilon=epsilon, delta=1e-6)
+    assert (found.epsilon, found.policy) == (epsilon, (epsilon, 1e-6))
+    assert verify(path).policy is None
+    with pytest.raises(InputError, match=re.escape(f"epsilon {epsilon!r} at delta 1e-06; the policy allows")):
+        verify(path, max_epsilon=math.nextafter(epsilon, 0), delta=1e-6)
+    with pytest.raises(InputError, match="no epsilon at delta 1e-07"):
+        verify(path, max_epsilon=9, delta=1e-7)
+    for wrong in (
+        {"max_epsilon": 1},
+        {"delta": 1e-6},
+        {"max_epsilon": "1", "delta": 1e-6},
+        {"max_epsilon": 1, "delta": 0},
+    ):
+        with pytest.raises(ParameterError):
+            verify(path, **wrong)

@@ -108,7 +108,7 @@ def release(size):
     marks = ["", "=", "'", " =", "'="]
     return Release(
         items=[f"{marks[n % 5]}{n * 7919 % size:x}" for n in range(size)],
-        counts=np.arange(size, 0, -1, dtype=np.int64),
+        counts=mechanism.threshold.value + np.arange(size, 0, -1, dtype=np.int64),
         sigmas=np.full(size, 5.0),
         guarantee=mechanism.guarantee,
         spent=mechanism.guarantee,

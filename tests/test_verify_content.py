@@ -94,3 +94,11 @@ def test_an_interval_of_a_histogram_with_a_least_count_knows_the_raised_threshol
     assert (whole.above, raised.above) == (mechanism.threshold.value, mechanism.threshold.value + 999)
     for end in ("low", "high"):
         assert np.array_equal(whole.interval(0.95)[end] + 999, raised.interval(0.95)[end])
+
+
+def test_parquet_without_its_header_is_verified_by_its_certificate(tmp_path, release):
+    polars = pytest.importorskip("polars")
+    path = tmp_path / "rows.parquet"
+    release.write(path, certificate=True)
+    polars.read_parquet(path).write_parquet(path)
+    assert dp.verify(path).digest == release.digest

@@ -7,25 +7,36 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from discreet import _core, mechanisms, streams
 from discreet.budgets.ledger import Ledger
 from discreet.engines import untrusted
-from discreet.errors import InputError
+from discreet.errors import InputError, ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
-from discreet.privacy.guarantee import Guarantee, Promising
-from discreet.privacy.validation import require_path
-from discreet.release import export
+from discreet.privacy.guarantee import Guarantee, Promising, rounded_up
+from discreet.privacy.validation import require_number, require_path
+from discreet.release import export, reading
 from discreet.release.facts import Kind, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
+from discreet.theorems import confirmed_counts
 from discreet.wording import counted
 
-__all__ = ["Verified", "verify"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Verified", "policy_text", "require_policy", "require_within", "verify"]
 
 _FIELDS = ("made_by", "version", "rho", "delta", "unit", "neighbours", "columns", "digest")
 """The fields that every certificate has."""
+_NOW = [
+    *("guarantee", "seeded", "clipped", "kind", "listed", "measure", "item_type", "noise", "above", "spent_rho"),
+    *("spent_delta", "calls", "stopped_early", "users", "notes"),
+]
+"""The further fields of every certificate of this version."""
 _FORMER = {"spend": "meet_relative_error", "together": "shared_order"}
 """The current name of each renamed parameter. Old certificates have the former name."""
 _RANKED = (
@@ -53,6 +64,8 @@ class Verified:
         digest: The SHA-256 of the rows as CSV.
         dataset: The dataset of the ledger that paid for the rows; None if no ledger was given.
         claims: The names of the fields that nothing in the file proves.
+        epsilon: The epsilon of the guarantee at the delta of the policy, rounded up; None if no policy was given.
+        policy: The largest epsilon that the policy allows, and its delta; None if no policy was given.
     """
 
     made_by: str
@@ -61,12 +74,15 @@ class Verified:
     digest: str
     dataset: str | None = None
     claims: tuple[str, ...] = ()
+    epsilon: float | None = None
+    policy: tuple[float, float] | None = None
 
     def __str__(self) -> str:
         lines = [
             "the rows match their certificate",
             f"made by {export.plain_text(self.made_by)}, version {export.plain_text(self.version)}",
             f"guarantee: {self.guarantee.promise}",
+            *([] if self.policy is None else [policy_text(self.epsilon or 0.0, *self.policy)]),
             f"rows sha256 {self.digest}",
             f"not verifiable: {', '.join(self.claims)}",
         ]
@@ -76,22 +92,37 @@ class Verified:
         return str(self)
 
 
-def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Verified:
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    ledger: str | os.PathLike[str] | None = None,
+    max_epsilon: float | None = None,
+    delta: float | None = None,
+) -> Verified:
     """Verify a file that `Release.write(path, certificate=True)` wrote against its certificate.
 
     The rows must have the digest in the certificate. What the mechanism's parameters imply is recomputed from them: the
-    guarantee, what the numbers count, the noise, the threshold and the bounds. The result names the other fields, which
-    are claims. A certificate is not a signature: it reveals mistakes and damage, but does not prove who wrote it.
+    guarantee, what the numbers count, the noise, the threshold, the bounds, and the sigmas of rows as far as they
+    follow. The result names the other fields, which are claims. A certificate is not a signature: it reveals mistakes
+    and damage, but does not prove who wrote it.
+
+    With `max_epsilon` and `delta`, the guarantee must also keep a policy: converted to (epsilon, delta)-DP at this
+    delta, its epsilon, rounded up, must be at most `max_epsilon`. Add the guarantees of several releases for their
+    total.
 
     Args:
         path: The file of released rows. Its certificate lies in the same folder.
         ledger: A ledger that must contain a release of these rows.
+        max_epsilon: The largest epsilon that a policy allows: above 0 and at most 1000.
+        delta: The total delta at which `max_epsilon` must hold: above 0 and below 1. Required with `max_epsilon`.
 
     Returns:
         The verified content of the certificate (`Verified`).
 
     Raises:
-        InputError: A file cannot be read, or the rows, the guarantee or the ledger do not match the certificate.
+        ParameterError: `max_epsilon` or `delta` is out of range, or only one of them is given.
+        InputError: A file cannot be read, the rows, the guarantee or the ledger do not match the certificate, or the
+            guarantee exceeds the policy.
         LedgerError: The ledger cannot be read.
 
     Example:
@@ -100,9 +131,11 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         >>> release = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=1).release(table)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     release.write(f"{folder}/rows.csv", certificate=True)
-        ...     round(dp.verify(f"{folder}/rows.csv").guarantee.rho, 6)
-        1.0
+        ...     found = dp.verify(f"{folder}/rows.csv", max_epsilon=8, delta=2e-6)
+        >>> round(found.guarantee.rho, 6), round(found.epsilon, 3)
+        (1.0, 7.766)
     """
+    policy = require_policy(max_epsilon, delta)
     path = require_path(path)
     if not os.path.exists(path):  # noqa: PTH110 - it raises nothing for a name that is too long
         raise InputError(f"cannot read {path}: no such file")
@@ -156,15 +189,56 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
             f"the rows of {path} are not those of its certificate: the SHA-256 of the rows differs. Restore the file "
             "that was written with this certificate"
         )
+    if (rows := _rows(path)) is not None and (wrong := _contradicting_rows(rows, facts)) is not None:
+        raise InputError(
+            f"the rows of {path} contradict the mechanism of the certificate in the column {wrong}. Restore the files "
+            "that were written together"
+        )
     dataset = None if ledger is None else _paid_by(ledger, digest, made_by)
+    epsilon = None if policy is None else require_within(claimed, *policy, what=f"the guarantee of {path}")
     return Verified(
         made_by=made_by,
         guarantee=claimed,
         version=version,
         digest=digest,
         dataset=dataset,
-        claims=_claims(content, facts),
+        claims=(*_claims(content, facts), *(() if rows is not None else ("the rows: the file is too large",))),
+        epsilon=epsilon,
+        policy=policy,
     )
+
+
+def require_policy(max_epsilon: object, delta: object) -> tuple[float, float] | None:
+    """Return a policy, the largest epsilon and its delta, or None if none is given."""
+    if max_epsilon is None and delta is None:
+        return None
+    if max_epsilon is None or delta is None:
+        raise ParameterError(
+            "give both max_epsilon and delta: the epsilon of a guarantee depends on it", names="max_epsilon delta"
+        )
+    return require_number("max_epsilon", max_epsilon, 0, 1000), require_number("delta", delta, 0, 1, open_high=True)
+
+
+def require_within(guarantee: Guarantee, max_epsilon: float, delta: float, *, what: str) -> float:
+    """Return the epsilon of a guarantee at a delta, rounded up; raise InputError if it exceeds the policy."""
+    try:
+        epsilon = guarantee.epsilon(delta)
+    except ParameterError:
+        raise InputError(
+            f"{what} exceeds the policy: it has no epsilon at delta {delta:g}, because its own delta is "
+            f"{guarantee.delta:g}. Release with a smaller delta, or choose a policy with a larger one"
+        ) from None
+    if epsilon > max_epsilon:
+        raise InputError(f"{what} exceeds the policy: {policy_text(epsilon, max_epsilon, delta)}")
+    return epsilon
+
+
+def policy_text(epsilon: float, most: float, delta: float) -> str:
+    """Return an epsilon and the largest allowed one, with so many digits that they differ if they do."""
+    shown, limit = f"{rounded_up(epsilon):.4g}", f"{most:g}"
+    if (float(shown) > float(limit)) != (epsilon > most):
+        shown, limit = repr(epsilon), repr(most)
+    return f"epsilon {shown} at delta {delta:g}; the policy allows at most {limit}"
 
 
 def _fault(content: dict[str, Any], error: Exception) -> str:
@@ -236,15 +310,23 @@ class _Facts:
     mechanism: Promising
     innermost: object
     law: str
+    known: frozenset[object]
+    """The items that are published without a threshold."""
+    replaced: bool
 
     @classmethod
     def of(cls, mechanism: Promising, l0: int | None) -> _Facts:
         inner: object = mechanism
         if isinstance(inner, mechanisms.CountsWithFoundBound):
             inner = inner.counting(l0 or 1)[0]
+        known, replaced = frozenset[object](), False
         while isinstance(inner, mechanisms.Replacement | mechanisms.CountsWithShare | mechanisms.KnownItems):
+            replaced |= isinstance(inner, mechanisms.Replacement)
+            if isinstance(inner, mechanisms.KnownItems):
+                known |= {*inner.items}
             inner = inner.mechanism
-        return cls(mechanism=mechanism, innermost=inner, law=getattr(inner, "law", "gaussian"))
+        law = getattr(inner, "law", "gaussian")
+        return cls(mechanism=mechanism, innermost=inner, law=law, known=known, replaced=replaced)
 
     @property
     def kind(self) -> Kind:
@@ -318,6 +400,24 @@ class _Facts:
         last = self.mechanism.last_round
         return type(number) is int and number >= 0 and (last is None or number <= last)
 
+    def has_sigmas(self, rows: dict[str, Any], number: int) -> bool:
+        """Return whether a release can have these sigmas of its rows, of `number` items of the whole release."""
+        made, sigmas = self.innermost, rows["sigmas"]
+        if isinstance(made, _COUNTS_USERS):
+            heads = made.heads if isinstance(made, mechanisms.CalibratedCounts) else made
+            factor, common = (1, 0.0) if rows["users"] is None else (2, rows["users"][1] ** 2)
+            levels = confirmed_counts.levels(heads.relative_error, factor=factor, replaced=self.replaced)
+            own = (factor * sigmas[slice(None) if rows["confirmed"] is None else rows["confirmed"]]) ** 2 - common
+            return _all_close(own, np.array([step.sigma**2 for level in levels for step in level.steps]), common)
+        if isinstance(made, mechanisms.PrivateCountRelease):
+            return _all_close(sigmas, np.array([level.sigma for level in made.levels]))
+        if isinstance(made, mechanisms.DiscoverAndSum):
+            made = made.sums(tuple(map(str, range(max(1, number)))))
+        sigma = getattr(made, "deviation", getattr(made, "sigma", None))
+        if isinstance(made, streams.StreamMechanism):
+            sigma = made.deviation(rows["round"]) if rows["round"] else 0.0
+        return sigma is None or _all_close(sigmas, np.array([sigma]))
+
     @property
     def steps(self) -> bool:
         """Whether the mechanism draws items one after another, so that a release can cost less than its guarantee."""
@@ -326,7 +426,10 @@ class _Facts:
 
 
 def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, summed: Summed | None) -> str | None:
-    """Return the fields of a certificate that its mechanism does not imply, or None. A missing one says nothing."""
+    """Return the fields of a certificate that its mechanism does not imply, or None.
+
+    A missing field says nothing in a certificate of another version.
+    """
     mechanism, kind, given = facts.mechanism, content.get("item_type", "string"), content.get
     columns = [*content["columns"]]
     fields = [["item"]] if isinstance(kind, str) else kind if isinstance(kind, list) else []
@@ -337,7 +440,8 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
     clips = facts.always_clips and has_counts
     clipped = given("clipped", clips)
     exact = not facts.steps
-    checks = {
+    checks: dict[str, bool] = {
+        "total_delta": ("epsilon" in content) == ("total_delta" in content),
         "columns": columns[: len(names)] == names and measures in facts.measures,
         "kind": given("kind", facts.kind) == facts.kind,
         "listed": given("listed", facts.listed[0]) in facts.listed,
@@ -350,7 +454,7 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
         "summed": facts.sums(summed) and (given("summed", summed) is None) == (summed is None),
         "above": "above" not in content or facts.has_threshold(given("above"), has_counts=has_counts),
         "round": facts.has_round(given("round")),
-        "users": given("users") is None or isinstance(mechanism, _COUNTS_USERS),
+        "users": _has_users(given("users"), facts),
         "calls": facts.steps or _is_one(given("calls", 1)),
         "stopped_early": given("stopped_early", False) is False or facts.steps,
         "spent_rho": "spent_rho" not in content or _is_part(given("spent_rho"), claimed.rho, exact=exact),
@@ -366,8 +470,56 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
             "rho": claimed.rho <= own.rho * (1 + 1e-9),
             "delta": claimed.delta <= own.delta * (1 + 1e-9),
         }
+        checks["summed"] &= ("summed" in content) == (summed is not None)
+        checks["l0"] &= not has_counts or facts.l0 is None or l0 == facts.l0
+        checks |= dict.fromkeys((name for name in _NOW if name not in content), False)
     wrong = [name for name, is_right in checks.items() if not is_right]
     return ", ".join(wrong) or None
+
+
+def _rows(path: str) -> dict[str, Any] | None:
+    """Return the fields of the release in a file; None for a file that is too large to be read."""
+    if not path.lower().endswith(".parquet"):
+        try:
+            untrusted.content(Path(path))
+        except InputError:
+            return None
+    return reading.read(path, agreeing=True)
+
+
+def _contradicting_rows(rows: dict[str, Any], facts: _Facts) -> str | None:
+    """Return the column that a release of the mechanism cannot have, or None."""
+    items, counts, ranks, confirmed = rows["items"], rows["counts"], rows["ranks"], rows["confirmed"]
+    number = len(items) if rows["part_of"] is None else rows["part_of"]
+    given = facts.known | {*(getattr(facts.mechanism, "items", None) or ())}
+    others = np.array([item not in facts.known for item in items], bool)
+    ranked = getattr(facts.innermost, "k", 1)
+    checks = {
+        "item": (rows["listed"] != "all" or not given or {*items} <= given) and len(items) <= number,
+        "rank": ranks is None or all(0 < rank <= ranked for rank in ranks),
+        "sigma": counts is None or facts.has_sigmas(rows, number),
+        "count": counts is None or rows["above"] is None or bool(np.all(counts[others] > rows["above"])),
+        "method": confirmed is None or int(confirmed.sum()) <= rows["calls"],
+    }
+    return next((name for name, is_right in checks.items() if not is_right), None)
+
+
+def _all_close(values: NDArray[np.float64], allowed: NDArray[np.float64], slack: float = 0.0) -> bool:
+    """Return whether each value is one of those allowed, up to rounding; `slack` adds to the scale of rounding."""
+    near = np.sort(allowed)
+    place = np.searchsorted(near, values).clip(1, max(1, len(near) - 1)) if len(near) > 1 else np.ones(len(values), int)
+    sides = near[np.minimum(place, len(near) - 1)], near[place - 1]
+    error = np.minimum(*(abs(values - side) for side in sides))
+    return bool(np.all(error <= 1e-9 * (abs(values) + slack)))
+
+
+def _has_users(users: object, facts: _Facts) -> bool:
+    """Return whether a release can have this number of users: one that is measured at least once."""
+    made = facts.innermost
+    if users is None or not isinstance(made, _COUNTS_USERS) or facts.replaced:
+        return users is None and not isinstance(made, mechanisms.CalibratedCounts)
+    is_pair = isinstance(users, list) and [type(part) in (int, float) for part in users] == [True, True]
+    return is_pair and 0 < users[1] <= confirmed_counts.first_sigma(made.rho) * (1 + 1e-9)  # type: ignore[index]
 
 
 def _is_one(value: object) -> bool:

@@ -104,6 +104,11 @@ def test_an_examination_contains_its_pair():
     found = examine(LAPLACE, {}, {"a": 1})
     assert (found.first, found.second) == ({}, {"a": 1})
     assert not found.violates
-    text = str(audit(LAPLACE, pairs=3))
-    assert "no violation" in text
+    found = audit(LAPLACE, pairs=3)
+    text = str(found)
+    assert text.startswith("On 3 pairs of neighbouring tables nothing exceeded the promise.")
     assert "LaplaceThreshold" in text
+    assert found.releases == 1000 * found.tables > 0
+    assert f"{found.releases:,} releases of {found.tables} tables follow the exact law" in text
+    for fact in (*found.compared, *found.limits):
+        assert f"- {fact}" in text

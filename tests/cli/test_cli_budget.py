@@ -153,6 +153,11 @@ def test_a_history_with_unencodable_text_is_exported(run, tmp_path, monkeypatch)
         (["budget", "export", "l", "-o", "x.txt"], 2, "suffix"),
         (["verify", "log.csv"], 1, "certificate"),
         (["verify", "missing.csv"], 1, "no such file"),
+        (["verify", "log.csv", "--max-epsilon", "1"], 2, "give both --max-epsilon and --delta"),
+        (["verify", "log.csv", "--delta", "1e-6"], 2, "give both --max-epsilon and --delta"),
+        (["verify", "log.csv", "--delta", "1", "--max-epsilon", "1"], 2, "--delta must be a number above 0 and below"),
+        (["verify", "log.csv", "--delta", "1e-6", "--max-epsilon", "0"], 2, "--max-epsilon must be a number above 0"),
+        (["verify", "log.csv", "--delta", "1e-6", "--max-epsilon", "nan"], 2, "--max-epsilon must be a number above 0"),
     ],
 )
 def test_an_error_has_an_exit_code_and_a_message(run, arguments, code, message):
@@ -161,6 +166,26 @@ def test_an_error_has_an_exit_code_and_a_message(run, arguments, code, message):
     assert (ended, out) == (code, "")
     assert message in err
     assert run("budget", "show", "l")[1].splitlines()[1].split()[2] == "0"
+
+
+def test_verify_checks_a_policy_for_one_file_and_for_the_sum(run):
+    for name in ("a.csv", "b.csv"):
+        assert run("count", "log.csv", *COUNT, "-o", name, "--certificate")[0] == 0  # rho 0.1 and delta 1e-6
+    code, out, _ = run("verify", "a.csv", "--max-epsilon", "2.3", "--delta", "2e-6")
+    assert (code, "at delta 2e-06; the policy allows at most 2.3" in out) == (0, True)
+    for policy, reason in (
+        (("2.1", "2e-6"), "exceeds the policy: epsilon 2."),
+        (("9", "1e-6"), "no epsilon at delta 1e-06, because its own delta is 1e-06"),
+    ):
+        code, out, err = run("verify", "a.csv", "--max-epsilon", policy[0], "--delta", policy[1])
+        assert (code, out, reason in err) == (1, "", True)
+    code, out, err = run("verify", "a.csv", "b.csv", "--max-epsilon", "2.3", "--delta", "4e-6")
+    assert (code, out.count("the rows match their certificate")) == (1, 2)
+    assert "the sum of 2 files: 2e-06-approximate 0.2-zCDP" in out
+    assert "the sum of 2 files exceeds the policy: epsilon 3." in err
+    code, out, _ = run("verify", "a.csv", "b.csv", "--max-epsilon", "3.3", "--delta", "4e-6")
+    assert (code, out.splitlines()[-1].endswith("the policy allows at most 3.3")) == (0, True)
+    assert run("verify", "a.csv", "b.csv")[0] == 0
 
 
 def test_help_explains_budgets(run):

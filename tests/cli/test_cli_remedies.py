@@ -44,7 +44,7 @@ def test_wrong_runs_are_refused_before_the_audit(runs, monkeypatch):
 def test_the_help_of_runs_says_how_many_an_audit_makes():
     text = " ".join(discreet("audit", "count", "--help")[1].split())
     assert "at least 100" in text
-    assert "makes only its 1,000 releases" in text
+    assert "instead of 1,000" in text
 
 
 @pytest.mark.parametrize(

@@ -2,28 +2,14 @@
 
 import numpy as np
 
-from discreet.mechanisms.counts.contribution_bound import ContributionBound
-from discreet.reference import calibrated_counts as reference
-from discreet.reference.confirmed_counts import Plan
-from discreet.theorems import calibrated_counts as prices
-from discreet.theorems import calibration, rogers2024
-from discreet.theorems import confirmed_counts as heads
+from discreet import CalibratedCounts
+from discreet.laws import calibrated_replays
 
 
-def plan(rho, delta=1e-6, *, factor=2, k_bar=2**14, error=0.1, **changes):
+def plan(rho, delta=1e-6, *, k_bar=2**14, error=0.1, **changes):
     """Return the public parameters of a release by the reference."""
-    levels = heads.levels(error, factor=factor, replaced=False)
-    budget = rogers2024.budget_units(rho)
-    chosen = ContributionBound.from_rho(rho=prices.BOUND_SHARE * rho, percentile=prices.PERCENTILE)
-    confirmed = Plan(
-        levels, heads.LOWEST, heads.deltas([step.price for level in levels for step in level.steps], rho, delta),
-        heads.deltas([level.bound.price for level in levels], rho, delta), budget, k_bar, heads.MOST, factor,
-        0, 0, heads.margin, heads.reach, heads.octaves, 0, 0,
-    )  # fmt: skip
-    return reference.Plan(
-        rho, delta, budget, factor, confirmed, prices, heads, calibration, chosen.scores,
-        chosen.gamma, prices.selection_price(chosen.epsilon),
-    )._replace(**changes)  # fmt: skip
+    mechanism = CalibratedCounts(rho=rho, delta=delta, k_bar=k_bar, relative_error=error)
+    return calibrated_replays.plan(mechanism, **changes)
 
 
 def zipf_lists(users, items, mean, exponent=1.0, seed=0):

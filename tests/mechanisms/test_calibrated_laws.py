@@ -9,10 +9,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from calibrated_laws import Case, Past, Replay, beyond, changed, loss, replayed
+from calibrated import plan
+from calibrated_laws import Case, beyond, changed, loss
 
 from discreet import _core
 from discreet.laws.calibrated_counts import chosen, thresholded
+from discreet.laws.calibrated_replays import Past, Replay, copied, replayed
 from discreet.reference import calibrated_counts as reference
 from discreet.reference.confirmed_counts import UNIT
 from discreet.testing import seeded_rng
@@ -30,7 +32,7 @@ def cases(count, seed=1):
 def pasts(count, seed=1):
     rng = np.random.default_rng(seed)
     for number in range(count):
-        yield Past(rng, factor=2 if number % 3 else 1)
+        yield Past(rng, plan(math.exp(rng.uniform(-1, 3)), 1e-3, factor=2 if number % 3 else 1))
 
 
 @pytest.mark.parametrize("count", [100, MANY])
@@ -50,7 +52,7 @@ def test_all_measurements_cost_what_they_are_charged(count):
 
 
 def test_the_replays_take_all_paths():
-    seen = Counter()
+    seen, reference = Counter(), copied()
     for past in pasts(120):
         draws = Replay(np.random.default_rng(past.seed))
         found = replayed(reference, past, past.heads(reference, past.first), past.chosen, draws)

@@ -9,6 +9,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import InputError, ParameterError
+from discreet.release import export
 from discreet.release.facts import implied
 from discreet.release.release import changed
 
@@ -20,6 +21,17 @@ LOG = {
     "price": [3, 4] * 4000,
 }
 ASKED = {"user": "user", "item": "page", "delta": 1e-6}
+
+
+THRESHOLD = dp.GaussianThreshold(sigma=3.0, delta=1e-6, l0=2)
+
+
+def table():
+    return dp.Histogram.from_table(LOG, user="user", item="page")
+
+
+def bounded():
+    return dp.Histogram.from_table(LOG, user="user", item="page", l0=2)
 
 
 def valid(content):
@@ -46,8 +58,25 @@ RELEASES = {
     "public sums": lambda: dp.sum(LOG, user="user", item="page", value="price", items=["home"], bounds=(0, 9), rho=1),
     "a round": step_of_a_stream,
     "replaced users": lambda: dp.mechanisms.Replacement.from_rho(dp.GaussianThreshold, rho=1, delta=1e-6, l0=2).release(
-        dp.Histogram.from_table(LOG, user="user", item="page", l0=2)
+        bounded()
     ),
+    "confirmed": lambda: dp.ConfirmedCounts(rho=1, delta=1e-6).release(table()),
+    "confirmed, replaced users": lambda: dp.mechanisms.Replacement.from_rho(
+        dp.ConfirmedCounts, rho=1, delta=1e-6
+    ).release(table()),
+    "private count release": lambda: dp.PrivateCountRelease(rho=1, delta=1e-6).release(table()),
+    "Plume": lambda: dp.Plume(rho=1, delta=1e-6, m=2, m_prime=2).release(LOG, user="user", item="page"),
+    "bound": lambda: dp.mechanisms.ContributionBound(epsilon=1).release(LOG, user="user", item="page"),
+    "noisy top k": lambda: dp.GaussianTopK(sigma=3.0, delta=1e-6, l0=2, k_bar=5).release(bounded()),
+    "truncated geometric": lambda: dp.TruncatedGeometric(epsilon=1, delta=1e-6, l0=2).release(bounded()),
+    "drawn from a list": lambda: dp.mechanisms.ExponentialMechanism(items=("home", "x"), scale=9.0, k=1).release(
+        bounded()
+    ),
+    "known and others": lambda: dp.mechanisms.KnownItems(mechanism=THRESHOLD, items=("home", "x")).release(bounded()),
+    "share": lambda: dp.mechanisms.CountsWithShare.from_rho(rho=1, delta=1e-6, l0=2).release(
+        LOG, user="user", item="page"
+    ),
+    "discover and peel": lambda: dp.top_k(LOG, **ASKED, k=2, rho=1, method="discover+peel", l0=2),
 }
 
 
@@ -66,6 +95,27 @@ def test_the_certificate_of_a_release_matches_the_schema(kind, tmp_path):
 
 
 OTHER_VALUES = [None, True, -1, 7, 0.5, "sums", "none", "laplace", [3, 1.0], {}, [[]]]
+# No release has these values of a claim.
+IMPOSSIBLE = {
+    **{name: [True, -1, 0.5, "1", []] for name in ("calls", "above", "part_of")},
+    **{name: [None, True, -1, 1e9, "1"] for name in ("spent_rho", "spent_delta")},
+    "stopped_early": [None, 0, "false"],
+    "users": [0, {}, [4000], [4000, 0.0], [4000, 99.0], [4000, "7.0"]],
+    "notes": [None, "note", [1]],
+    "kept_share": [0.5, [2, 0.1], [0.5, 0.0]],
+    "round": [None, -1, 0.5, 99],
+}
+
+
+def near(value):
+    """Return values that differ little from the value of a field."""
+    if type(value) is int:
+        return [value + 1, 2 * value]
+    if type(value) is float:
+        return [value / 2, value * (1 - 1e-6)]
+    return [value + " "] if isinstance(value, str) else [value + value] if isinstance(value, list) and value else []
+
+
 MORE = ("most", "summed", "part_of", "l0", "kept_share", "round", "every", "epsilon")
 
 
@@ -75,17 +125,53 @@ def test_each_field_is_recomputed_or_named_as_a_claim(kind, tmp_path):
     RELEASES[kind]().write(path, certificate=True)
     content, claims = json.loads(place.read_text("utf-8")), dp.verify(path).claims
     assert f"not verifiable: {', '.join(claims)}" in str(dp.verify(path))
-    for name in {*content, *MORE} - {*claims}:
-        for value in OTHER_VALUES:
-            if value == content.get(name) and type(value) is type(content.get(name)):
+    for name in {*content, *MORE}:
+        given = content.get(name)
+        values = [*OTHER_VALUES, *near(given)] if name not in claims else IMPOSSIBLE.get(name, [])
+        for value in values:
+            if value == given and (type(value) is type(given) or name in claims):
                 continue
             place.write_text(json.dumps({**content, name: value}))
             with pytest.raises(InputError):
                 pytest.fail(f"{name}: {value} is verified: {dp.verify(path)}")
+        if name in content and name not in ("part_of", "l0", "kept_share", "every"):
+            place.write_text(json.dumps({field: content[field] for field in content if field != name}))
+            with pytest.raises(InputError):
+                pytest.fail(f"a certificate without {name} is verified: {dp.verify(path)}")
     for name in ("kind", "listed", "summed", "most", "part_of"):  # earlier versions lack them
         content.pop(name, None)
-    place.write_text(json.dumps(content))
-    assert dp.verify(path).claims == claims
+    place.write_text(json.dumps({**content, "version": "0.0.9"}))
+    assert {*dp.verify(path).claims} == {*claims, "guarantee", "measure"}
+
+
+def other(column, value, content):
+    """Return values of a row that no release of the mechanism has."""
+    if column == "sigma":
+        return [value * 1.001]
+    if column == "rank":
+        return [1000]
+    if column == "method":
+        return ["counted"]
+    if column == "count":
+        return [] if content["above"] is None else [content["above"]]
+    return ["another item"] if content["listed"] == "all" and "items=(" in content["made_by"] else []
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_rows_that_contradict_the_mechanism_are_refused(kind, tmp_path):
+    path, place = tmp_path / "rows.jsonl", tmp_path / "rows.jsonl.certificate.json"
+    RELEASES[kind]().write(path, certificate=True)
+    dp.verify(path)
+    content, lines = json.loads(place.read_text("utf-8")), path.read_text("utf-8")
+    *before, last = [json.loads(line) for line in lines.splitlines()] or [{}]
+    is_known = "KnownItems" in content["made_by"] and last["item"] in ("home", "x", "imprint")
+    for column, value in last.items():
+        for wrong in [] if column == "count" and is_known else other(column, value, content):
+            columns = [(name, [row[name] for row in [*before, {**last, column: wrong}]], "") for name in last]
+            export.write(path, columns, {})
+            place.write_text(json.dumps({**content, "digest": export.digest(columns)}))
+            with pytest.raises(InputError):
+                pytest.fail(f"{column}: {wrong} is verified: {dp.verify(path)}")
 
 
 @pytest.mark.parametrize(

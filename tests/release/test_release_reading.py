@@ -13,6 +13,7 @@ from released import KINDS, counted, named, ranked
 import discreet as dp
 from discreet import Release
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
+from discreet.theorems.confirmed_counts import levels
 
 SUFFIXES = ["csv", "json", "jsonl", "parquet"]
 WITH_HEADER = ["json", "parquet"]
@@ -129,7 +130,9 @@ def dp_text(nanos):
 @example([("9999-12-31", "9999-12-31T23:59:59.999999", dp_text(2**63 - 1), 2**63 - 1, 0, "\x00", b"'")])
 def test_items_of_any_value_are_read_and_verified(tmp_path_factory, items):
     folder = tmp_path_factory.mktemp("typed")
-    release = counted(tuple((kind, kind) for kind in TYPED), items=items, users=None, spent=SPENT, guarantee=SPENT)
+    sigmas = np.full(len(items), levels(0.1, factor=1, replaced=False)[0].steps[0].sigma)
+    kinds = tuple((kind, kind) for kind in TYPED)
+    release = counted(kinds, items=items, sigmas=sigmas, users=None, spent=SPENT, guarantee=SPENT)
     for suffix in SUFFIXES:
         release.write(folder / f"rows.{suffix}", certificate=True)
         require_equal(Release.read(folder / f"rows.{suffix}"), release)

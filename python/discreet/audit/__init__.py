@@ -12,16 +12,16 @@ from discreet.names import lazy
 if TYPE_CHECKING:
     from discreet.audit.exact import audit
     from discreet.audit.exact import examine as examine
-    from discreet.audit.findings import Audit, Divergence, Finding, Misfit
+    from discreet.audit.findings import Audit, Cost, Divergence, Finding, Misfit
     from discreet.audit.sampled import Trial, trial
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "audit.exact": "audit examine",
-            "audit.findings": "Audit Divergence Finding Misfit",
+            "audit.findings": "Audit Cost Divergence Finding Misfit",
             "audit.sampled": "Trial trial",
         },
     )
 
-__all__ = ["Audit", "Divergence", "Finding", "Misfit", "Trial", "audit", "trial"]
+__all__ = ["Audit", "Cost", "Divergence", "Finding", "Misfit", "Trial", "audit", "trial"]

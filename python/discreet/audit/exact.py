@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from discreet import _core
-from discreet.audit.findings import SLACK, Audit, Divergence, Finding, Misfit, hockey_stick, promises, renyi
+from discreet.audit.calibrated import audited
+from discreet.audit.findings import ORDERS, SLACK, Audit, Divergence, Finding, Misfit, delta_findings, promises, renyi
 from discreet.audit.neighbours import neighbours, unwrapped
 from discreet.audit.runs import compared, released, tables
 from discreet.errors import ParameterError
 from discreet.laws import joint_law
+from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.noises import EpsilonPerItem
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -21,13 +23,13 @@ from discreet.privacy.validation import require_whole
 
 __all__ = ["all_novel", "audit", "examine"]
 
-_ORDERS = (1.5, 2.0, 4.0, 16.0)
+_LIMITS = ("the step before: how rows are read, and how the items of a user are bounded and counted",)
 _RUN_PAIRS = 3
 """The number of pairs whose tables are also released. In the first pair, one user has all items of the second table."""
 
 
 def audit(
-    mechanism: HistogramMechanism,
+    mechanism: HistogramMechanism | CalibratedCounts,
     *,
     pairs: int = 1000,
     seed: int = 0,
@@ -45,8 +47,17 @@ def audit(
     If a mechanism decides about each item by itself, the audit also checks the case of a user whose l0 items nobody
     else has.
 
+    `CalibratedCounts` reads the items of every user. Its audit replays the steps of a release on `pairs` pairs of small
+    tables, one of which has one user more, with the same published values. The tables must lead to the same decisions,
+    and the exact rho of all measurements must be at most what a release charges. The law of the weighted counts is
+    compared with the delta and the rho of their step, also for users whose items nobody else has. The audit then
+    releases two tables `runs` times each. It compares the items that a release names by weights, and their noisy
+    weights, with the exact law given what the release published before. It compares 5 whole releases of each table with
+    the reference implementation, from the same random bits. The step that confirms the most common items has too
+    many outcomes for an exact law; only this last comparison covers it.
+
     Args:
-        mechanism: A mechanism whose exact law is known.
+        mechanism: A mechanism whose exact law is known, or `CalibratedCounts`.
         pairs: The number of neighbouring pairs, at least 1.
         seed: The seed of the pairs. It does not seed the noise.
         dp: An (epsilon, delta) pair to check in addition to the mechanism's own guarantee; None for no pair.
@@ -58,7 +69,7 @@ def audit(
 
     Raises:
         ParameterError: The exact law of the mechanism is not known or has too many outcomes to enumerate, or `pairs` or
-            `runs` is out of range.
+            `runs` is out of range. For `CalibratedCounts`: the guarantee does not imply `dp`.
 
     Example:
         >>> import discreet as dp
@@ -72,6 +83,8 @@ def audit(
     if 0 < runs < 100:
         raise ParameterError(f"runs must be 0 or from 100 to 10,000,000, not {runs}: fewer runs detect too little")
     mechanism = auditable(mechanism)
+    if isinstance(mechanism, CalibratedCounts):
+        return audited(mechanism, pairs=pairs, seed=seed, dp=dp, runs=runs, rng=rng)
     guarantee = mechanism.guarantee if dp is None else replace(mechanism.guarantee, dp=dp)
     tightest: Finding | None = None
     quoted: Finding | None = None
@@ -93,6 +106,7 @@ def audit(
     assert tightest is not None
     violations.sort(key=lambda finding: -finding.ratio)
     misfits: list[Misfit] = []
+    found = []
     if runs:
         stream = _core.Rng() if rng is None else rng
         found = [(table, released(mechanism, table, runs, stream)) for table in tables(mechanism, looked_at)]
@@ -106,17 +120,29 @@ def audit(
         quoted=quoted,
         runs=runs,
         misfits=tuple(misfits),
+        tables=len(found),
+        releases=runs * len(found),
+        compared=_compared(runs=bool(runs), novel=novel is not None),
+        limits=_LIMITS,
     )
 
 
-def auditable(mechanism: object) -> HistogramMechanism:
-    """Return `mechanism` if it reads a histogram, else raise ParameterError, because its exact law is not known."""
-    if not isinstance(mechanism, HistogramMechanism):
-        raise ParameterError(
-            f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited; choose a "
-            "mechanism of count with l0, of top_k with method='gumbel' or of select with method='threshold'"
-        )
-    return mechanism
+def _compared(*, runs: bool, novel: bool) -> tuple[str, ...]:
+    """Return what an audit compared."""
+    most = "the exact distribution of releases of both tables of each pair, with the delta at several epsilons and rho"
+    alone = "the chance that an item is released whose only user has l0 such items, with delta"
+    how = "releases of some tables with their exact distribution: the items, their order and their noisy counts"
+    return (most, *([alone] if novel else []), *([how] if runs else []))
+
+
+def auditable(mechanism: object) -> HistogramMechanism | CalibratedCounts:
+    """Return `mechanism` if its law is known, else raise ParameterError."""
+    if isinstance(mechanism, HistogramMechanism | CalibratedCounts):
+        return mechanism
+    raise ParameterError(
+        f"the exact law of {type(mechanism).__name__} is not known, so its guarantee rests on its proof and cannot be "
+        "audited; choose a mechanism of count, of top_k with method='gumbel' or of select with method='threshold'"
+    )
 
 
 def examine(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
@@ -133,17 +159,10 @@ def _findings(
     """
     p, q = joint_law(mechanism, first, second)
     pair = {"first": first, "second": second}
-    findings = [
-        Finding(
-            epsilon=epsilon,
-            delta=max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)),
-            allowed=allowed,
-            **pair,
-        )
-        for epsilon, allowed in dict.fromkeys((*promises(guarantee), *promises(mechanism.guarantee)))
-    ]
+    asked = dict.fromkeys((*promises(guarantee), *promises(mechanism.guarantee)))
+    findings = delta_findings(p, q, asked, pair)
     rho = mechanism.guarantee.rho
-    for order in _ORDERS if _without_delta(mechanism, first, second) else ():
+    for order in ORDERS if _without_delta(mechanism, first, second) else ():
         divergence = renyi(p, q, order) / order
         if divergence > rho * (1 + 1e-9) + SLACK:
             findings.append(Divergence(epsilon=order, delta=divergence, allowed=rho, **pair))

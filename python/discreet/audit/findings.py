@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,13 +16,36 @@ from discreet.privacy.conversion import cdp_delta
 from discreet.privacy.guarantee import Guarantee
 from discreet.wording import counted
 
-__all__ = ["LEVEL", "Audit", "Divergence", "Finding", "Misfit", "hockey_stick", "promises", "renyi", "runs_text"]
+__all__ = [
+    "LEVEL",
+    "LIMITS",
+    "ORDERS",
+    "Audit",
+    "Cost",
+    "Divergence",
+    "Finding",
+    "Misfit",
+    "delta_findings",
+    "hockey_stick",
+    "promises",
+    "renyi",
+    "runs_text",
+]
 
 SLACK = 1e-14
 """The largest absolute rounding error of a divergence. The relative error is at most 1e-9. A violation exceeds both."""
 _EXACT = 1e-12
 LEVEL = 1e-6
 """The probability that all comparisons of an audit together report a misfit of a correct mechanism."""
+_ALARM = "a correct mechanism fails with a chance of at most one in a million"
+ORDERS = (1.5, 2.0, 4.0, 16.0)
+"""The orders of the Renyi divergences that are compared with rho."""
+LIMITS = (
+    "other tables: an audit is evidence, and the proof of the mechanism covers all tables",
+    "what happens around a release: a column that does not name users, parameters that were chosen from the data, "
+    "other releases of the same data, running times, access to the machine",
+)
+"""What no audit shows."""
 _EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 
@@ -98,6 +121,31 @@ class Divergence(Finding):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cost(Finding):
+    """The exact privacy cost of the measurements of a release on one pair of tables, in zCDP.
+
+    Args:
+        epsilon: 0; a cost in zCDP belongs to no epsilon.
+        delta: The rho of the measurements on this pair.
+        allowed: The rho that the release charges for them.
+        first: The sets of items of one table, and the numbers of users who have exactly these items.
+        second: The same of the other table.
+
+    Example:
+        >>> import discreet as dp
+        >>> finding = dp.audit.Cost(epsilon=0.0, delta=0.05, allowed=0.1, first={"a b": 1}, second={"a b": 2})
+        >>> finding.ratio, finding.violates
+        (0.5, False)
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"the measurements cost rho {self.delta:.6g} (charged: {self.allowed:.6g}), between the users "
+            f"{dict(self.first)} and {dict(self.second)}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
     """An outcome that occurs more often, or less often, than the exact distribution allows.
 
@@ -148,6 +196,10 @@ class Audit:
             one.
         runs: The number of releases of each table, 0 if the mechanism was not run.
         misfits: The differences between runs and exact laws. A mechanism that follows its law has none.
+        tables: The number of tables that were released.
+        releases: The number of all releases that were compared with the exact law.
+        compared: What was compared.
+        limits: What this audit does not show, in addition to the limits of every audit.
 
     Example:
         >>> import discreet as dp
@@ -164,6 +216,10 @@ class Audit:
     quoted: Finding | None
     runs: int = 0
     misfits: tuple[Misfit, ...] = ()
+    tables: int = 0
+    releases: int = 0
+    compared: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -171,17 +227,28 @@ class Audit:
         return bool(self.violations or self.misfits)
 
     def __str__(self) -> str:
-        verdict = counted(len(self.violations), "VIOLATION").upper() if self.violations else "no violation"
-        lines = [self.mechanism, f"guarantee: {self.guarantee}"]
+        pairs = f"{counted(self.pairs, 'pair')} of neighbouring tables"
+        verdict = f"On {pairs} nothing exceeded the promise."
+        if self.violations:
+            verdict = f"{counted(len(self.violations), 'VIOLATION').upper()} of the promise on {pairs}."
+        worst = self.violations[0] if self.violations else self.tightest
+        lines = [verdict, f"Closest to the promise, with {worst.ratio:.1%} of it: {worst}."]
         if self.quoted is not None and self.guarantee.dp is not None:
             epsilon, delta = self.guarantee.dp
-            holds = "is VIOLATED" if self.quoted.violates else "holds"
-            lines.append(f"({epsilon:.4g}, {delta:.4g})-DP {holds}; in the worst pair {self.quoted}")
-        worst = self.violations[0] if self.violations else self.tightest
-        pairs = counted(self.pairs, "pair")
-        lines.append(f"{pairs} of neighbouring tables: {verdict}; closest to any promise, {worst}")
-        lines.append(runs_text(self.runs, self.misfits))
+            holds = "is VIOLATED" if self.quoted.violates else "holds on all pairs"
+            lines.append(f"({epsilon:.4g}, {delta:.4g})-DP {holds}. In the worst pair, {self.quoted}.")
+        lines.append(f"{self._releases}.")
+        lines += ["", f"Mechanism: {self.mechanism}", f"Promise: {self.guarantee}"]
+        for title, facts in (("Compared", self.compared), ("An audit cannot show", (*self.limits, *LIMITS))):
+            lines += [f"{title}:", *(f"- {fact}" for fact in facts)] if facts else []
         return "\n".join(lines)
+
+    @property
+    def _releases(self) -> str:
+        """One line on the releases."""
+        if not self.tables or self.misfits:
+            return runs_text(self.runs, self.misfits)
+        return f"{counted(self.releases, 'release')} of {counted(self.tables, 'table')} follow the exact law ({_ALARM})"
 
     def __repr__(self) -> str:
         return str(self)
@@ -200,6 +267,11 @@ class Audit:
                 "quoted": None if self.quoted is None else _as_dict(self.quoted),
                 "runs": self.runs,
                 "misfits": [dataclasses.asdict(misfit) for misfit in self.misfits],
+                "tables": self.tables,
+                "releases": self.releases,
+                "failed": self.failed,
+                "compared": self.compared,
+                "cannot_show": (*self.limits, *LIMITS),
             },
             indent=1,
         )
@@ -210,12 +282,13 @@ def runs_text(runs: int, misfits: Sequence[Misfit]) -> str:
     if not runs:
         return "the mechanism was not run"
     if not misfits:
-        return f"{runs:,} releases of each table follow the exact law (family-wise level {LEVEL:g})"
+        return f"{runs:,} releases of each table follow the exact law ({_ALARM})"
     return f"the mechanism does NOT FOLLOW its exact law in {len(misfits):,} ways; first {misfits[0]}"
 
 
 def _as_dict(finding: Finding) -> dict[str, object]:
-    kind = "renyi divergence over order" if isinstance(finding, Divergence) else "hockey-stick divergence"
+    kinds = {Divergence: "renyi divergence over order", Cost: "cost in zCDP"}
+    kind = kinds.get(type(finding), "hockey-stick divergence")
     return {
         "kind": kind,
         # JSON has no infinity.
@@ -233,6 +306,25 @@ def promises(guarantee: Guarantee) -> tuple[tuple[float, float], ...]:
     stated = () if guarantee.dp is None else (guarantee.dp,)
     rho, delta = guarantee.rho, guarantee.delta
     return *stated, *((epsilon, min(1.0, delta + (1 - delta) * cdp_delta(rho, epsilon))) for epsilon in _EPSILONS)
+
+
+def delta_findings(
+    p: NDArray[np.float64],
+    q: NDArray[np.float64],
+    pairs: Iterable[tuple[float, float]],
+    tables: Mapping[str, Mapping[str, int]],
+) -> list[Finding]:
+    """Return a finding about the laws `p` and `q` of the tables `first` and `second` for each (epsilon, delta)."""
+    return [
+        Finding(
+            epsilon=epsilon,
+            delta=max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)),
+            allowed=allowed,
+            first=tables["first"],
+            second=tables["second"],
+        )
+        for epsilon, allowed in pairs
+    ]
 
 
 def hockey_stick(p: NDArray[np.float64], q: NDArray[np.float64], epsilon: float) -> float:

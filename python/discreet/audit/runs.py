@@ -13,7 +13,7 @@ from discreet.laws.published import Row, View, rows_of, views
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.tables.histogram import Histogram
 
-__all__ = ["compared", "histogram_of", "released", "tables"]
+__all__ = ["compared", "divergence", "histogram_of", "released", "tables"]
 
 
 def tables(
@@ -55,11 +55,11 @@ def _misfits(table: Mapping[str, int], rows: Sequence[tuple[Row, ...]], view: Vi
     runs = max(1, len(rows))
     for cell in {**dict.fromkeys(view.law), **seen}:
         chance = min(1.0, max(0.0, view.law.get(cell, 0.0)))
-        if runs * _divergence(seen[cell] / runs, chance) > limit:
+        if runs * divergence(seen[cell] / runs, chance) > limit:
             yield Misfit(table=table, view=view.name, cell=str(cell), chance=chance, seen=seen[cell], runs=runs)
 
 
-def _divergence(share: float, chance: float) -> float:
+def divergence(share: float, chance: float) -> float:
     """Return the Kullback-Leibler divergence of two Bernoulli laws.
 
     It is infinite if the second law excludes an outcome of the first. Probabilities are known to about 1e-15, so

@@ -90,7 +90,7 @@ def trial(
         A Trial.
 
     Raises:
-        ParameterError: `runs` or `confidence` is out of range.
+        ParameterError: `runs` or `confidence` is out of range, or the mechanism does not read a histogram.
 
     Example:
         >>> import discreet as dp
@@ -100,6 +100,11 @@ def trial(
         >>> found.delta <= found.allowed
         True
     """
+    if not isinstance(mechanism, HistogramMechanism):
+        raise ParameterError(
+            f"a trial releases histograms, which {type(mechanism).__name__} does not read; use audit, which releases "
+            "tables"
+        )
     runs = require_whole("runs", runs, 100, 10**8)
     confidence = require_number("confidence", confidence, 0.5, 1 - 1e-12)
     middle = {label: (first.get(label, 0) + second.get(label, 0)) / 2 for label in {*first, *second}}

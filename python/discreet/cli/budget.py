@@ -14,7 +14,8 @@ from discreet.cli import outputs, report
 from discreet.cli.datasets import dataset_of
 from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, Command, Group
-from discreet.privacy.guarantee import unusual
+from discreet.errors import InputError, ParameterError
+from discreet.privacy.guarantee import Guarantee, unusual
 from discreet.release import export
 
 __all__ = ["budget", "verify"]
@@ -157,16 +158,50 @@ def _rows(ledger: str, dataset: str | None) -> list[Spending]:
     return Ledger.open(ledger, create=False).history if dataset is None else dataset_of(ledger, dataset).history
 
 
-@click.command(cls=Command, short_help="Check released rows against their certificate.")
-@click.argument("file", type=FILE)
+@click.command(cls=Command, short_help="Check released rows against their certificate, and a policy.")
+@click.argument("files", metavar="FILE...", type=FILE, nargs=-1, required=True)
 @click.option(
     "--ledger", metavar="FILE", type=FILE, help="Also require that this ledger recorded the release of these rows."
 )
-def verify(file: str, ledger: str | None) -> None:
-    """Check the rows of FILE against FILE.certificate.json, which --certificate wrote.
+@click.option(
+    "--max-epsilon",
+    type=FLOAT,
+    metavar="E",
+    help="Also require that the guarantee implies an epsilon of at most E at --delta. With several files, the sum of "
+    "their guarantees must.",
+)
+@click.option("--delta", type=FLOAT, metavar="D", help="The total delta at which --max-epsilon must hold.")
+def verify(files: tuple[str, ...], ledger: str | None, max_epsilon: float | None, delta: float | None) -> None:
+    """Check the rows of each FILE against FILE.certificate.json, which --certificate wrote.
 
-    The digest of the rows must match the certificate. The guarantee must match the one that is recomputed from the
-    mechanism and its parameters. A certificate is no signature: anyone can write one.
+    The digest of the rows must match the certificate. The guarantee, and all else that follows from the mechanism and
+    its parameters, is recomputed. A certificate is no signature: anyone can write one.
+
+    --max-epsilon and --delta check a policy. The guarantee is converted to (epsilon, delta)-DP, and its epsilon is
+    rounded up. Several files are several releases from the same users, so their guarantees add up; the rounds of one
+    stream have a single guarantee, so give one of them. The exit code is 1 if a file does not match its certificate, or
+    if the policy is exceeded.
+
+    \b
+    discreet verify pages.csv --ledger privacy.ledger
+    discreet verify pages.csv --max-epsilon 1 --delta 1e-6
+    discreet verify january.csv february.csv --max-epsilon 2 --delta 1e-5
     """
-    outputs.require_apart(None, file, f"{file}.certificate.json", ledger)
-    click.echo(certificate.verify(file, ledger=ledger))
+    policy = certificate.require_policy(max_epsilon, delta)
+    outputs.require_apart(None, *(name for file in files for name in (file, f"{file}.certificate.json")), ledger)
+    if len(files) == 1:
+        click.echo(certificate.verify(files[0], ledger=ledger, max_epsilon=max_epsilon, delta=delta))
+        return
+    total: Guarantee | None = None
+    for file in files:
+        found = certificate.verify(file, ledger=ledger)
+        click.echo(f"{export.plain_text(file)}: {found}\n")
+        try:
+            total = found.guarantee if total is None else total + found.guarantee
+        except ParameterError as error:
+            raise InputError(f"the guarantees of these files have no sum: {error}") from None
+    assert total is not None
+    click.echo(f"the sum of {len(files):,} files: {total.promise}")
+    if policy is not None:
+        epsilon = certificate.require_within(total, *policy, what=f"the sum of {len(files):,} files")
+        click.echo(certificate.policy_text(epsilon, *policy))

@@ -192,7 +192,8 @@ def cli(context: click.Context) -> None:
     \b
     Exit codes:
       0    done
-      1    input error or any other error; `audit` found a violated guarantee
+      1    input error or any other error; `audit` found a violated guarantee;
+           `verify` found rows without their certificate or an exceeded policy
       2    wrong parameters
       3    insufficient privacy budget
       130  interrupted

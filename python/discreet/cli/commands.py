@@ -40,6 +40,6 @@ SUMMARIES = {
     "stream": "Release running counts after every round.",
     "sum": "Sum a column for each item in FILE.",
     "top-k": "Rank the K items that most users have.",
-    "verify": "Check released rows against their certificate.",
+    "verify": "Check released rows against their certificate, and a policy.",
 }
 """The short help of each command."""

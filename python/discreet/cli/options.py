@@ -14,7 +14,6 @@ from discreet.mechanisms.union.methods import METHODS
 from discreet.release.formats import FORMATS
 
 __all__ = [
-    "bounded",
     "counted",
     "counting",
     "files",

@@ -19,7 +19,18 @@ _WORDS = re.compile(
 _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
 _OPTIONS = {
     *("bounds", "delta", "delimiter", "encoding", "epsilon", "every", "horizon", "item", "items", "k", "k_bar"),
-    *("kept_share", "l0", "l0_share", "linf", "memory", "method", "others", "percentile", "relative_error"),
+    *(
+        "kept_share",
+        "l0",
+        "l0_share",
+        "linf",
+        "max_epsilon",
+        "memory",
+        "method",
+        "others",
+        "percentile",
+        "relative_error",
+    ),
     *("resolution", "rho", "since", "time", "until", "user", "value"),
 }
 """The parameters that are options."""
@@ -34,6 +45,7 @@ _ENGLISH = _OPTIONS - {
     "l0",
     "l0_share",
     "linf",
+    "max_epsilon",
     "relative_error",
     "rho",
 }

@@ -8,11 +8,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet import _core
-from discreet.laws.outcomes import Chances, NoiseLaw, product, require_few
+from discreet.laws.outcomes import Chances, NoiseLaw, Pair, product, require_few
 
-__all__ = ["Step", "chosen", "thresholded"]
+__all__ = ["Step", "banded", "chosen", "thresholded"]
 
 Choices = Callable[[int, Sequence[str], int], list[tuple[tuple[str, ...], float]]]
 """The items that a user may keep, with probabilities, from the user's place, their items and the most to keep."""
@@ -103,3 +104,31 @@ def _sums(
                 added[total] = added.get(total, 0.0) + chance * share
         found = added
     return found
+
+
+def banded(
+    noise: _core.Noise, sigma: float, threshold: int, before: NDArray[np.int64], after: NDArray[np.int64]
+) -> Pair:
+    """Return the laws of noisy weights in bands of values, for two tables with given weights.
+
+    The bands make this possible for noise of any scale. Divergences of bands are at most those of single values. Items
+    of the same weight are left out.
+
+    Args:
+        noise: The noise of the weights, on their lattice.
+        sigma: Its scale.
+        threshold: The value that every released noisy weight exceeds.
+        before: The weights of the first table.
+        after: The weights of the second.
+    """
+    moved = np.flatnonzero(before != after)
+    number = min(48, int(50_000 ** (1 / max(1, len(moved)))))
+    laws: tuple[list[Chances], list[Chances]] = ([], [])
+    for item in moved:
+        far = max(threshold + 2 * sigma, int(after[item]) + 6 * sigma)
+        edges = sorted({threshold + 1, *(round(edge) for edge in np.linspace(threshold + 1, far, number))})
+        for weight, parts in zip((int(before[item]), int(after[item])), laws, strict=True):
+            ends = [edge - weight for edge in edges]
+            above = np.array([(noise.tail(m) if m > 0 else 1 - noise.tail(1 - m)) if weight else 0.0 for m in ends])
+            parts.append(np.concatenate([[1 - above[0]], above - np.append(above[1:], 0.0)]).clip(0))
+    return product(laws[0]), product(laws[1])

@@ -227,7 +227,7 @@ class Guarantee:
         The epsilon of a conversion is rounded up to four digits, as it is printed.
         """
         total = min(2 * self.delta, 0.5) or 1e-6
-        converted = _printable(self._converted(total)), total
+        converted = rounded_up(self._converted(total)), total
         # A dp of nearly the same epsilon is quoted: the caller stated it, or its delta is smaller.
         return converted if self.dp is None or converted[0] < _STRONGER * self.dp[0] else self.dp
 
@@ -321,7 +321,7 @@ def unusual(guarantee: Guarantee) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _printable(number: float) -> float:
+def rounded_up(number: float) -> float:
     """Return a number rounded up to four significant digits."""
     from decimal import ROUND_CEILING, Context
 

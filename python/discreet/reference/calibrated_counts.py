@@ -149,10 +149,7 @@ def heads_of(lists: Lists, size: int, found: Confirmed, order: NDArray[np.int64]
 
 
 def _counts(lists: Lists, size: int) -> NDArray[np.int64]:
-    counts = np.zeros(size, np.int64)
-    for items in lists:
-        counts[list(items)] += 1
-    return counts
+    return np.bincount(np.array([item for items in lists for item in items], np.int64), minlength=size)
 
 
 def measured(value: int, unit: int, users: int, factor: int, sigma: float, rng: Noisy) -> int:

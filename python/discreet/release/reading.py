@@ -60,8 +60,8 @@ class _Damaged(ValueError):
     """A file that `Release.write` did not write, or that was changed. The text says what is wrong with it."""
 
 
-def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the fields of the release in a file.
+def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> dict[str, Any]:
+    """Return the fields of the release in a file. With `agreeing`, its rows are known to have their digest.
 
     Raises:
         ParameterError: The suffix is not a format of rows.
@@ -75,7 +75,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not os.path.isfile(source):  # noqa: PTH113 - it raises nothing for a name that is too long
         raise InputError(f"cannot read {source}: no such file")
     try:
-        cells, own = _content(source, form)
+        cells, own = _content(source, form, agreeing=agreeing)
         certificate = _certificate(source)
         header = own if certificate is None else certificate
         if header is None:
@@ -84,7 +84,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
                 f"{export.certificate_path(source)} is missing. Write the release with certificate=True"
             )
         fields = _fields(header, cells, form)
-        if certificate is not None:
+        if certificate is not None and not agreeing:
             _require_agreement(fields, own, certificate)
     except _Damaged as fault:
         raise InputError(f"cannot read {source} as a release: {fault}") from None
@@ -100,12 +100,14 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     return {**fields, "notes": (*fields["notes"], note), "claimed": True}
 
 
-def _content(source: Path, form: str) -> tuple[Cells, dict[str, Any] | None]:
+def _content(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, dict[str, Any] | None]:
     """Return the cells of a file, and the header if the format has one."""
     if form == "parquet":
         untrusted.require_size(source)
         columns = {name: _plain(cells) for name, cells in parquet.read(source).items()}
         found = parquet.metadata(source, "discreet")
+        if found is None and agreeing:
+            return columns, None
         if found is None or len(found) > untrusted.CERTIFICATE:
             raise _Damaged("it is a Parquet file without the metadata of a release")
         return columns, _object(json.loads(found))
@@ -135,19 +137,11 @@ def _object(value: object) -> dict[str, Any]:
 
 def _of_csv(content: str) -> Cells:
     """Return the cells of a CSV file as text. It ends with a line feed, as `blocks` writes it."""
-    rows = _quoted_rows(content) if '"' in content else (line.split(",") for line in content.split("\n"))
-    names = [name.removeprefix("'") for name in next(rows)]
-    cells, last = [list[str]() for _ in names], names
-    for row in rows:
-        if len(last) != len(names):
-            break
-        if last is not names:
-            for column, cell in zip(cells, last, strict=True):
-                column.append(cell)
-        last = row
-    else:
-        if last == [""]:
-            return dict(zip(names, cells, strict=True))
+    rows = list(_quoted_rows(content) if '"' in content else (line.split(",") for line in content.split("\n")))
+    names = [name.removeprefix("'") for name in rows[0]]
+    if rows.pop() == [""] and rows and {*map(len, rows)} == {len(names)}:
+        columns = zip(*rows, strict=True)
+        return {name: [*column[1:]] for name, column in zip(names, columns, strict=True)}
     raise _Damaged("it is not CSV as Release.write writes it")
 
 

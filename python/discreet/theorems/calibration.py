@@ -106,16 +106,16 @@ def corrected(
     return noisy * np.maximum(1 - beyond, 0.5), sigma * np.sqrt(1 + beyond)
 
 
-def bands(values: NDArray[np.float64]) -> list[Band]:
-    """Return the bands of descending weighted counts: a ratio of 1.6 each, with at least 24 items.
+def bands(values: NDArray[np.float64], fewest: int = _FEWEST) -> list[Band]:
+    """Return the bands of descending weighted counts: a ratio of 1.6 each, with at least `fewest` items, 24 by default.
 
     A rest of fewer items joins the last band.
     """
     starts, start = [0], 0
     while start < len(values):
         wide = int(np.searchsorted(-values, -values[start] / _RATIO, side="right"))
-        start = max(wide, start + _FEWEST)
-        if len(values) - start < _FEWEST:
+        start = max(wide, start + fewest)
+        if len(values) - start < fewest:
             break
         starts.append(start)
     stops = [*starts[1:], len(values)]

@@ -30,7 +30,7 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CalibratedCounts"]
+__all__ = ["CalibratedCounts", "CalibratedSteps"]
 
 _SHOWN_SPREAD = 0.005
 
@@ -132,7 +132,9 @@ class CalibratedCounts(TableMechanism):
         """Return the mechanism that chooses the most items of a user that weigh fully."""
         return ContributionBound.from_rho(rho=theorem.BOUND_SHARE * self.rho, percentile=theorem.PERCENTILE)
 
-    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+    def _read(
+        self, table: Table, rng: _core.Rng | Opening | None, *, steps: type[CalibratedSteps] | None = None
+    ) -> Release:
         columns = [table.item] if isinstance(table.item, str) else [*table.item]
         if table.period is not None and table.every is not None:
             columns.append(table.period.column)
@@ -148,10 +150,10 @@ class CalibratedCounts(TableMechanism):
             )
         lists = engines.held(table, any_order=True)
         rng = opened(rng)
-        return _Steps(self, lists.ordered() if rng.is_seeded else lists, rng).release()
+        return (steps or CalibratedSteps)(self, lists.ordered() if rng.is_seeded else lists, rng).release()
 
 
-class _Steps:
+class CalibratedSteps:
     """The steps of one release."""
 
     def __init__(self, mechanism: CalibratedCounts, lists: LocalLists, rng: _core.Rng) -> None:
@@ -286,14 +288,21 @@ class _Steps:
         own = theorem.unspent_delta(delta, confirmed_counts.spent_delta(confirming, rho, delta))
         noise = _core.Noise.discrete_gaussian(math.ldexp(scale, bits))
         threshold = theorem.threshold(noise, full, theorem.TIMES * full, bits, own)
-        present = np.flatnonzero(weights > 0)
-        passed, noisy = threshold.release(weights[present], self.rng)
+        passed, noisy = self._passed(threshold, weights)
         self.spent += theorem.weights_price(scale, full)
         # Labels break ties: the numbers of items follow private rows, and would decide which items a band has.
-        _, down = self.labels.ordered(present[passed], noisy)
+        _, down = self.labels.ordered(passed, noisy)
         shown, sigmas = calibration.corrected(np.ldexp(noisy[down], -bits), scale, math.ldexp(threshold.value, -bits))
         again = np.argsort(-shown, kind="stable")
-        return present[passed[down[again]]], shown[again], sigmas[again]
+        return passed[down[again]], shown[again], sigmas[again]
+
+    def _passed(
+        self, threshold: _core.Threshold, weights: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the items of positive weight that pass the threshold, and their noisy weights."""
+        present = np.flatnonzero(weights > 0)
+        rows, noisy = threshold.release(weights[present], self.rng)
+        return present[rows], noisy
 
     def _both(
         self,
