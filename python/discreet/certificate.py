@@ -20,6 +20,7 @@ from discreet.privacy.validation import require_path
 from discreet.release import export
 from discreet.release.facts import Kind, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
+from discreet.release.provenance import Provenance
 from discreet.wording import counted
 
 __all__ = ["Verified", "verify"]
@@ -53,6 +54,7 @@ class Verified:
         digest: The SHA-256 of the rows as CSV.
         dataset: The dataset of the ledger that paid for the rows; None if no ledger was given.
         claims: The names of the fields that nothing in the file proves.
+        provenance: What the certificate says about the origin of the rows; None if it says nothing.
     """
 
     made_by: str
@@ -61,12 +63,14 @@ class Verified:
     digest: str
     dataset: str | None = None
     claims: tuple[str, ...] = ()
+    provenance: Provenance | None = None
 
     def __str__(self) -> str:
         lines = [
             "the rows match their certificate",
             f"made by {export.plain_text(self.made_by)}, version {export.plain_text(self.version)}",
             f"guarantee: {self.guarantee.promise}",
+            *(f"{name}: {text}" for name, text in self.provenance or ()),
             f"rows sha256 {self.digest}",
             f"not verifiable: {', '.join(self.claims)}",
         ]
@@ -119,6 +123,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         columns, expected = [str(name) for name in content["columns"]], content["digest"]
         l0, _ = l0_and_share(content)
         summed = summed_of(content)
+        provenance = Provenance.read(content["provenance"]) if "provenance" in content else None
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"the certificate of {path} {_fault(content, error)}; restore the certificate that was written with these "
@@ -164,6 +169,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         digest=digest,
         dataset=dataset,
         claims=_claims(content, facts),
+        provenance=provenance,
     )
 
 
@@ -399,7 +405,8 @@ def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
         "the column of summed": is_sum,
     }
     claims = [name for name, is_claim in found.items() if is_claim]
-    return ("made_by", "version", "item_type", *claims, "every", "part_of", "notes")
+    origin = ("provenance",) if "provenance" in content else ()
+    return ("made_by", "version", "item_type", *claims, "every", "part_of", *origin, "notes")
 
 
 def _implies(promised: Guarantee, claimed: Guarantee) -> bool:

@@ -44,6 +44,7 @@ from discreet.budgets.book import Book
 from discreet.budgets.charge import NOTHING, Charge
 from discreet.budgets.record import Event
 from discreet.errors import LedgerError
+from discreet.release.provenance import Provenance
 
 __all__ = [
     "HEAD_SIZE",
@@ -198,7 +199,11 @@ def events_of(rows: list[dict[str, Any]], path: object) -> list[tuple[int, Event
         if not all(isinstance(value, str) for value in fields.values()):
             raise corrupt(path)
         charge = Charge(row.get("rho", 0), row.get("delta", 0))
-        events.append((row["number"], Event(kind=row["kind"], of=row.get("of"), charge=charge, **fields)))
+        try:
+            about = Provenance.read(row["about"]) if "about" in row else None
+        except ValueError:
+            raise corrupt(path) from None
+        events.append((row["number"], Event(kind=row["kind"], of=row.get("of"), charge=charge, about=about, **fields)))
     return events
 
 
@@ -288,5 +293,6 @@ def _row(number: int, event: Event) -> dict[str, object]:
     row |= {"of": event.of} if event.of is not None else {}
     row |= {"rho": event.charge.rho, "delta": event.charge.delta} if event.charge != NOTHING else {}
     row |= {"mechanism": event.mechanism, "parameters": event.parameters}
-    row |= {"version": event.version, "digest": event.digest}
+    row |= {"version": event.version, "digest": event.digest, "promise": event.promise}
+    row |= {} if event.about is None else {"about": dict(event.about)}
     return {name: value for name, value in row.items() if value != ""}

@@ -23,6 +23,7 @@ from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
 from discreet.release.formats import FORMATS
 from discreet.release.intervals import LAWS
 from discreet.release.kept import l0_and_share
+from discreet.release.provenance import Provenance
 from discreet.release.rows import METHODS
 
 if TYPE_CHECKING:
@@ -240,6 +241,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
     try:
         l0, kept_share = l0_and_share(header)
         summed = summed_of(header)
+        provenance = Provenance.read(header["provenance"]) if "provenance" in header else None
     except ValueError as fault:
         raise _Damaged(f"in its header, {fault}") from None
     has_counts, ranks = "count" in cells, cells.get("rank")
@@ -266,6 +268,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         "above": None if header.get("above") is None else _number(header["above"]),
         "users": _users(header.get("users")),
         "notes": (*map(_text, _list(header["notes"])), *facts["notes"]),
+        "provenance": provenance,
         "part_of": None if header.get("part_of") is None else _number(header["part_of"]),
     }
 
