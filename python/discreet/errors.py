@@ -234,11 +234,9 @@ class AlreadyCharged(DiscreetError):
             f"If the rows are lost, they cannot be drawn again: give a new key with replaces={once!r}, which is "
             "charged in full."
         )
-        found = (
-            f"Its rows have the SHA-256 {digest}." if digest else "No release is recorded: it ended before, or runs."
-        )
+        found = f"Its rows have the SHA-256 {digest}." if digest else "It still runs, or ended without a release."
         super().__init__(
-            f"once={once!r} was charged to {dataset} at {time}. Nothing is charged again. {found} {self.remedy}"
+            f"once {once!r} was charged to {dataset} at {time}. Nothing is charged again. {found} {self.remedy}"
         )
         self.names = ("once", "replaces")
 

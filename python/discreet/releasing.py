@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from discreet import budgets, mechanisms
 from discreet.engines.selection import is_free
 from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
+from discreet.imports import importing
 from discreet.logs import debug
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
@@ -98,6 +98,8 @@ class Call:
         table, promise = self.table, ""
         if self.about.once:
             columns = table.user, table.item, table.period, table.value, table.valued
+            with importing():
+                from hashlib import sha256
             parts = self.about.verb, mechanism, asked.guarantee(mechanism), self.charge, columns, more
             promise = sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
         self.budget._require_unnamed(self.about, promise)  # noqa: SLF001 - before the data is read

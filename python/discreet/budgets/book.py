@@ -109,6 +109,10 @@ class Book:
             if kind == "opened":
                 self._open(Event(kind=kind, dataset=name, charge=Charge(rho, delta), parameters=row["parameters"]))
             elif kind != "created":
+                if "pair" in row:
+                    epsilon, delta_used = map(float, row["pair"])
+                    account = self.account(name)
+                    self.accounts[name] = replace(account, used=account.used_with((epsilon, delta_used)))
                 if "about" in row:
                     self._name(number, name, row["about"], row.get("promise", ""))
                 yield kind, name, row["of"] if kind == "released" else number, rho, delta

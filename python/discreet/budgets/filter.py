@@ -211,7 +211,7 @@ class PrivacyFilter(Balance):
         guarantee = self._guaranteed(mechanism)
         self._require_chargeable()
         account = self._account()
-        promised = account.require(guarantee)
+        promised = account.require(guarantee, by_rho=charge == "spent")
         reserved: list[int] = []
         receipt = Receipt(self._label, promised)
 

@@ -272,7 +272,7 @@ class Dataset(PrivacyFilter):
         before = book.keys.get((self.name, about.once)) if about.once else None
         if before is not None and before[1] != promise:
             raise ParameterError(
-                f"once={about.once!r} was charged for a release with other parameters or columns, and nothing is "
+                f"once {about.once!r} was charged for a release with other parameters or columns, and nothing is "
                 "charged now: repeat these, or give another key",
                 names="once",
             )

@@ -9,7 +9,7 @@ import click
 from discreet import certificate
 from discreet.budgets.charge import Account, Unit
 from discreet.budgets.ledger import Ledger
-from discreet.budgets.record import Spending
+from discreet.budgets.record import Spending, shown_columns
 from discreet.cli import outputs, report
 from discreet.cli.datasets import dataset_of
 from discreet.cli.names_of_files import FILE
@@ -19,6 +19,8 @@ from discreet.release import export
 
 __all__ = ["budget", "verify"]
 
+_SHOWN = 20
+"""The most charges that `show` lists."""
 _TYPES = {"number": "int64", "rho": "float64", "delta": "float64"}
 _ledger = click.argument("ledger", metavar="LEDGER", type=FILE)
 _chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset.")
@@ -88,7 +90,7 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
 @_ledger
 @_chosen
 def show(ledger: str, dataset: str | None) -> None:
-    """Show the total, spent and remaining budget of each dataset."""
+    """Show the total, spent and remaining budget of each dataset, and its last charges."""
     outputs.require_apart(None, ledger)
     opened = Ledger.open(ledger, create=False)
     rows = []
@@ -98,13 +100,17 @@ def show(ledger: str, dataset: str | None) -> None:
         rows.append([account.name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns), promise])
     names = ["dataset", "rho", "spent", "left", "delta", "spent", "left", "total guarantee"]
     click.echo(report.grid(names, rows), nl=False)
+    if charges := _rows(ledger, dataset):
+        click.echo(f"\n{_charges(charges[-_SHOWN:])}", nl=False)
+        if len(charges) > _SHOWN:
+            click.echo(f"The last {_SHOWN} of {len(charges):,} charges. `discreet budget history` lists all.")
 
 
 @budget.command()
 @_ledger
 @_chosen
 def history(ledger: str, dataset: str | None) -> None:
-    """List all charges with time, mechanism, cost and status.
+    """List all charges with time, label, columns, period, files, mechanism, cost and status.
 
     \b
     reserved   charged, and no release of the rows is recorded
@@ -114,12 +120,19 @@ def history(ledger: str, dataset: str | None) -> None:
     If one release took a whole budget in epsilon, its row has the rho and delta of the budget.
     """
     outputs.require_apart(None, ledger)
-    names = ["number", "time", "dataset", "mechanism", "rho", "delta", "status", "digest"]
-    rows = []
-    for row in _rows(ledger, dataset):
-        cost = f"{row.rho:.6g}", f"{row.delta:.6g}"
-        rows.append([str(row.number), row.time, row.dataset, row.mechanism, *cost, row.status, row.digest[:12]])
-    click.echo(report.grid(names, rows), nl=False)
+    click.echo(_charges(_rows(ledger, dataset)), nl=False)
+
+
+def _charges(rows: list[Spending]) -> str:
+    """Return charges as a table."""
+    last = "mechanism", "rho", "delta", "status", "digest"
+    names = shown_columns(rows, ("number", "time", "dataset"), last)
+
+    def cell(row: Spending, name: str) -> str:
+        value = getattr(row, name)
+        return f"{value:.6g}" if isinstance(value, float) else value[:12] if name == "digest" else str(value)
+
+    return report.grid(names, [[cell(row, name) for name in names] for row in rows])
 
 
 @budget.command("export")

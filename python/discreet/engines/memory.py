@@ -13,8 +13,9 @@ from discreet.imports import importing
 
 __all__ = ["Memory", "random_limit"]
 
-_UNITS = {"": 1} | {f"{letter}{end}": 1000**n for n, letter in enumerate("kmgt", 1) for end in ("", "b")}
-_UNITS |= {f"{letter}ib": 1024**n for n, letter in enumerate("kmgt", 1)}
+_UNITS: dict[str, int] = {"": 1}
+for power, letter in enumerate("kmgt", 1):
+    _UNITS |= {letter: 1000**power, f"{letter}b": 1000**power, f"{letter}ib": 1024**power}
 _LEAST = 2**28
 """The least memory that a caller may allow.
 

@@ -84,6 +84,8 @@ def plain_text(label: object) -> str:
     if isinstance(label, tuple):
         return ", ".join(map(plain_text, label))
     shown = label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
+    if shown.isprintable():
+        return shown
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ __all__ = ["Labels", "Provenance", "reading", "require_label"]
 
 _LONGEST = 200
 """The most characters of a text. A column or a file may have any name, and a ledger holds it for good."""
-_START = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC, and written without it
+_START = datetime(1970, 1, 1)
 _source: ContextVar[str] = ContextVar("source", default="")
 
 
@@ -108,13 +107,11 @@ class Provenance:
         """Return the provenance in a file, read as untrusted input; raise ValueError if it is none."""
         if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
             raise ValueError("provenance must be texts by name")
-        names = [field.name for field in dataclasses.fields(cls)]
-        return cls(**{"begun": "", **{name: shortened(given[name], _LONGEST) for name in names if name in given}})
+        return cls(**{name: shortened(given.get(name, ""), _LONGEST) for name in cls.__slots__})
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Iterate over the names and texts of the fields that are not empty."""
-        fields = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
-        return ((name, text) for name, text in fields if text)
+        return ((name, text) for name in self.__slots__ if (text := getattr(self, name)))
 
 
 def _files(data: object) -> list[str]:
@@ -133,11 +130,9 @@ def _files(data: object) -> list[str]:
 
 def _span(since: int | None, until: int | None) -> str:
     """Return the times that count as text."""
-    if since is None or until is None:
-        return (
-            f"from {_moment(since)}" if since is not None else f"before {_moment(until)}" if until is not None else ""
-        )
-    return f"{_moment(since)} to {_moment(until)}"
+    if since is not None and until is not None:
+        return f"{_moment(since)} to {_moment(until)}"
+    return "" if since is until is None else f"before {_moment(until)}" if since is None else f"from {_moment(since)}"
 
 
 def _moment(moment: int | None) -> str:

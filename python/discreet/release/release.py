@@ -345,8 +345,8 @@ class Release(Rows):
             title: The title of a report, printable text of at most 200 characters; by default the number of items.
 
         Raises:
-            ParameterError: The suffix is another one, the title is no such text or is given for rows, or a certificate is requested for a report, or for a release
-                that was seeded or read from a file.
+            ParameterError: The suffix is another one, the title is no such text or is given for rows, or a certificate
+                is requested for a report, or for a release that was seeded or read from a file.
             InputError: A file cannot be written, exists despite `overwrite=False`, is a ledger, a stream or a database,
                 or another kind of file has the name of the certificate.
         """
