@@ -106,7 +106,9 @@ class Call:
         asked.require_paid(self.budget, mechanism)
         return promise
 
-    def published(self, mechanism: Promising, draw: Callable[..., Release], promise: str) -> Release:
+    def published(
+        self, mechanism: Promising, draw: Callable[..., Release], promise: str, asked: Asked[_Made]
+    ) -> Release:
         """Return the release that `draw` makes, charged to the budget if there is one."""
 
         def named(rng: Opening | None = None) -> Release:
@@ -115,7 +117,9 @@ class Call:
 
         if self.budget is None:
             return named()
-        return self.budget.publish(mechanism, named, self.charge, about=self.about, promise=promise)
+        more: dict[str, Any] = {"about": self.about, "promise": promise, "by_epsilon": asked.epsilon is not None}
+        release: Release = self.budget.publish(mechanism, named, self.charge, **more)
+        return release
 
     def _named(self, kind: ItemType) -> ItemType:
         """Return the type of items with the name of their column, unless a release has a column of that name."""
@@ -287,7 +291,7 @@ def read_twice(mechanism: DiscoverAndPeel, call: Call, asked: Asked[_Made], reas
         release = mechanism.release(call.table, rng=rng)
         return changed(release, notes=(*release.notes, *reasons))
 
-    return call.published(mechanism, draw, call.require_paid(asked, mechanism))
+    return call.published(mechanism, draw, call.require_paid(asked, mechanism), asked)
 
 
 def require_charge(charge: object, budget: PrivacyFilter | None) -> None:
@@ -334,4 +338,4 @@ def publish(
             release = changed(release, listed="all")
         return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
-    return call.published(mechanism, draw, promise)
+    return call.published(mechanism, draw, promise, asked)

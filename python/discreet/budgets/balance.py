@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from fractions import Fraction
 
 from discreet.budgets.charge import NOTHING, Account, Charge, Protected
 from discreet.budgets.owner import Uncopied
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
-from discreet.privacy.conversion import round_down, round_up
+from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Promising, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import whitehouse2023
@@ -177,7 +178,7 @@ class Balance(Uncopied, ABC):
         n = require_whole("n", n, 1, 2**24)
         account = self._account()
         if (pair := account.remaining.dp) is not None and account.used is not None:
-            epsilon, delta = (round_down(x / n) for x in pair)
+            epsilon, delta = (_part(x, n) for x in pair)
             rho, own = resolve_rho(None, epsilon, delta)
             return [replace(account.guarantee(NOTHING), rho=rho, delta=own, dp=(epsilon, delta))] * n
         left = account.total - account.spent
@@ -187,6 +188,29 @@ class Balance(Uncopied, ABC):
         if share.rho == 0 or (left.delta > 0 and share.delta == 0):
             raise BudgetExceeded(counted(n, "share"), account.remaining)
         return [account.guarantee(share, up=False)] * n
+
+    def split_epsilon(self, n: int) -> tuple[float, float] | None:
+        """Return an epsilon and a delta of which `n` equal releases fit, or None if only rhos and deltas add up.
+
+        The same release fits n times: by its epsilons, or by its rhos if more of them fit. The first charge decides.
+        So different releases may not fit together; for these use `split`.
+
+        Args:
+            n: The number of releases, from 1 to 2^24.
+
+        Returns:
+            The epsilon and delta of each release.
+
+        Raises:
+            ParameterError: `n` is out of range.
+
+        Example:
+            >>> import discreet as dp
+            >>> dp.Budget(epsilon=1, delta=1e-6).split_epsilon(2)
+            (0.5, 5e-07)
+        """
+        n, pair = require_whole("n", n, 1, 2**24), self._account().remaining.dp
+        return None if pair is None else (_part(pair[0], n), _part(pair[1], n))
 
     def _guaranteed(self, cost: object) -> Guarantee:
         """Return the guarantee to charge; raise ParameterError if there is none or its unit or neighbours differ."""
@@ -206,3 +230,9 @@ class Balance(Uncopied, ABC):
     def __repr__(self) -> str:
         account = self._account()
         return f"{type(self).__name__} of {account.stated}: {account.left}"
+
+
+def _part(total: float, n: int) -> float:
+    """Return the largest float of which n times is at most the total."""
+    part = total / n
+    return part if Fraction(part) * n <= Fraction(total) else math.nextafter(part, 0.0)

@@ -107,9 +107,9 @@ class Account:
 
     A total in (epsilon, delta) has a second rule: the epsilons and the deltas of (epsilon, delta)-DP releases, by any
     proof, add up to at most the total. Basic composition is a privacy filter too (Rogers, Roth, Ullman and Vadhan
-    2016). The first charge decides the rule for good: the second one if more releases of the same cost fit then. No
-    release came before it, so this does not depend on the data, and with each rule all releases together are (epsilon,
-    delta)-DP. A later choice of the rule could depend on outputs, and then the two deltas would add up.
+    2016). The first charge decides the rule for good (`price`). No release came before it, so this does not depend on
+    the data, and with each rule all releases together are (epsilon, delta)-DP. A later choice of the rule could depend
+    on outputs, and then the two deltas would add up.
     """
 
     total: Charge
@@ -223,11 +223,11 @@ class Account:
         """Return a charge as a Guarantee, rounded up or down."""
         return Guarantee(*charge.floats(up=up), unit=self.protected.unit, neighbours=self.protected.neighbours)
 
-    def price(self, guarantee: Guarantee, *, by_rho: bool = False) -> Charge:
+    def price(self, guarantee: Guarantee, *, by_epsilon: bool = False) -> Charge:
         """Return the charge for a guarantee: its rho and delta rounded up to whole units, or its epsilon and delta.
 
-        With `by_rho`, an account in epsilon that is not charged yet adds up rhos if this charge fits. Only rhos can be
-        refunded.
+        An account in epsilon that is not charged yet adds up epsilons from now on if the rho does not fit; with
+        `by_epsilon` also if more releases of this epsilon fit than of this rho.
 
         Rounding up to units must not refuse a charge equal to the total. So a rho or delta within the account's
         guarantee is capped at `_most`. A capped rho fits only if no rho was spent before, and a capped delta likewise.
@@ -236,7 +236,7 @@ class Account:
         if self.promise.dp is not None:
             if self.used is None and self.spent != NOTHING:
                 return charge
-            if self.used is None and by_rho and self.fits(charge):
+            if self.used is None and not by_epsilon and self.fits(charge):
                 return charge
             by_pair = self._by_pair(guarantee, self.promise.dp)
             return by_pair if self.used is not None or self._times(by_pair) > self._times(charge) else charge
@@ -277,9 +277,9 @@ class Account:
             costs, most = ([*map(Fraction, pair)] for pair in (charge.pair, self.promise.dp))
         return min((whole // cost for cost, whole in zip(costs, most, strict=True) if cost), default=math.inf)
 
-    def require(self, guarantee: Guarantee, *, by_rho: bool = False) -> Charge:
+    def require(self, guarantee: Guarantee, *, by_epsilon: bool = False) -> Charge:
         """Return the charge for a guarantee, as `price` does; raise BudgetExceeded if it does not fit."""
-        charge = self.price(guarantee, by_rho=by_rho)
+        charge = self.price(guarantee, by_epsilon=by_epsilon)
         if not self.fits(charge):
             if (left := self._pair_left) is not None and charge.pair is not None:
                 needed, rest = ("epsilon={} and delta={}".format(*pair) for pair in (charge.pair, left))

@@ -195,6 +195,7 @@ class PrivacyFilter(Balance):
         settled: Callable[[Published], object] | None = None,
         about: Provenance | None = None,
         promise: str = "",
+        by_epsilon: bool = False,
     ) -> Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream.
 
@@ -205,13 +206,14 @@ class PrivacyFilter(Balance):
             settled: Called with the release after the refund. An exception in it has the attribute `charged` too.
             about: What the charge is for.
             promise: The SHA-256 of the parameters of the release, for `about.once`.
+            by_epsilon: Whether the caller stated the guarantee in epsilon.
         """
         require_charging(charge)
         self._require_unnamed(about, promise)
         guarantee = self._guaranteed(mechanism)
         self._require_chargeable()
         account = self._account()
-        promised = account.require(guarantee, by_rho=charge == "spent")
+        promised = account.require(guarantee, by_epsilon=by_epsilon and charge == "guarantee")
         reserved: list[int] = []
         receipt = Receipt(self._label, promised)
 

@@ -13,7 +13,7 @@ from discreet.budgets.record import Spending, shown_columns
 from discreet.cli import outputs, report
 from discreet.cli.datasets import dataset_of
 from discreet.cli.names_of_files import FILE
-from discreet.cli.parsing import FLOAT, Command, Group
+from discreet.cli.parsing import FLOAT, WHOLE, Command, Group
 from discreet.privacy.guarantee import unusual
 from discreet.release import export
 
@@ -104,6 +104,24 @@ def show(ledger: str, dataset: str | None) -> None:
         click.echo(f"\n{_charges(charges[-_SHOWN:])}", nl=False)
         if len(charges) > _SHOWN:
             click.echo(f"The last {_SHOWN} of {len(charges):,} charges. `discreet budget history` lists all.")
+
+
+@budget.command()
+@_ledger
+@click.option("--dataset", required=True, metavar="NAME", help="Name of the dataset.")
+@click.option("-n", "--n", "parts", type=WHOLE, required=True, metavar="N", help="Number of equal parts.")
+def split(ledger: str, dataset: str, parts: int) -> None:
+    """Print the parameters of N equal releases that fit into the remaining budget together. Nothing is charged.
+
+    --rho and --delta fit N times, whatever the commands are. In a budget in epsilon, --epsilon and --delta fit N times
+    for one command and the same parameters.
+    """
+    outputs.require_apart(None, ledger)
+    account = dataset_of(ledger, dataset)
+    if (pair := account.split_epsilon(parts)) is not None:
+        click.echo("--epsilon {!r} --delta {!r}".format(*pair))
+    share = account.split(parts)[0]
+    click.echo(f"--rho {share.rho!r} --delta {share.delta!r}")
 
 
 @budget.command()
