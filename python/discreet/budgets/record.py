@@ -112,7 +112,7 @@ class History(list[Spending]):
 
     @property
     def _columns(self) -> list[str]:
-        return shown_columns(self[-_SHOWN:], ("number", "time", "dataset"), ("mechanism", "rho", "delta", "status"))
+        return shown_columns(self[-_SHOWN:], ("number", "time", "dataset", "mechanism"), ("rho", "delta", "status"))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the charges as a pandas.DataFrame with one column for each field (needs pandas).

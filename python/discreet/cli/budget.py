@@ -143,8 +143,7 @@ def history(ledger: str, dataset: str | None) -> None:
 
 def _charges(rows: list[Spending]) -> str:
     """Return charges as a table."""
-    last = "mechanism", "rho", "delta", "status", "digest"
-    names = shown_columns(rows, ("number", "time", "dataset"), last)
+    names = shown_columns(rows, ("number", "time", "dataset", "mechanism"), ("rho", "delta", "status", "digest"))
 
     def cell(row: Spending, name: str) -> str:
         value = getattr(row, name)

@@ -155,9 +155,7 @@ def publish(
     outputs.require_public(items, sql, file, database, ledger)
     listed = None if items is None else known_items(items, _columns(parameters["item"]))
     outputs.require_writable(output, certificate=certificate)
-    if budget is not None and not overwrite and output is not None and not kept:
-        # A file that appears from now on may have the rows of another charge.
-        replaceable &= any(os.path.lexists(path) for path in (output, export.certificate_path(output)))
+    is_new = budget is not None and not overwrite and output is not None and not os.path.lexists(output)
     ending, failure = endings.current(), None
     try:
         with (
@@ -184,6 +182,8 @@ def publish(
         if ending.release is None:
             raise
         release, failure = ending.release, error  # it is complete and paid for, so it is published
+    if is_new and output is not None and os.path.lexists(output):
+        replaceable = False  # a file that has appeared may have the rows of another charge
     report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=replaceable, title=title)
     if failure is not None:
         raise failure
