@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -101,7 +102,9 @@ class Call:
             with importing():
                 from hashlib import sha256
             parts = self.about.verb, mechanism, asked.guarantee(mechanism), self.charge, columns, more
-            promise = sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
+            # The command lists public items as text, and as integers if the column has them.
+            text = re.sub(r"'(-?[0-9]+)'", r"\1", repr(parts))
+            promise = sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         self.budget._require_unnamed(self.about, promise)  # noqa: SLF001 - before the data is read
         asked.require_paid(self.budget, mechanism)
         return promise

@@ -128,7 +128,7 @@ def split(ledger: str, dataset: str, parts: int) -> None:
 @_ledger
 @_chosen
 def history(ledger: str, dataset: str | None) -> None:
-    """List all charges with time, label, columns, period, files, mechanism, cost and status.
+    """List all charges with label, mechanism, cost and status.
 
     \b
     reserved   charged, and no release of the rows is recorded

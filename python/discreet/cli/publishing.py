@@ -146,10 +146,12 @@ def publish(
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
     chosen = _chosen(parameters) if verb == "count" else {}
     outputs.require_form(output, form, certificate=certificate)
+    replaceable = sql is None and database is None and engine != "spark"
+    if not replaceable and once is None:
+        outputs.require_new(output)
     outputs.require_apart(output, file, ledger, items, database)
     budget = dataset_to_charge(ledger, dataset)
     kept = outputs.require_unpublished(output, budget, ledger, once, overwrite=overwrite)
-    replaceable = sql is None and database is None and engine != "spark"
     if not (replaceable or kept):
         outputs.require_new(output)
     outputs.require_public(items, sql, file, database, ledger)

@@ -83,7 +83,7 @@ class Provenance:
     begun: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @classmethod
-    def of(cls, verb: str, table: Table, *, label: object, once: object, replaces: object) -> Self:
+    def of(cls, verb: str, table: Table, *, label: object = None, once: object = None, replaces: object = None) -> Self:
         """Return the provenance of a release of a table; raise ParameterError for a label that is not printable."""
         period = table.period
         named = {"users": table.user, "items": table.item, "times": period and period.column, "values": table.value}
