@@ -231,7 +231,7 @@ class AlreadyCharged(DiscreetError):
     def __init__(self, once: str, dataset: str, time: str, digest: str) -> None:
         self.once, self.dataset, self.time, self.digest = once, dataset, time, digest
         self.remedy = (
-            f"If the rows are lost, they cannot be drawn again: give a new key with replaces={once!r}, which is "
+            f"If the rows are lost, they cannot be drawn again: give a new key and replaces {once!r}, which is "
             "charged in full."
         )
         found = f"Its rows have the SHA-256 {digest}." if digest else "It still runs, or ended without a release."

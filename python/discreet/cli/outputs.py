@@ -145,20 +145,20 @@ def require_new(output: str | None) -> None:
 def require_unpublished(
     output: str | None, budget: Dataset | None, ledger: str | None, once: str | None, *, overwrite: bool
 ) -> bool:
-    """Return whether the output has the rows that were published with the key `once`.
+    """Return whether the key `once` was charged before, so that the command will write nothing.
 
-    Raises UsageError if it has the rows of another charge and `overwrite` is False: they cannot be drawn again.
+    Raises UsageError if the output has the rows of another charge and `overwrite` is False: they cannot be drawn again.
     """
     if output is None or budget is None or ledger is None or not os.path.lexists(output):
         return False
-    digests = reading.digests_of(output)
-    rows = [row for row in Ledger.open(ledger, create=False).history if row.digest in digests]
+    rows = Ledger.open(ledger, create=False).history
     if once is not None and any((row.dataset, row.once) == (budget.name, once) for row in rows):
         return True
-    if rows and not overwrite:
+    digests = set() if overwrite else reading.digests_of(output)
+    if found := [row.number for row in rows if row.digest in digests]:
         raise click.UsageError(
-            f"{export.plain_text(output)} has the rows of charge {rows[-1].number} of the ledger, which cannot be "
-            "drawn again. Give another -o FILE, or --overwrite."
+            f"{export.plain_text(output)} has the rows of charge {found[-1]} of the ledger, which cannot be drawn "
+            "again. Give another -o FILE, or --overwrite."
         )
     return False
 
