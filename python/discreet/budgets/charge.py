@@ -18,6 +18,8 @@ __all__ = ["NOTHING", "Account", "Charge", "Pair", "Protected"]
 RHO_UNIT = 2**64
 DELTA_UNIT = 2**128
 RHO_LIMIT = 5_000.0
+_LEAST = 1e-9
+"""The least epsilon that is suggested for another release."""
 Unit = Literal["user", "event"]
 Neighbours = Literal["added", "replaced"]
 Pair = tuple[float, float]
@@ -283,8 +285,10 @@ class Account:
         if not self.fits(charge):
             if (left := self._pair_left) is not None and charge.pair is not None:
                 needed, rest = ("epsilon={} and delta={}".format(*pair) for pair in (charge.pair, left))
-                fitting = "Try epsilon={:g} and delta={:g}.".format(*map(shortened, left))
-                raise BudgetExceeded(needed, rest, fitting if min(left) > 0 else "Another release would not fit.")
+                advice = "Try epsilon={:g} and delta={:g}.".format(*map(shortened, left))
+                if left[0] < _LEAST or left[1] == 0:
+                    advice = OUT_OF_DELTA if left[0] > _LEAST else "No epsilon is left: nothing more can be released."
+                raise BudgetExceeded(needed, rest, advice)
             raise BudgetExceeded(replace(self.guarantee(charge), dp=guarantee.dp), self.remaining)
         return charge
 
