@@ -161,7 +161,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
             f"the rows of {path} are not those of its certificate: the SHA-256 of the rows differs. Restore the file "
             "that was written with this certificate"
         )
-    dataset = None if ledger is None else _paid_by(ledger, digest, made_by)
+    dataset = None if ledger is None else _paid_by(ledger, digest, made_by, provenance)
     return Verified(
         made_by=made_by,
         guarantee=claimed,
@@ -422,15 +422,22 @@ def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
     return claimed.dp[1] > 0 and promised.implies(*claimed.dp)
 
 
-def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str) -> str:
+def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str, provenance: Provenance | None) -> str:
     """Return the dataset of the ledger that paid for these rows.
 
     The mechanism is compared too, because all empty releases have the same digest.
     """
     rows = Ledger.open(ledger, create=False).history
-    found = [row.dataset for row in rows if row.digest == digest and f"{row.mechanism}({row.parameters})" == made_by]
+    found = [row for row in rows if row.digest == digest and f"{row.mechanism}({row.parameters})" == made_by]
     if not found:
         raise InputError(
             f"the ledger {ledger} has no release of these rows by this mechanism; give the ledger that paid for them"
         )
-    return found[-1]
+    stated = {name: text for name, text in provenance or () if name != "begun"}
+    paid = [row for row in found if all(getattr(row, name) == text for name, text in stated.items())]
+    if not paid:
+        raise InputError(
+            f"the ledger {ledger} paid for these rows under another provenance than that of their certificate; restore "
+            "the certificate that was written with these rows"
+        )
+    return paid[-1].dataset

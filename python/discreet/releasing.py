@@ -22,6 +22,7 @@ from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
 from discreet.privacy.validation import is_equal, require_flag
+from discreet.release.export import kind_of
 from discreet.release.provenance import Labels, Provenance
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
@@ -127,9 +128,8 @@ class Call:
     def _named(self, kind: ItemType) -> ItemType:
         """Return the type of items with the name of their column, unless a release has a column of that name."""
         name = self.table.item
-        if not isinstance(name, str) or not (isinstance(kind, str) or len(kind) == 1) or not is_free(name):
-            return kind
-        return ((name, kind if isinstance(kind, str) else kind[0][1]),)
+        one = kind_of(kind)
+        return ((name, one),) if isinstance(name, str) and isinstance(one, str) and is_free(name) else kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,7 +328,7 @@ class Account:
         if self.promise.dp is not None and self.spent == NOTHING:
             return (
                 f"nothing is spent; it covers releases that add up to rho {left.rho:.6g} and delta {left.delta:g}, or "
-                "one larger release of at most this epsilon and delta, which takes all of it"
+                "one larger release of at most this epsilon and delta, or several whose epsilons and deltas add up so"
             )
         return f"{rest}. {OUT_OF_DELTA}" if self.out_of_delta else rest
 

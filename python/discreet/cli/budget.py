@@ -73,7 +73,7 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
         click.echo(
             f"{dataset}: ({epsilon:g}, {delta:g})-DP per {unit}. It covers several releases with a total cost of "
             f"rho={total.rho:.6g} and delta={total.delta:.6g}, or one larger release of at most this epsilon and "
-            "delta, which takes the whole budget.",
+            "delta, or several whose epsilons and deltas add up so. The first charge decides.",
             err=True,
         )
     if exists:

@@ -90,9 +90,9 @@ class Release(Rows):
             it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
         round: The round of a stream; None if the release is not from a stream.
-        item_type: The Arrow type of the items: string, binary, int64 or uint64. If items have several columns or other
-            types, a tuple with the name and the type of each column. Items of several columns are tuples; dates, times
-            and booleans are text here, and keep their type in Arrow, pandas, polars and Parquet.
+        item_type: The Arrow type of the items: string, binary, int64 or uint64. If the release knows the names of its
+            columns, a tuple with the name and the type of each. Items of several columns are tuples; dates, times and
+            booleans are text here, and keep their type in Arrow, pandas, polars and Parquet.
         noise: The law of the noise of the counts, "gaussian" or "laplace", for `interval`.
         above: The threshold, if only items with noisy counts above it were released; None otherwise.
         ranks: The rank of each row of a part of a ranked list; None if the ranks are 1, 2, 3 and so on.
