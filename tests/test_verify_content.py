@@ -51,8 +51,8 @@ def test_a_key_twice_is_refused(tmp_path, release, suffix):
     release.write(path, certificate=True)
     content = path.read_text()
     for old, new in (
-        ('"item": ', '"item": "secret", "item": '),
-        ("{", '{"rows": [{"item": "secret", "count": 5}],'),
+        ('"page": ', '"page": "secret", "page": '),
+        ("{", '{"rows": [{"page": "secret", "count": 5}],'),
     ):
         path.write_text(content.replace(old, new, 1))
         refuse(path)

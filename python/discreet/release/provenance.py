@@ -84,7 +84,18 @@ class Provenance:
 
     @classmethod
     def of(cls, verb: str, table: Table, *, label: object = None, once: object = None, replaces: object = None) -> Self:
-        """Return the provenance of a release of a table; raise ParameterError for a label that is not printable."""
+        """Return the provenance of a release of a table.
+
+        Args:
+            verb: The name of the function.
+            table: The table that it reads.
+            label: The caller's label, or None.
+            once: The caller's key, or None.
+            replaces: The key or label of an earlier charge, or None.
+
+        Raises:
+            ParameterError: A label or a key is no printable text of 1 to 200 characters.
+        """
         period = table.period
         named = {"users": table.user, "items": table.item, "times": period and period.column, "values": table.value}
         columns = "; ".join(
@@ -104,7 +115,14 @@ class Provenance:
 
     @classmethod
     def read(cls, given: object) -> Self:
-        """Return the provenance in a file, read as untrusted input; raise ValueError if it is none."""
+        """Return the provenance in a file, read as untrusted input.
+
+        Args:
+            given: The texts by name. Other names are ignored.
+
+        Raises:
+            ValueError: It is no mapping to texts.
+        """
         if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
             raise ValueError("provenance must be texts by name")
         return cls(**{name: shortened(given.get(name, ""), _LONGEST) for name in cls.__slots__})
