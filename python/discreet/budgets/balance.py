@@ -159,8 +159,8 @@ class Balance(Uncopied, ABC):
 
         A unit is a rho of 2^-64, or a delta of 2^-128. Each share is rounded down to whole units and then to floats. So
         fewer than n units, plus at most one part in 2^52 of the remaining budget, stay unused. Make a mechanism from a
-        share with `from_rho(rho=share.rho, delta=share.delta, ...)`. If
-        a budget in epsilon is charged by epsilons, a share has an epsilon and a delta too, its `dp`.
+        share with `from_rho(rho=share.rho, delta=share.delta, ...)`. If a budget in epsilon is charged by epsilons, a
+        share has an epsilon and a delta too, its `dp`.
 
         Args:
             n: The number of shares, from 1 to 2^24.
@@ -179,6 +179,8 @@ class Balance(Uncopied, ABC):
         account = self._account()
         if (pair := account.remaining.dp) is not None and account.used is not None:
             epsilon, delta = (_part(x, n) for x in pair)
+            if delta == 0:
+                raise BudgetExceeded(counted(n, "share"), account.remaining, OUT_OF_DELTA)
             rho, own = resolve_rho(None, epsilon, delta)
             return [replace(account.guarantee(NOTHING), rho=rho, delta=own, dp=(epsilon, delta))] * n
         left = account.total - account.spent

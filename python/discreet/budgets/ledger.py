@@ -36,7 +36,8 @@ class Ledger:
     The file is locked during each operation, so two processes cannot both spend the last of a budget.
 
     The file is a short head and a log of events. Each event is sealed with a hash of all events before it. An event has
-    the charge, the time, the mechanism with its parameters, and a digest of the published rows. It never contains data.
+    the charge, the time, the mechanism with its parameters, what it is for (`discreet.release.Provenance`), and a digest
+    of the published rows. It never contains data.
     A file that was changed, cut or damaged is refused. A process refuses an older copy of a ledger that it has seen; a
     new process cannot detect one.
 

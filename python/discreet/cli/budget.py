@@ -135,7 +135,7 @@ def history(ledger: str, dataset: str | None) -> None:
     released   charged, and the rows were released
     charged    charged for a release that was made elsewhere, such as a stream
 
-    If one release took a whole budget in epsilon, its row has the rho and delta of the budget.
+    If a budget in epsilon adds up epsilons, a row has the same shares of its total rho and delta.
     """
     outputs.require_apart(None, ledger)
     click.echo(_charges(_rows(ledger, dataset)), nl=False)
