@@ -36,10 +36,9 @@ class Ledger:
     The file is locked during each operation, so two processes cannot both spend the last of a budget.
 
     The file is a short head and a log of events. Each event is sealed with a hash of all events before it. An event has
-    the charge, the time, the mechanism with its parameters, what it is for (`discreet.release.Provenance`), and a digest
-    of the published rows. It never contains data.
-    A file that was changed, cut or damaged is refused. A process refuses an older copy of a ledger that it has seen; a
-    new process cannot detect one.
+    the charge, the time, the mechanism with its parameters, what it is for (`discreet.release.Provenance`), and a
+    digest of the published rows. It never contains data. A file that was changed, cut or damaged is refused. A process
+    refuses an older copy of a ledger that it has seen; a new process cannot detect one.
 
     The ledger is this one file, and links and mounts of it are the same ledger. Keep it on a local disk. It is open
     only during an operation, so there is nothing to close.
