@@ -138,8 +138,8 @@ def _named(what: str, given: object) -> list[str]:
 
 
 def is_free(name: str) -> bool:
-    """Return whether one column of items can keep its name in a release."""
-    return bool(name) and "\0" not in name and name.lower() not in (*_RELEASED, "method")
+    """Return whether one column of items has a name of its own in a release, and not the usual one, "item"."""
+    return bool(name) and "\0" not in name and name.lower() not in (*_RELEASED, "method") and name != "item"
 
 
 def columns_of(user: Names, item: Names, period: Period | None = None) -> list[str]:
