@@ -94,3 +94,26 @@ def test_an_interval_of_a_histogram_with_a_least_count_knows_the_raised_threshol
     assert (whole.above, raised.above) == (mechanism.threshold.value, mechanism.threshold.value + 999)
     for end in ("low", "high"):
         assert np.array_equal(whole.interval(0.95)[end] + 999, raised.interval(0.95)[end])
+
+
+def test_provenance_is_printed_escaped_and_compared_with_the_ledger(tmp_path):
+    path, paper = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
+    views = dp.Ledger.open(tmp_path / "ledger").dataset("views", rho=1, delta=1e-6)
+    asked = {"user": "user", "item": "page", "rho": 0.1, "delta": 1e-7, "budget": views}
+    dp.count(LOG, **asked, label="night").write(path, certificate=True)
+    content = paper.read_text()
+    assert dp.verify(path, ledger=tmp_path / "ledger").provenance.label == "night"
+    for label in ("\x1b[31mred\n", "\u202e" * 100_000, "<b>"):
+        paper.write_text(changed(content, lambda found, label=label: found["provenance"].update(label=label)))
+        text = str(dp.verify(path))
+        assert "provenance" in text.splitlines()[-1]
+        assert len(text) < 1_500
+        assert "\x1b" not in text
+        assert "\u202e" not in repr(dp.Release.read(path).provenance)
+        with pytest.raises(InputError, match="another provenance"):
+            dp.verify(path, ledger=tmp_path / "ledger")
+    for wrong in ([], "night", {"label": 7}, {"label": None}, None):
+        paper.write_text(changed(content, lambda found, wrong=wrong: found.update(provenance=wrong)))
+        refuse(path)
+        with pytest.raises(InputError):
+            dp.Release.read(path)

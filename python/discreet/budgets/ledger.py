@@ -264,7 +264,9 @@ class Dataset(PrivacyFilter):
         self._chain.require_writable()
 
     def _require_unnamed(self, about: Provenance | None, promise: str) -> None:
-        if about is not None and self._is_charged(self._chain.read(), about, promise):
+        if about is None or not (about.once or about.replaces):
+            return
+        if self._is_charged(self._chain.read(), about, promise):
             raise self._already(about.once)
 
     def _is_charged(self, book: Book, about: Provenance, promise: str) -> bool:
