@@ -90,7 +90,7 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
 @_ledger
 @_chosen
 def show(ledger: str, dataset: str | None) -> None:
-    """Show the total, spent and remaining budget of each dataset, and its last charges."""
+    """Show the budget of each dataset and its last charges."""
     outputs.require_apart(None, ledger)
     opened = Ledger.open(ledger, create=False)
     rows = []
@@ -111,10 +111,10 @@ def show(ledger: str, dataset: str | None) -> None:
 @click.option("--dataset", required=True, metavar="NAME", help="Name of the dataset.")
 @click.option("-n", "--n", "parts", type=WHOLE, required=True, metavar="N", help="Number of equal parts.")
 def split(ledger: str, dataset: str, parts: int) -> None:
-    """Print the parameters of N equal releases that fit into the remaining budget together. Nothing is charged.
+    """Print the parameters of N equal releases that fit.
 
-    --rho and --delta fit N times, whatever the commands are. In a budget in epsilon, --epsilon and --delta fit N times
-    for one command and the same parameters.
+    Nothing is charged. --rho and --delta fit N times, whatever the commands are. In a budget in epsilon, --epsilon and
+    --delta fit N times for one command with the same parameters.
     """
     outputs.require_apart(None, ledger)
     account = dataset_of(ledger, dataset)
