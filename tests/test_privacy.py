@@ -36,6 +36,24 @@ def test_sums_of_rho_are_rounded_up():
     assert total == pytest.approx(0.3)
 
 
+def test_guarantees_are_multiplied_and_summed():
+    one = Guarantee(0.1, 1e-6, dp=(0.5, 1e-6))
+    assert one * 1 == one
+    assert one * 3 == 3 * one == one + one + one
+    assert sum([one, one]) == 2 * one
+    many = 1000 * one
+    assert Fraction(many.rho) >= 1000 * Fraction(0.1)
+    assert Fraction(many.delta) >= 1 - (1 - Fraction(1e-6)) ** 1000
+    assert many.dp[0] >= 500
+    assert many.rho == pytest.approx(100)
+    for wrong in (0, -1, 1.5, True, "2", math.nan):
+        with pytest.raises(ParameterError, match="n must be a whole number"):
+            one * wrong
+    for wrong in (lambda: one * one, lambda: one + 1, lambda: 1 + one, lambda: sum([one], 1)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
 def test_guarantees_of_different_units_do_not_add():
     with pytest.raises(ParameterError, match="do not add"):
         Guarantee(1, 0) + Guarantee(1, 0, "event")

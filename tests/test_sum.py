@@ -153,7 +153,7 @@ def test_the_command_reads_other_dialects_and_public_items(file, tmp_path):
     given = ["--delimiter", ";", "--items", tmp_path / "shops.txt", "--bounds", "-1", "5", "-f", "json"]
     code, out, errors = discreet("sum", other, *SUM, *BUDGET, *given)
     assert code == 0, errors
-    assert sorted(row["item"] for row in json.loads(out)["rows"]) == ["a", "z"]
+    assert sorted(row["shop"] for row in json.loads(out)["rows"]) == ["a", "z"]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_the_command_reads_standard_input_only_with_public_items(file, tmp_path)
     assert (code, "Give a FILE" in errors) == (2, True), errors
     (tmp_path / "shops.txt").write_text("a\n")
     code, out, errors = discreet(*given, "--items", tmp_path / "shops.txt", "-f", "csv", stdin=file.read_bytes())
-    assert (code, out.splitlines()[0]) == (0, "item,count,sigma"), errors
+    assert (code, out.splitlines()[0]) == (0, "shop,count,sigma"), errors
     reader = pytest.importorskip("pyarrow").table(SALES).to_reader()
     assert dp.sum(reader, **COLUMNS, bounds=(0, 40), rho=1, items=["a"]).items == ["a"]
 

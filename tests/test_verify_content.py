@@ -51,8 +51,8 @@ def test_a_key_twice_is_refused(tmp_path, release, suffix):
     release.write(path, certificate=True)
     content = path.read_text()
     for old, new in (
-        ('"item": ', '"item": "secret", "item": '),
-        ("{", '{"rows": [{"item": "secret", "count": 5}],'),
+        ('"page": ', '"page": "secret", "page": '),
+        ("{", '{"rows": [{"page": "secret", "count": 5}],'),
     ):
         path.write_text(content.replace(old, new, 1))
         refuse(path)
@@ -102,3 +102,26 @@ def test_parquet_without_its_header_is_verified_by_its_certificate(tmp_path, rel
     release.write(path, certificate=True)
     polars.read_parquet(path).write_parquet(path)
     assert dp.verify(path).digest == release.digest
+
+
+def test_provenance_is_printed_escaped_and_compared_with_the_ledger(tmp_path):
+    path, paper = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
+    views = dp.Ledger.open(tmp_path / "ledger").dataset("views", rho=1, delta=1e-6)
+    asked = {"user": "user", "item": "page", "rho": 0.1, "delta": 1e-7, "budget": views}
+    dp.count(LOG, **asked, label="night").write(path, certificate=True)
+    content = paper.read_text()
+    assert dp.verify(path, ledger=tmp_path / "ledger").provenance.label == "night"
+    for label in ("\x1b[31mred\n", "\u202e" * 100_000, "<b>"):
+        paper.write_text(changed(content, lambda found, label=label: found["provenance"].update(label=label)))
+        text = str(dp.verify(path))
+        assert "provenance" in text.splitlines()[-1]
+        assert len(text) < 1_500
+        assert "\x1b" not in text
+        assert "\u202e" not in repr(dp.Release.read(path).provenance)
+        with pytest.raises(InputError, match="another provenance"):
+            dp.verify(path, ledger=tmp_path / "ledger")
+    for wrong in ([], "night", {"label": 7}, {"label": None}, None):
+        paper.write_text(changed(content, lambda found, wrong=wrong: found.update(provenance=wrong)))
+        refuse(path)
+        with pytest.raises(InputError):
+            dp.Release.read(path)

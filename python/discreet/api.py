@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 from discreet import budgets, engines, mechanisms, queries
 from discreet.engines.engine import Label
-from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.from_histogram import HistogramMechanism
@@ -19,13 +18,14 @@ from discreet.planning.choose import choose
 from discreet.releasing import (
     Asked,
     Bounding,
+    Call,
+    Options,
     given,
     known,
     publish,
     publish_rows,
     read_twice,
     require_budget,
-    require_charge,
     require_known,
     required,
 )
@@ -58,7 +58,7 @@ def count(
     others: bool = False,
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
-    **columns: Unpack[Columns],
+    **options: Unpack[Options],
 ) -> Release:
     """Release how many users have each item, for items whose labels are not known in advance.
 
@@ -89,7 +89,9 @@ def count(
             instead of the chosen one. Leave out rho, epsilon, delta, l0, kept_share and relative_error then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
+            what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged once;
+            `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
 
     Returns:
         A Release of items, counts and the standard deviation (sigma) of each count's error; with `l0`, of its noise
@@ -109,8 +111,8 @@ def count(
         ['help', 'home']
     """
 
-    require_charge(charge, budget)
-    table = as_table(data, columns, caller="count")
+    call = Call.of("count", data, options, budget, charge)
+    table = call.table
     here = engines.rows_here(table.data)
     bounding = Bounding.of(l0, kept_share=kept_share)
     if bounding is not None:
@@ -119,7 +121,7 @@ def count(
     listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
     most = len(listed) if listed is not None and l0 is None else l0
     if bounding is not None:
-        return publish_rows(bounding, table, (rho, epsilon, delta), listed, budget, charge)
+        return publish_rows(bounding, call, (rho, epsilon, delta), listed)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | TableMechanism, Notes]:
         if mechanism is not None:
@@ -139,7 +141,7 @@ def count(
     asked = Asked(chosen, epsilon, delta)
     made, reasons = asked.chosen()
     if isinstance(made, TableMechanism):
-        return publish(made, lambda: table, budget, asked, reasons, charge=charge)
+        return publish(made, lambda: table, call, asked, reasons)
     counting = made
 
     def read() -> Histogram:
@@ -153,7 +155,7 @@ def count(
         )
 
     all_listed = listed is not None and not others  # the data holds the listed items alone
-    return publish(counting, read, budget, asked, reasons, all_listed=all_listed, charge=charge)
+    return publish(counting, read, call, asked, reasons, all_listed=all_listed)
 
 
 def top_k(
@@ -168,7 +170,7 @@ def top_k(
     l0: int | None = None,
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
-    **columns: Unpack[Columns],
+    **options: Unpack[Options],
 ) -> Release:
     """Release the `k` items that most users have, ranked and without counts.
 
@@ -186,7 +188,9 @@ def top_k(
         l0: The most items of a user that "discover+peel" uses to find items.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
+            what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged once;
+            `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
 
     Returns:
         A Release of items; its rows are ranks 1, 2, 3 and so on.
@@ -201,8 +205,7 @@ def top_k(
         ['home', 'help']
     """
 
-    require_charge(charge, budget)
-    table = as_table(data, columns, caller="top_k")
+    call = Call.of("top_k", data, options, budget, charge)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
         return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
@@ -210,12 +213,12 @@ def top_k(
     asked = Asked(chosen, epsilon, delta)
     mechanism, notes = asked.chosen()
     if isinstance(mechanism, mechanisms.DiscoverAndPeel):
-        return read_twice(mechanism, table, budget, asked, notes, charge)
+        return read_twice(mechanism, call, asked, notes)
 
     def read() -> Histogram:
-        return Histogram.from_table(table, k_bar=k_bar)
+        return Histogram.from_table(call.table, k_bar=k_bar)
 
-    return publish(mechanism, read, budget, asked, notes, charge=charge)
+    return publish(mechanism, read, call, asked, notes)
 
 
 def select(
@@ -228,7 +231,7 @@ def select(
     method: str = "auto",
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
-    **columns: Unpack[Columns],
+    **options: Unpack[Options],
 ) -> Release:
     """Release the items that enough users have, without counts.
 
@@ -250,7 +253,9 @@ def select(
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
+            what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged once;
+            `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
 
     Returns:
         A Release of items, sorted by item.
@@ -265,8 +270,8 @@ def select(
         >>> dp.select(log, user="user", item="page", epsilon=1, delta=1e-6).items
         ['help', 'home']
     """
-    require_charge(charge, budget)
-    table = as_table(data, columns, caller="select")
+    call = Call.of("select", data, options, budget, charge)
+    table = call.table
     here = engines.rows_here(table.data)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
@@ -277,9 +282,9 @@ def select(
     if isinstance(mechanism, mechanisms.UnionMechanism):
         kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
         items = partial(read_items, table, l0=kept, by_rows=method == "greedy")
-        return publish(mechanism, items, budget, asked, reasons, without_counts=True, charge=charge)
+        return publish(mechanism, items, call, asked, reasons, without_counts=True)
     counts = partial(Histogram.from_table, table, l0=l0, cap=mechanism.cap)
-    return publish(mechanism, counts, budget, asked, reasons, without_counts=True, charge=charge)
+    return publish(mechanism, counts, call, asked, reasons, without_counts=True)
 
 
 def answer_queries(
@@ -336,4 +341,4 @@ def answer_queries(
     )
     if rng is not None:
         raise ParameterError("rng is for tests: a budget takes no seeded randomness; leave out rng, or the budget")
-    return budget.publish(mechanism, draw)
+    return budget.publish(mechanism, draw, by_epsilon=epsilon is not None)

@@ -22,6 +22,7 @@ from discreet.privacy.validation import require_number, require_path
 from discreet.release import export, reading
 from discreet.release.facts import Kind, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
+from discreet.release.provenance import Provenance
 from discreet.theorems import confirmed_counts
 from discreet.wording import counted
 
@@ -64,6 +65,7 @@ class Verified:
         digest: The SHA-256 of the rows as CSV.
         dataset: The dataset of the ledger that paid for the rows; None if no ledger was given.
         claims: The names of the fields that nothing in the file proves.
+        provenance: What the certificate says about the origin of the rows; None if it says nothing.
         epsilon: The epsilon of the guarantee at the delta of the policy, rounded up; None if no policy was given.
         policy: The largest epsilon that the policy allows, and its delta; None if no policy was given.
     """
@@ -74,6 +76,7 @@ class Verified:
     digest: str
     dataset: str | None = None
     claims: tuple[str, ...] = ()
+    provenance: Provenance | None = None
     epsilon: float | None = None
     policy: tuple[float, float] | None = None
 
@@ -82,6 +85,7 @@ class Verified:
             "the rows match their certificate",
             f"made by {export.plain_text(self.made_by)}, version {export.plain_text(self.version)}",
             f"guarantee: {self.guarantee.promise}",
+            *(f"{name}: {text}" for name, text in self.provenance or ()),
             *([] if self.policy is None else [policy_text(self.epsilon or 0.0, *self.policy)]),
             f"rows sha256 {self.digest}",
             f"not verifiable: {', '.join(self.claims)}",
@@ -152,6 +156,7 @@ def verify(
         columns, expected = [str(name) for name in content["columns"]], content["digest"]
         l0, _ = l0_and_share(content)
         summed = summed_of(content)
+        provenance = Provenance.read(content["provenance"]) if "provenance" in content else None
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"the certificate of {path} {_fault(content, error)}; restore the certificate that was written with these "
@@ -194,7 +199,7 @@ def verify(
             f"the rows of {path} contradict the mechanism of the certificate in the column {wrong}. Restore the files "
             "that were written together"
         )
-    dataset = None if ledger is None else _paid_by(ledger, digest, made_by)
+    dataset = None if ledger is None else _paid_by(ledger, digest, made_by, provenance)
     epsilon = None if policy is None else require_within(claimed, *policy, what=f"the guarantee of {path}")
     return Verified(
         made_by=made_by,
@@ -205,6 +210,7 @@ def verify(
         claims=(*_claims(content, facts), *(() if rows is not None else ("the rows: the file is too large",))),
         epsilon=epsilon,
         policy=policy,
+        provenance=provenance,
     )
 
 
@@ -553,7 +559,8 @@ def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
         "the column of summed": is_sum,
     }
     claims = [name for name, is_claim in found.items() if is_claim]
-    return ("made_by", "version", "item_type", *claims, "every", "part_of", "notes")
+    origin = ("provenance",) if "provenance" in content else ()
+    return ("made_by", "version", "item_type", *claims, "every", "part_of", *origin, "notes")
 
 
 def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
@@ -569,15 +576,22 @@ def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
     return claimed.dp[1] > 0 and promised.implies(*claimed.dp)
 
 
-def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str) -> str:
+def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str, provenance: Provenance | None) -> str:
     """Return the dataset of the ledger that paid for these rows.
 
     The mechanism is compared too, because all empty releases have the same digest.
     """
     rows = Ledger.open(ledger, create=False).history
-    found = [row.dataset for row in rows if row.digest == digest and f"{row.mechanism}({row.parameters})" == made_by]
+    found = [row for row in rows if row.digest == digest and f"{row.mechanism}({row.parameters})" == made_by]
     if not found:
         raise InputError(
             f"the ledger {ledger} has no release of these rows by this mechanism; give the ledger that paid for them"
         )
-    return found[-1]
+    stated = {name: text for name, text in provenance or () if name != "begun"}
+    paid = [row for row in found if all(getattr(row, name) == text for name, text in stated.items())]
+    if not paid:
+        raise InputError(
+            f"the ledger {ledger} paid for these rows under another provenance than that of their certificate; restore "
+            "the certificate that was written with these rows"
+        )
+    return paid[-1].dataset

@@ -14,6 +14,7 @@ from typing import NoReturn, Protocol
 from discreet.imports import importing
 
 __all__ = [
+    "AlreadyCharged",
     "BudgetExceeded",
     "Charged",
     "DiscreetError",
@@ -214,6 +215,33 @@ def shortened(number: float) -> float:
 
 def _digits(number: float) -> str:
     return f"{shortened(number):g}"
+
+
+class AlreadyCharged(DiscreetError):
+    """A release with this `once=` was charged before; nothing was charged again.
+
+    Args:
+        once: The key.
+        dataset: The dataset that was charged.
+        time: The time of the charge.
+        digest: The SHA-256 of the published rows, which `Release.digest` of a copy of them is; empty if the ledger has
+            no release of them: the process ended before it, or still runs.
+    """
+
+    def __init__(self, once: str, dataset: str, time: str, digest: str) -> None:
+        self.once, self.dataset, self.time, self.digest = once, dataset, time, digest
+        self.remedy = (
+            f"If the rows are lost, they cannot be drawn again: give a new key and replaces {once!r}, which is "
+            "charged in full."
+        )
+        found = f"Its rows have the SHA-256 {digest}." if digest else "It still runs, or ended without a release."
+        super().__init__(
+            f"once {once!r} was charged to {dataset} at {time}. Nothing is charged again. {found} {self.remedy}"
+        )
+        self.names = ("once", "replaces")
+
+    def __reduce__(self) -> tuple[type[AlreadyCharged], tuple[str, str, str, str]]:
+        return type(self), (self.once, self.dataset, self.time, self.digest)
 
 
 class LedgerError(DiscreetError):

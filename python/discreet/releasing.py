@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from discreet import budgets, mechanisms
-from discreet.engines.table import Table
+from discreet.engines.selection import is_free
+from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
+from discreet.imports import importing
 from discreet.logs import debug
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
@@ -19,6 +22,8 @@ from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import stated
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
 from discreet.privacy.validation import is_equal, require_flag
+from discreet.release.export import kind_of
+from discreet.release.provenance import Labels, Provenance
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
 
@@ -26,11 +31,14 @@ if TYPE_CHECKING:
     from discreet.budgets.filter import Charging, PrivacyFilter
     from discreet.mechanisms.base import Mechanism, Opening
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+    from discreet.release.export import ItemType
     from discreet.release.release import Release
 
 __all__ = [
     "Asked",
     "Bounding",
+    "Call",
+    "Options",
     "given",
     "known",
     "publish",
@@ -44,6 +52,84 @@ __all__ = [
 
 _Data = TypeVar("_Data")
 _Made = TypeVar("_Made", bound=Promising)
+
+
+class Options(Columns, Labels, total=False):
+    """The columns of rows, and the labels of a charge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a verb: its table, the budget that it charges, and its provenance."""
+
+    table: Table
+    budget: PrivacyFilter | None
+    charge: Charging
+    about: Provenance
+
+    @classmethod
+    def of(
+        cls,
+        verb: str,
+        data: object,
+        options: Options,
+        budget: PrivacyFilter | None,
+        charge: Charging = "guarantee",
+        value: str | None = None,
+    ) -> Call:
+        """Return the call of a verb; raise ParameterError if its columns, charge or labels are wrong."""
+        require_charge(charge, budget)
+        labels = {name: options.get(name) for name in Labels.__annotations__}
+        columns: Any = {name: given for name, given in options.items() if name not in labels}
+        table = as_table(data, columns, value, caller=verb)
+        about = Provenance.of(verb, table, **labels)
+        if budget is None and (about.once or about.replaces):
+            raise ParameterError(
+                "once and replaces need budget, a dataset of a Ledger, which remembers charges", names="once replaces"
+            )
+        return cls(table, budget, charge, about)
+
+    def require_paid(self, asked: Asked[_Made], mechanism: Promising, *more: object) -> str:
+        """Return the promise of the release, or raise an error if the budget cannot pay for it or has done so.
+
+        The promise is the SHA-256 of all that decides what is released from given rows. `more` belongs to it.
+        """
+        if self.budget is None:
+            return ""
+        require_budget(self.budget)
+        table, promise = self.table, ""
+        if self.about.once:
+            columns = table.user, table.item, table.period, table.value, table.valued
+            with importing():
+                from hashlib import sha256
+            parts = self.about.verb, mechanism, asked.guarantee(mechanism), self.charge, columns, more
+            # The command lists public items as text, and as integers if the column has them.
+            text = re.sub(r"'(-?[0-9]+)'", r"\1", repr(parts))
+            promise = sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+        self.budget._require_unnamed(self.about, promise)  # noqa: SLF001 - before the data is read
+        asked.require_paid(self.budget, mechanism)
+        return promise
+
+    def published(
+        self, mechanism: Promising, draw: Callable[..., Release], promise: str, asked: Asked[_Made]
+    ) -> Release:
+        """Return the release that `draw` makes, charged to the budget if there is one."""
+
+        def named(rng: Opening | None = None) -> Release:
+            release = draw(rng)
+            return changed(release, item_type=self._named(release.item_type), provenance=self.about)
+
+        if self.budget is None:
+            return named()
+        more: dict[str, Any] = {"about": self.about, "promise": promise, "by_epsilon": asked.epsilon is not None}
+        release: Release = self.budget.publish(mechanism, named, self.charge, **more)
+        return release
+
+    def _named(self, kind: ItemType) -> ItemType:
+        """Return the type of items with the name of their column, unless a release has a column of that name."""
+        name = self.table.item
+        one = kind_of(kind)
+        return ((name, one),) if isinstance(name, str) and isinstance(one, str) and is_free(name) else kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +155,6 @@ class Asked(Generic[_Made]):
 
     def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
-        require_budget(budget)
         budget._require_chargeable()  # noqa: SLF001 - a ledger that is read-only is refused before the data is read
         budgets.require(budget, mechanism, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
 
@@ -132,17 +217,15 @@ class Bounding:
 
 def publish_rows(
     bounding: Bounding,
-    table: Table,
+    call: Call,
     promised: tuple[float | None, float | None, float | None],
     listed: tuple[object, ...] | None,
-    budget: PrivacyFilter | None,
-    charge: Charging,
 ) -> Release:
     """Return the release of counts whose bound is found or measured, charged to the budget if there is one."""
     rho, epsilon, delta = promised
     asked = Asked(lambda e, d: bounding.made(rho, e, required(d), listed), epsilon, delta)
     made, reasons = asked.chosen()
-    return publish(made, lambda: table, budget, asked, reasons, charge=charge)
+    return publish(made, lambda: call.table, call, asked, reasons)
 
 
 def required(delta: float | None) -> float:
@@ -204,24 +287,14 @@ def known(
     return mechanisms.KnownItems(**parameters), notes if others else ()
 
 
-def read_twice(
-    mechanism: DiscoverAndPeel,
-    table: Table,
-    budget: PrivacyFilter | None,
-    asked: Asked[_Made],
-    reasons: Notes,
-    charge: Charging = "guarantee",
-) -> Release:
+def read_twice(mechanism: DiscoverAndPeel, call: Call, asked: Asked[_Made], reasons: Notes) -> Release:
     """Return the release of a mechanism that reads the rows twice."""
 
-    def draw(rng: Opening | None = None) -> Release:
-        release = mechanism.release(table, rng=rng)
+    def draw(rng: Opening | None) -> Release:
+        release = mechanism.release(call.table, rng=rng)
         return changed(release, notes=(*release.notes, *reasons))
 
-    if budget is None:
-        return draw()
-    asked.require_paid(budget, mechanism)
-    return budget.publish(mechanism, draw, charge)
+    return call.published(mechanism, draw, call.require_paid(asked, mechanism), asked)
 
 
 def require_charge(charge: object, budget: PrivacyFilter | None) -> None:
@@ -244,23 +317,21 @@ def require_budget(budget: object) -> None:
 def publish(
     mechanism: Mechanism[_Data, Release],
     read: Callable[[], _Data],
-    budget: PrivacyFilter | None,
+    call: Call,
     asked: Asked[_Made],
     reasons: Notes,
     *,
     without_counts: bool = False,
     all_listed: bool = False,
-    charge: Charging = "guarantee",
 ) -> Release:
     """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
     debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
-    if budget is not None:
-        asked.require_paid(budget, mechanism)  # refuse before reading the data
+    promise = call.require_paid(asked, mechanism, without_counts, all_listed)  # refuse before reading the data
     data, guarantee = read(), asked.guarantee(mechanism)
     if isinstance(data, Histogram) and isinstance(mechanism, mechanisms.KnownItems):
         data._require_type_of(mechanism.items)  # noqa: SLF001 - the schema, which is public
 
-    def draw(rng: Opening | None = None) -> Release:
+    def draw(rng: Opening | None) -> Release:
         release = mechanism.release(data, rng=rng)
         if isinstance(data, Histogram):
             release = changed(release, item_type=data._named(release.item_type))  # noqa: SLF001 - as above
@@ -270,4 +341,4 @@ def publish(
             release = changed(release, listed="all")
         return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
-    return draw() if budget is None else budget.publish(mechanism, draw, charge)
+    return call.published(mechanism, draw, promise, asked)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 from discreet import mechanisms
 from discreet.engines.engine import Label
 from discreet.engines.sums import summed_column
-from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_one, require_promise, unusual
 from discreet.privacy.validation import brief, require_number
-from discreet.releasing import Asked, publish, require_known, required
+from discreet.releasing import Asked, Call, Options, publish, require_known, required
 
 if TYPE_CHECKING:
     from discreet.budgets.filter import PrivacyFilter
@@ -41,7 +40,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     resolution: float | Decimal = 1.0,
     items: Sequence[Label] | None = None,
     budget: PrivacyFilter | None = None,
-    **columns: Unpack[Columns],
+    **options: Unpack[Options],
 ) -> Release:
     """Release the sum of a column for each item, for items whose labels are not known in advance.
 
@@ -69,7 +68,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         resolution: The unit to which each value is rounded: from 1e-12 to 1e12.
         items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
-        **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
+            what a ledger remembers of the charge: label, once, replaces, as in `count`.
 
     Returns:
         A Release whose `counts` are noisy sums in units of `resolution`, and whose `sigmas` are in the same units.
@@ -92,8 +92,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         Desfontaines et al. (2020), Section 1, and Rogers (2023), Theorems 4, 6 and 7; see `DiscoverAndSum`.
     """
     require_one(rho, epsilon)
-    table = as_table(data, columns, value, caller="sum")
-    summed_column(table)
+    call = Call.of("sum", data, options, budget, value=value)
+    summed_column(call.table)
     low, high, step = _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
@@ -119,7 +119,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     asked = Asked(chosen, epsilon, delta, quoted_at=at)
     made, _ = asked.chosen()
     notes = (_SKIPPED, *unusual(asked.guarantee(made)))
-    return publish(made, lambda: table, budget, asked, notes)
+    return publish(made, lambda: call.table, call, asked, notes)
 
 
 def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:

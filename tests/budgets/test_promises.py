@@ -5,6 +5,7 @@ A verb is a function of the public interface that releases data: `count`, `top_k
 
 import math
 import random
+from fractions import Fraction
 
 import pytest
 from small import histogram, top
@@ -228,6 +229,98 @@ def test_too_small_a_total_is_refused():
     for small in ({"rho": 1e-20, "delta": 0}, {"rho": 1.0, "delta": 1e-40}, {"epsilon": 1e-3, "delta": 1e-40}):
         with pytest.raises(ParameterError, match="too small"):
             Budget(**small)
+
+
+HALF = {"epsilon": 0.5, "delta": 5e-7}
+HALVES = {
+    **{f"count {l0}": lambda b, l0=l0: dp.count(LOG, **COLUMNS, **HALF, l0=l0, budget=b) for l0 in (None, 1, 2, 3)},
+    **{f"count {l0}": lambda b, l0=l0: dp.count(LOG, **COLUMNS, **HALF, l0=l0, budget=b) for l0 in (10, 100, "auto")},
+    "count of items": lambda b: dp.count(LOG, **COLUMNS, **HALF, items=["home"], budget=b),
+    "count with a share": lambda b: dp.count(LOG, **COLUMNS, **HALF, l0=3, kept_share=True, budget=b),
+    "top_k": lambda b: dp.top_k(LOG, **COLUMNS, **HALF, k=1, budget=b),
+    "select": lambda b: dp.select(LOG, **COLUMNS, **HALF, l0=3, budget=b),
+    "answers": lambda b: dp.answer_queries([3, 4], **HALF, budget=b),
+}
+
+
+@pytest.mark.parametrize("release", HALVES.values(), ids=HALVES)
+def test_half_of_an_epsilon_fits_twice(release, tmp_path):
+    path = tmp_path / "ledger"
+    for budget in (Budget(epsilon=1, delta=1e-6), Ledger.open(path).dataset("views", epsilon=1, delta=1e-6)):
+        release(budget)
+        used = budget._account().used
+        release(budget)
+        assert budget.guarantee.dp == (1, 1e-6)
+        # A budget that adds up epsilons has none left, and its history has shares of its rho and delta.
+        if used is not None:
+            assert budget.remaining.rho < 1e-15
+            assert sum(row.rho for row in budget.history) == pytest.approx(budget.total.rho, rel=0.03)
+            with pytest.raises(BudgetExceeded, match=r"this needs epsilon=0\.(5|49999999)"):
+                release(budget)
+
+
+def test_epsilons_add_up_exactly(tmp_path):
+    """The exact sums of the pairs never exceed the total, whatever the charges are."""
+    chance = random.Random(9)
+    for _ in range(100):
+        budget = Budget(epsilon=10 ** chance.uniform(-3, 1), delta=10 ** chance.uniform(-12, -3))
+        total, sums = budget.guarantee.dp, [Fraction(0), Fraction(0)]
+        for _ in range(20):
+            pair = [most * chance.choice((0.5, 0.25, 1 / 3, 0.1, chance.random() / 4)) for most in total]
+            cost = Guarantee.from_dp(*pair)
+            if budget.fits(cost):
+                budget.charge(cost)
+                sums = [one + Fraction(more) for one, more in zip(sums, pair, strict=True)]
+                if budget._account().used is None:
+                    break
+                assert (*sums,) == budget._account().used
+            else:
+                left = budget.remaining.dp or (0, 0)
+                assert any(more > rest for more, rest in zip(pair, left, strict=True))
+        if budget._account().used is not None:
+            assert all(one <= Fraction(most) for one, most in zip(sums, total, strict=True))
+            assert not budget.fits(Guarantee.from_dp(total[0], 0))
+            assert budget.shortfall(Guarantee(2.0**-64, 0)) is not None
+
+
+def test_the_first_charge_decides_how_a_budget_in_epsilon_adds_up():
+    pair = Guarantee.from_dp(0.3, 1e-9)
+    for first, other in ((Guarantee(1e-3, 1e-9), pair), (pair, Guarantee(1e-2, 1e-9))):
+        budget = Budget(epsilon=1.0, delta=1e-6)
+        assert budget.fits(first)
+        priced = budget._account().price(other)
+        budget.charge(first)
+        assert not budget._account().fits(priced)  # it was priced before the first charge
+    # After epsilons a rho costs the epsilon that it implies; refunds are for rhos alone.
+    budget.charge(Guarantee(1e-3, 1e-9))
+    assert budget._account().used > (Fraction(0.3), Fraction(1e-9))
+    budget.release(GumbelTopK.from_epsilon(k=1, epsilon=0.1, delta=1e-9), histogram(), charge="spent")
+    assert budget._account().used > (Fraction(0.4), Fraction(2e-9))
+
+
+def test_equal_releases_of_an_epsilon_all_fit():
+    for n in (1, 3, 10):
+        for l0 in (None, 1, 3):
+            budget = Budget(epsilon=1.0, delta=1e-6)
+            epsilon, delta = budget.split_epsilon(n)
+            for _ in range(n):
+                dp.count(LOG, **COLUMNS, epsilon=epsilon, delta=delta, l0=l0, budget=budget)
+    assert Budget(rho=1, delta=1e-6).split_epsilon(2) is None
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    budget.charge(Guarantee.from_dp(0.4, 1e-7))
+    shares = budget.split(7)
+    for share in shares:
+        budget.charge(share)
+    assert budget._account().used <= (1, 1)
+
+
+def test_shares_in_rho_fit_whatever_the_first_release_is():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    share, *_ = budget.split(3)
+    promise = {"rho": share.rho, "delta": share.delta, "budget": budget}
+    dp.top_k(LOG, **COLUMNS, k=1, **promise)
+    for _ in range(2):
+        dp.count(LOG, **COLUMNS, **promise)
 
 
 def test_an_exchange_must_fit_as_a_sum_of_charges():

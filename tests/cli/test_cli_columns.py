@@ -40,7 +40,7 @@ def test_several_columns_are_one_item(visits):
 
 def test_several_columns_are_one_user(visits):
     options = ["--user", "user", "--user", "ts", "--item", "country", *BUDGET]
-    assert {row["item"] for row in rows(discreet("count", visits, *options)[1])} == {"DE", "FR"}
+    assert {row["country"] for row in rows(discreet("count", visits, *options)[1])} == {"DE", "FR"}
 
 
 @pytest.mark.parametrize("verb", [["count"], ["top-k", "-k", "5"], ["select", "--l0", "2"]])
@@ -53,7 +53,7 @@ def test_periods_are_the_first_column(visits, verb):
 
 def test_limits_of_time_choose_rows(visits):
     options = ["--user", "user", "--item", "page", "--time", "ts", "--since", "2026-01-05", "--until", "2026-01-06"]
-    assert [row["item"] for row in rows(discreet("count", visits, *options, *BUDGET)[1])] == ["home"]
+    assert [row["page"] for row in rows(discreet("count", visits, *options, *BUDGET)[1])] == ["home"]
     code, _, err = discreet("count", visits, *options[:4], "--since", "2026-01-05", *BUDGET)
     assert code == 2
     assert "need --time" in err
@@ -72,11 +72,11 @@ def test_public_items_are_counted_without_a_threshold(visits, tmp_path):
     options = ["--user", "user", "--item", "page", "--items", known, *BUDGET]
     code, out, err = discreet("count", visits, *options)
     assert code == 0
-    assert sorted(row["item"] for row in rows(out)) == ["home", "never"]
+    assert sorted(row["page"] for row in rows(out)) == ["home", "never"]
     assert "threshold" not in err.lower().replace("gaussianthreshold", "")
     assert "lower than" not in err
     code, out, _ = discreet("count", visits, *options, "--others", "--l0", "2")
-    assert sorted(row["item"] for row in rows(out)) == ["help", "home", "never"]
+    assert sorted(row["page"] for row in rows(out)) == ["help", "home", "never"]
 
 
 def test_public_items_are_never_read_from_the_data(visits, tmp_path):
@@ -147,7 +147,7 @@ def test_public_items_are_numbers_if_the_column_holds_integers(tmp_path):
     for more in ([], ["--others", "--l0", "2"]):
         code, out, _ = discreet("count", path, "--user", "u", "--item", "i", "--items", known, *BUDGET, *more)
         assert code == 0
-        assert sorted(row["item"] for row in rows(out)) == ["7", "8"]
+        assert sorted(row["i"] for row in rows(out)) == ["7", "8"]
     known.write_text("seven\n")
     code, _, err = discreet("count", path, "--user", "u", "--item", "i", "--items", known, *BUDGET)
     assert code == 1
@@ -205,5 +205,5 @@ def test_a_sqlite_database_gets_confirmed_counts_with_any_k_bar(tmp_path):
         options = ["--user", "user", "--item", "page", "--rho", "1", "--delta", "1e-6", *more]
         code, out, err = discreet("count", "--database", path, "--table", "visits", *options)
         assert code == 0, err
-        assert out.splitlines()[0] == "item,count,sigma"
+        assert out.splitlines()[0] == "page,count,sigma"
         assert "so items are only confirmed" in err or more

@@ -271,6 +271,10 @@ def test_a_killed_process_leaves_no_file(tmp_path):
         ("256MiB", 2**28),
         (" 1.5 GiB ", 3 * 2**29),
         ("1tb", 10**12),
+        ("8G", 8 * 10**9),
+        ("8 GB", 8 * 10**9),
+        ("8GiB", 8 * 2**30),
+        ("300m", 3 * 10**8),
         ("1000000000", 10**9),
         ("9" * 20 + "tb", 2**62),
     ],
@@ -281,7 +285,8 @@ def test_memory_is_bytes_or_text_with_a_unit(given, total):
 
 
 @pytest.mark.parametrize(
-    "given", [0, -1, 2**27, True, 1.5, "2 apples", "", "-2GB", "1.5", "64MB", b"2GB", "nan", "1e9", "٣GB", []]
+    "given",
+    [0, -1, 2**27, True, 1.5, "2 apples", "", "-2GB", "1.5", "64MB", b"2GB", "nan", "1e9", "8 B", "8Gi", "٣GB", []],
 )
 def test_invalid_memory_is_a_parameter_error(given):
     with pytest.raises(ParameterError, match="memory"):

@@ -6,7 +6,7 @@ import discreet as dp
 
 ROWS = 4000
 LOG = {"user": [*range(ROWS)], "country": ["DE"] * ROWS, "page": ["home"] * ROWS, "day": ["2026-01-26"] * ROWS}
-NAMES = {"page": ["item"], ("country", "page"): ["country", "page"], None: ["day", "country", "page"]}
+NAMES = {"page": ["page"], ("country", "page"): ["country", "page"], None: ["day", "country", "page"]}
 
 
 @pytest.fixture(params=NAMES, ids=str)

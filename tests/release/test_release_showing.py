@@ -171,7 +171,7 @@ def test_a_history_is_a_table(tmp_path):
     assert isinstance(history, list)
     assert [row.status for row in history] == ["released", "charged"]
     lines = repr(history).splitlines()
-    assert lines[0].split() == ["number", "time", "dataset", "mechanism", "rho", "delta", "status"]
+    assert lines[0].split() == ["number", "time", "dataset", "mechanism", "verb", "columns", "rho", "delta", "status"]
     assert len(lines) == 3
     assert repr(dp.Budget(rho=1, delta=1e-6).history).splitlines()[1:] == []
     for _ in range(60):

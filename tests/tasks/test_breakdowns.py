@@ -45,7 +45,7 @@ def test_categories_are_items_as_they_are(log):
     frame = polars.DataFrame(log).cast({"page": polars.Categorical})
     one = dp.count(frame, user="user", item="page", rho=1, delta=1e-6)
     assert outliers(one, truth(log, "page")) == []
-    assert one.to_polars()["item"].dtype == polars.String
+    assert one.to_polars()["page"].dtype == polars.String
 
 
 def test_times_are_items_and_keep_their_type(log, tmp_path):
@@ -56,6 +56,6 @@ def test_times_are_items_and_keep_their_type(log, tmp_path):
     release = dp.count(hours, user="user", item="ts", rho=0.5, delta=1e-6)
     assert code == 0
     assert '"2026-02-01T12:00:00"' in out
-    assert release.to_polars()["item"].dtype == polars.Datetime("us")
+    assert release.to_polars()["ts"].dtype == polars.Datetime("us")
     expected = {when.isoformat(): n for when, n in truth(hours, "ts").items()}
     assert outliers(release, expected) == []

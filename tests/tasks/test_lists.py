@@ -23,7 +23,7 @@ def test_the_top_100_terms_are_published_without_secrets(searches, tmp_path):
     lines = out.splitlines()
     ranks = [int(line.split("term ")[1].split(",")[0]) for line in lines[1:]]
     assert (code, "(4, 1e-06)-DP" in err) == (0, True)
-    assert lines[0] == "item,rank"
+    assert lines[0] == "term,rank"
     assert len(ranks) == 100
     assert ranks[:3] == [0, 1, 2]
     assert max(ranks) < 200  # the true 100th term has a number near 100

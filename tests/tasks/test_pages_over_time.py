@@ -35,7 +35,7 @@ def test_a_nightly_job_releases_one_day_and_pays_from_a_ledger(log, file, tmp_pa
     ledger, out = tmp_path / "privacy.ledger", tmp_path / "pages.csv"
     assert discreet("budget", "init", ledger, "--dataset", "log", "--rho", "1", "--delta", "1e-5")[0] == 0
     job = ["count", file, "--user", "user", "--item", "page", "--time", "ts", "--rho", "0.5", "--delta", "1e-6"]
-    job += ["--ledger", ledger, "--dataset", "log", "-o", out, "--certificate"]
+    job += ["--ledger", ledger, "--dataset", "log", "-o", out, "--certificate", "--overwrite"]
     codes = [process(*job, "--since", f"2026-02-0{n}", "--until", f"2026-02-0{n + 1}") for n in (1, 2, 3)]
     assert [code for code, *_ in codes] == [0, 0, 3]
     assert "Remaining for log: rho 0.5" in codes[0][2]

@@ -47,9 +47,9 @@ def _fitting(
     budget: Balance, made: Callable[[float, float], Promising], epsilon: float, delta: float
 ) -> tuple[float, float] | None:
     """Return an epsilon and delta, with three digits, that fit into the remaining budget; None if none is found."""
-    left, cost, whole = budget.remaining, budget.cost(made(epsilon, delta)), budget.guarantee.dp
-    if left.dp is not None and whole is not None:
-        epsilon, delta = min(epsilon, whole[0]), min(delta, whole[1])
+    left, cost = budget.remaining, budget.cost(made(epsilon, delta))
+    if left.dp is not None:
+        epsilon, delta = min(epsilon, left.dp[0]), min(delta, left.dp[1])
     elif cost.delta > left.delta:
         delta = delta * left.delta / cost.delta
     # The text has three digits, so these digits are tried: a number that the text rounds up would be refused again.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
+from fractions import Fraction
 
-from discreet.budgets.charge import Account, Charge, Protected
+from discreet.budgets.charge import NOTHING, Account, Charge, Protected
 from discreet.budgets.owner import Uncopied
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.privacy.guarantee import Guarantee, Promising, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import whitehouse2023
 from discreet.wording import counted
@@ -79,8 +81,8 @@ class Balance(Uncopied, ABC):
 
         Returns:
             The epsilon and the delta. The delta is `delta` plus the whole delta of the budget. The deltas charged so
-            far do not suffice: an analyst can stop as soon as one release fails, when their sum is still small. If one
-            release used up a budget in epsilon, the result is the (epsilon, delta) of the budget.
+            far do not suffice: an analyst can stop as soon as one release fails, when their sum is still small. If a
+            budget in epsilon is charged by epsilons, the result is the (epsilon, delta) of the budget.
 
         Raises:
             ParameterError: `delta` is out of range.
@@ -91,7 +93,7 @@ class Balance(Uncopied, ABC):
         """
         delta = require_number("delta", delta, 1e-300, 0.5, open_low=False)
         account = self._account()
-        if account.promise.dp is not None and account.used_by_epsilon:
+        if account.promise.dp is not None and (account.used_by_epsilon or account.used is not None):
             return account.promise.dp
         spent, total = account.guarantee(account.spent), account.terms
         reading = whitehouse2023.half_normal_odometer(spent.rho, delta, account.total.floats()[0] / 10)
@@ -139,8 +141,7 @@ class Balance(Uncopied, ABC):
     def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
         """Return None if charges that add up to `total` fit, else the rounded `total` and the remaining budget.
 
-        In a budget in epsilon, one (epsilon, delta)-DP release may use up the whole budget. This method does not apply
-        that rule, because `total` stands for several charges.
+        In a budget in epsilon that is charged by epsilons, no sum of rhos fits: `total` stands for several charges.
 
         Args:
             total: The sum of the charges.
@@ -149,6 +150,8 @@ class Balance(Uncopied, ABC):
             ParameterError: The unit or neighbours of `total` differ from those of the budget.
         """
         account, charge = self._account(), Charge.of(self._guaranteed(total))
+        if account.used is not None:
+            return total, account.remaining
         return None if account.fits(charge) else (account.guarantee(charge), account.remaining)
 
     def split(self, n: int) -> list[Guarantee]:
@@ -156,7 +159,8 @@ class Balance(Uncopied, ABC):
 
         A unit is a rho of 2^-64, or a delta of 2^-128. Each share is rounded down to whole units and then to floats. So
         fewer than n units, plus at most one part in 2^52 of the remaining budget, stay unused. Make a mechanism from a
-        share with `from_rho(rho=share.rho, delta=share.delta, ...)`.
+        share with `from_rho(rho=share.rho, delta=share.delta, ...)`. If a budget in epsilon is charged by epsilons, a
+        share has an epsilon and a delta too, its `dp`.
 
         Args:
             n: The number of shares, from 1 to 2^24.
@@ -173,6 +177,12 @@ class Balance(Uncopied, ABC):
         """
         n = require_whole("n", n, 1, 2**24)
         account = self._account()
+        if (pair := account.remaining.dp) is not None and account.used is not None:
+            epsilon, delta = (_part(x, n) for x in pair)
+            if delta == 0:
+                raise BudgetExceeded(counted(n, "share"), account.remaining, OUT_OF_DELTA)
+            rho, own = resolve_rho(None, epsilon, delta)
+            return [replace(account.guarantee(NOTHING), rho=rho, delta=own, dp=(epsilon, delta))] * n
         left = account.total - account.spent
         share = Charge(max(0, left.rho) // n, max(0, left.delta) // n)
         if share.rho > 0 and account.out_of_delta:
@@ -180,6 +190,29 @@ class Balance(Uncopied, ABC):
         if share.rho == 0 or (left.delta > 0 and share.delta == 0):
             raise BudgetExceeded(counted(n, "share"), account.remaining)
         return [account.guarantee(share, up=False)] * n
+
+    def split_epsilon(self, n: int) -> tuple[float, float] | None:
+        """Return an epsilon and a delta of which `n` equal releases fit, or None if only rhos and deltas add up.
+
+        The same release fits n times: by its epsilons, or by its rhos if more of them fit. The first charge decides.
+        So different releases may not fit together; for these use `split`.
+
+        Args:
+            n: The number of releases, from 1 to 2^24.
+
+        Returns:
+            The epsilon and delta of each release.
+
+        Raises:
+            ParameterError: `n` is out of range.
+
+        Example:
+            >>> import discreet as dp
+            >>> dp.Budget(epsilon=1, delta=1e-6).split_epsilon(2)
+            (0.5, 5e-07)
+        """
+        n, pair = require_whole("n", n, 1, 2**24), self._account().remaining.dp
+        return None if pair is None else (_part(pair[0], n), _part(pair[1], n))
 
     def _guaranteed(self, cost: object) -> Guarantee:
         """Return the guarantee to charge; raise ParameterError if there is none or its unit or neighbours differ."""
@@ -199,3 +232,9 @@ class Balance(Uncopied, ABC):
     def __repr__(self) -> str:
         account = self._account()
         return f"{type(self).__name__} of {account.stated}: {account.left}"
+
+
+def _part(total: float, n: int) -> float:
+    """Return the largest float of which n times is at most the total."""
+    part = total / n
+    return part if Fraction(part) * n <= Fraction(total) else math.nextafter(part, 0.0)

@@ -33,9 +33,14 @@ class Book:
     accounts: dict[str, Account] = field(default_factory=dict)
     drawing: dict[int, tuple[str, Charge]] = field(default_factory=dict)
     """The dataset and charge of each reservation without a release, by the number of its event."""
+    keys: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    """The number and the promise of each charge that is made once, by its dataset and key."""
+    labels: set[tuple[str, str]] = field(default_factory=set)
+    """The datasets and labels of charges."""
 
     def __copy__(self) -> Book:
-        return Book(self.number, self.hash, self.end, dict(self.accounts), dict(self.drawing))
+        named = dict(self.keys), set(self.labels)
+        return Book(self.number, self.hash, self.end, dict(self.accounts), dict(self.drawing), *named)
 
     def add(self, event: Event) -> None:
         """Add a new event.
@@ -51,6 +56,8 @@ class Book:
             self.accounts[event.dataset] = self.account(event.dataset).paying(event.charge)
             if event.kind == "reserved":
                 self.drawing[number] = event.dataset, event.charge
+            if event.about is not None:
+                self._name(number, event.dataset, dict(event.about), event.promise)
         elif event.kind == "released":
             dataset, reserved = self.drawing.pop(event.of or 0, ("", NOTHING))
             if dataset != event.dataset or not event.charge.within(reserved):
@@ -102,7 +109,20 @@ class Book:
             if kind == "opened":
                 self._open(Event(kind=kind, dataset=name, charge=Charge(rho, delta), parameters=row["parameters"]))
             elif kind != "created":
+                if "pair" in row:
+                    epsilon, delta_used = map(float, row["pair"])
+                    account = self.account(name)
+                    self.accounts[name] = replace(account, used=account.used_with((epsilon, delta_used)))
+                if "about" in row:
+                    self._name(number, name, row["about"], row.get("promise", ""))
                 yield kind, name, row["of"] if kind == "released" else number, rho, delta
+
+    def _name(self, number: int, dataset: str, about: dict[str, str], promise: str) -> None:
+        """Note the key and the label of a charge, which are the texts of its provenance."""
+        if "once" in about:
+            self.keys[dataset, about["once"]] = number, promise
+        if "label" in about:
+            self.labels.add((dataset, about["label"]))
 
     def account(self, dataset: str) -> Account:
         """Return the account of a dataset; raise ParameterError if there is none."""

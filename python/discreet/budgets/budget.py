@@ -22,7 +22,7 @@ class Budget(Single, PrivacyFilter):
     file for many processes.
 
     A budget in epsilon can be spent in one of two ways. Either several releases share the rho that implies epsilon, and
-    half of delta. Or one (epsilon, delta)-DP release uses up the whole budget. The first charge decides between them.
+    half of delta. Or the epsilons and deltas of releases add up to the total. The first charge decides between them.
 
     Args:
         rho: The total rho, in zCDP, above 0 and at most 5,000. Give exactly one of rho and epsilon.

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple, NotRequired, TypedDict
 
-from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
+from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError, shortened
 from discreet.privacy.conversion import pure_rho, round_down
 from discreet.privacy.guarantee import Guarantee, require_one, resolve_rho
 from discreet.privacy.validation import require_number
 
-__all__ = ["NOTHING", "Account", "Charge", "Protected"]
+__all__ = ["NOTHING", "Account", "Charge", "Pair", "Protected"]
 
 RHO_UNIT = 2**64
 DELTA_UNIT = 2**128
 RHO_LIMIT = 5_000.0
+_LEAST = 1e-9
+"""The least epsilon that is suggested for another release."""
 Unit = Literal["user", "event"]
 Neighbours = Literal["added", "replaced"]
+Pair = tuple[float, float]
+"""An epsilon and a delta."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,9 @@ class Charge:
 
     rho: int
     delta: int
+    pair: Pair | None = None
+    """The epsilon and delta of a charge to an account that adds up epsilons. Its rho and delta are then the same shares
+    of the total."""
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Charge:
@@ -99,10 +107,11 @@ class Account:
     together. This holds even if the choice of each release depends on earlier releases (Rogers 2024, Theorem 5;
     Whitehouse et al. 2023). The filter compares rho and delta separately.
 
-    A total in (epsilon, delta) has a second rule. One release that is (epsilon, delta)-DP by any proof uses up the
-    whole account, even if its rho is larger. Only the first charge can use this rule. No release came before it, so
-    its choice does not depend on the data. For each choice all releases together are (epsilon, delta)-DP. A later
-    choice between the two rules could depend on outputs, and then the two deltas would add up.
+    A total in (epsilon, delta) has a second rule: the epsilons and the deltas of (epsilon, delta)-DP releases, by any
+    proof, add up to at most the total. Basic composition is a privacy filter too (Rogers, Roth, Ullman and Vadhan
+    2016). The first charge decides the rule for good (`price`). No release came before it, so this does not depend on
+    the data, and with each rule all releases together are (epsilon, delta)-DP. A later choice of the rule could depend
+    on outputs, and then the two deltas would add up.
     """
 
     total: Charge
@@ -110,6 +119,8 @@ class Account:
     promise: Guarantee
     """The guarantee of all charges together, fixed when the account is opened."""
     terms: Terms = field(compare=False)
+    used: tuple[Fraction, Fraction] | None = None
+    """The exact sums of the epsilons and of the deltas, if the charges are added up in this way."""
 
     @classmethod
     def holding(
@@ -191,45 +202,102 @@ class Account:
 
     @property
     def remaining(self) -> Guarantee:
-        """The remaining rho and delta, rounded down. An unused total in epsilon includes its (epsilon, delta)."""
+        """The remaining rho and delta, rounded down. If epsilons may be charged, it has the remaining pair."""
+        if (pair := self._pair_left) is not None:
+            with suppress(ParameterError):
+                rho, delta = resolve_rho(None, *pair)
+                return replace(self.guarantee(NOTHING), rho=rho, delta=delta, dp=pair)
+            return replace(self.guarantee(NOTHING), dp=pair if pair[0] > 0 else None)
         left = self.total - self.spent
         rest = self.guarantee(Charge(max(0, left.rho), max(0, left.delta)), up=False)
         return replace(rest, dp=self.promise.dp) if self.spent == NOTHING else rest
+
+    @property
+    def _pair_left(self) -> Pair | None:
+        """The remaining epsilon and delta, rounded down, of an account that adds them up."""
+        if self.used is None or self.promise.dp is None:
+            return None
+        left = [max(Fraction(0), Fraction(most) - used) for most, used in zip(self.promise.dp, self.used, strict=True)]
+        epsilon, delta = (math.nextafter(float(x), 0.0) if Fraction(float(x)) > x else float(x) for x in left)
+        return epsilon, delta
 
     def guarantee(self, charge: Charge, *, up: bool = True) -> Guarantee:
         """Return a charge as a Guarantee, rounded up or down."""
         return Guarantee(*charge.floats(up=up), unit=self.protected.unit, neighbours=self.protected.neighbours)
 
-    def price(self, guarantee: Guarantee) -> Charge:
-        """Return the charge for a guarantee: its rho and delta rounded up to whole units, or the whole account.
+    def price(self, guarantee: Guarantee, *, by_epsilon: bool = False) -> Charge:
+        """Return the charge for a guarantee: its rho and delta rounded up to whole units, or its epsilon and delta.
+
+        An account in epsilon that is not charged yet adds up epsilons from now on if the rho does not fit; with
+        `by_epsilon` also if more releases of this epsilon fit than of this rho.
 
         Rounding up to units must not refuse a charge equal to the total. So a rho or delta within the account's
         guarantee is capped at `_most`. A capped rho fits only if no rho was spent before, and a capped delta likewise.
         """
         charge, most = Charge.of(guarantee), self._most
+        if self.promise.dp is not None:
+            if self.used is None and self.spent != NOTHING:
+                return charge
+            if self.used is None and not by_epsilon and self.fits(charge):
+                return charge
+            by_pair = self._by_pair(guarantee, self.promise.dp)
+            return by_pair if self.used is not None or self._times(by_pair) > self._times(charge) else charge
         if self.fits(charge):
             return charge
-        if self.promise.dp is not None:
-            epsilon, delta = self.promise.dp
-            return most if self.spent == NOTHING and guarantee.implies(epsilon, delta) else charge
         rho = min(charge.rho, most.rho) if guarantee.rho <= self.promise.rho else charge.rho
         delta_units = min(charge.delta, most.delta) if guarantee.delta <= self.promise.delta else charge.delta
         capped = Charge(rho, delta_units)
         return capped if self.fits(capped) else charge
 
-    def require(self, guarantee: Guarantee) -> Charge:
-        """Return the charge for a guarantee; raise BudgetExceeded if it does not fit."""
-        charge = self.price(guarantee)
+    def _by_pair(self, guarantee: Guarantee, total: Pair) -> Charge:
+        """Return the charge of the epsilon and delta of a guarantee.
+
+        A guarantee without a pair has that of its rho at twice its delta. One that has no smaller pair than the total,
+        in epsilon or in delta, takes the whole total.
+        """
+        pair = guarantee.dp
+        if pair is None and guarantee.delta < 0.5:
+            at = 2 * guarantee.delta or total[1] / 16
+            pair = guarantee.epsilon(at), at
+        if pair is None or not (pair[0] < total[0] and pair[1] < total[1]):
+            if not guarantee.implies(*total):
+                return replace(Charge.of(guarantee), pair=(math.inf, 1.0))
+            return replace(self._most, pair=total)
+        units = zip(pair, total, (self.total.rho, self.total.delta), strict=True)
+        rho, delta = (math.ceil(Fraction(own) / Fraction(whole) * most) for own, whole, most in units)
+        return Charge(rho, delta, pair)
+
+    def _times(self, charge: Charge) -> float:
+        """Return how many charges of this size fit into the whole total."""
+        costs, most = (
+            [Fraction(charge.rho), Fraction(charge.delta)],
+            [Fraction(self.total.rho), Fraction(self.total.delta)],
+        )
+        if charge.pair is not None and self.promise.dp is not None:
+            if math.isinf(charge.pair[0]):
+                return 0
+            costs, most = ([*map(Fraction, pair)] for pair in (charge.pair, self.promise.dp))
+        return min((whole // cost for cost, whole in zip(costs, most, strict=True) if cost), default=math.inf)
+
+    def require(self, guarantee: Guarantee, *, by_epsilon: bool = False) -> Charge:
+        """Return the charge for a guarantee, as `price` does; raise BudgetExceeded if it does not fit."""
+        charge = self.price(guarantee, by_epsilon=by_epsilon)
         if not self.fits(charge):
+            if (left := self._pair_left) is not None and charge.pair is not None:
+                needed, rest = ("epsilon={} and delta={}".format(*pair) for pair in (charge.pair, left))
+                advice = "Try epsilon={:g} and delta={:g}.".format(*map(shortened, left))
+                if left[0] < _LEAST or left[1] == 0:
+                    advice = OUT_OF_DELTA if left[0] > _LEAST else "No epsilon is left: nothing more can be released."
+                raise BudgetExceeded(needed, rest, advice)
             raise BudgetExceeded(replace(self.guarantee(charge), dp=guarantee.dp), self.remaining)
         return charge
 
     def unused(self, charge: Charge, cost: Charge) -> Charge:
         """Return the refund for a release that was charged `charge` and cost `cost`.
 
-        A release that used up the account by its epsilon gets none: its rho is not the rho that was charged.
+        A release that was charged by its epsilon gets none: its rho is not the rho that was charged.
         """
-        return charge - cost if cost.within(charge) and not self.is_whole(charge) else NOTHING
+        return charge - cost if cost.within(charge) and charge.pair is None else NOTHING
 
     @property
     def stated(self) -> str:
@@ -253,23 +321,25 @@ class Account:
         """The remaining budget as text."""
         if self.used_by_epsilon:
             return "one release of at most this epsilon and delta took all of it; nothing is left for others"
+        if (pair := self._pair_left) is not None and (whole := self.promise.dp) is not None:
+            return f"epsilon {pair[0]:.6g} of {whole[0]:g} and delta {pair[1]:.6g} of {whole[1]:g} left"
         left, total = self.remaining, self.guarantee(self.total, up=False)
         rest = f"rho {left.rho:.6g} of {total.rho:.6g} and delta {left.delta:.6g} of {total.delta:.6g} left"
         if self.promise.dp is not None and self.spent == NOTHING:
             return (
                 f"nothing is spent; it covers releases that add up to rho {left.rho:.6g} and delta {left.delta:g}, or "
-                "one larger release of at most this epsilon and delta, which takes all of it"
+                "one larger release of at most this epsilon and delta, or several whose epsilons and deltas add up so"
             )
         return f"{rest}. {OUT_OF_DELTA}" if self.out_of_delta else rest
 
     @property
     def out_of_delta(self) -> bool:
         """Whether all delta is spent but not all rho, so that only releases without delta fit."""
-        return self.spent.rho < self.total.rho and 0 < self.total.delta <= self.spent.delta
+        return self.used is None and self.spent.rho < self.total.rho and 0 < self.total.delta <= self.spent.delta
 
     def is_whole(self, charge: Charge) -> bool:
         """Return whether a charge is that of one release which takes a whole account in epsilon."""
-        return self.promise.dp is not None and charge == self._most
+        return self.promise.dp is not None and (charge.rho, charge.delta) == (self._most.rho, self._most.delta)
 
     @property
     def used_by_epsilon(self) -> bool:
@@ -277,7 +347,15 @@ class Account:
         return self.is_whole(self.spent)
 
     def fits(self, charge: Charge) -> bool:
-        """Return whether both rho and delta of a charge fit."""
+        """Return whether both rho and delta of a charge fit, or both of its epsilon and delta."""
+        if charge.pair is not None and self.promise.dp is not None:
+            before = self.used or (Fraction(0), Fraction(0))
+            sums = zip(before, charge.pair, self.promise.dp, strict=True)
+            return (self.used is not None or self.spent == NOTHING) and all(
+                used + Fraction(own) <= Fraction(most) if math.isfinite(own) else False for used, own, most in sums
+            )
+        if self.used is not None:
+            return charge == NOTHING
         return _fits(self.spent.rho, charge.rho, self.total.rho) and _fits(
             self.spent.delta, charge.delta, self.total.delta
         )
@@ -286,7 +364,14 @@ class Account:
         """Return the account after this charge; raise BudgetExceeded if it does not fit."""
         if not self.fits(charge):
             raise BudgetExceeded(self.guarantee(charge), self.remaining)
-        return replace(self, spent=self.spent + charge)
+        return replace(self, spent=self.spent + charge, used=self.used_with(charge.pair))
+
+    def used_with(self, pair: Pair | None) -> tuple[Fraction, Fraction] | None:
+        """Return the sums of the epsilons and deltas after one more charge."""
+        if pair is None:
+            return self.used
+        epsilon, delta = self.used or (Fraction(0), Fraction(0))
+        return epsilon + Fraction(pair[0]), delta + Fraction(pair[1])
 
     def given_back(self, charge: Charge) -> Account:
         """Return the account after this refund of an earlier charge."""

@@ -23,6 +23,7 @@ from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.privacy.validation import require_choice, require_number, require_text
 from discreet.release import markup, plot
+from discreet.release.provenance import Provenance
 from discreet.release.release import Release, changed
 from discreet.wording import counted
 
@@ -192,6 +193,9 @@ class PrivacyFilter(Balance):
         charge: Charging = "guarantee",
         *,
         settled: Callable[[Published], object] | None = None,
+        about: Provenance | None = None,
+        promise: str = "",
+        by_epsilon: bool = False,
     ) -> Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream.
 
@@ -200,12 +204,16 @@ class PrivacyFilter(Balance):
             draw: Returns the release, from the random stream that its argument opens.
             charge: "guarantee" or "spent", as for `release`.
             settled: Called with the release after the refund. An exception in it has the attribute `charged` too.
+            about: What the charge is for.
+            promise: The SHA-256 of the parameters of the release, for `about.once`.
+            by_epsilon: Whether the caller stated the guarantee in epsilon.
         """
         require_charging(charge)
+        self._require_unnamed(about, promise)
         guarantee = self._guaranteed(mechanism)
         self._require_chargeable()
         account = self._account()
-        promised = account.require(guarantee)
+        promised = account.require(guarantee, by_epsilon=by_epsilon and charge == "guarantee")
         reserved: list[int] = []
         receipt = Receipt(self._label, promised)
 
@@ -213,7 +221,7 @@ class PrivacyFilter(Balance):
             if reserved:
                 raise ParameterError("a release may open its random stream only once")
             rng = _core.Rng()
-            reserved.append(self._pay(charging("reserved", promised, mechanism), receipt))
+            reserved.append(self._pay(charging("reserved", promised, mechanism, about, promise), receipt))
             rho, delta = promised.floats()
             debug("budget: rho %.6g and delta %.3g were charged for %s", rho, delta, type(mechanism).__name__)
             return rng
@@ -249,6 +257,20 @@ class PrivacyFilter(Balance):
 
     def _require_chargeable(self) -> None:
         """Raise an error if no charge can be made at all, as in a file that is read-only."""
+
+    def _require_unnamed(self, about: Provenance | None, promise: str) -> None:
+        """Raise an error if a charge has a key that was charged before, or replaces one that was not.
+
+        Raises:
+            AlreadyCharged: The key was charged for the same promise.
+            ParameterError: The key was charged for another promise, or nothing has the name of the replaced charge.
+        """
+        if about is not None and (about.once or about.replaces):
+            raise ParameterError(
+                "once and replaces need a dataset of a Ledger, which remembers charges: budget=Ledger.open(path)"
+                ".dataset(name)",
+                names="once replaces",
+            )
 
     @property
     def _label(self) -> str:

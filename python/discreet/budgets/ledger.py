@@ -14,11 +14,12 @@ from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, spendings, spent_over_time
-from discreet.errors import LedgerError, ParameterError
+from discreet.errors import AlreadyCharged, LedgerError, ParameterError
 from discreet.imports import importing
 from discreet.privacy.guarantee import require_one
 from discreet.privacy.validation import require_choice, require_flag, require_number
 from discreet.release import export, markup, plot
+from discreet.release.provenance import Provenance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +36,9 @@ class Ledger:
     The file is locked during each operation, so two processes cannot both spend the last of a budget.
 
     The file is a short head and a log of events. Each event is sealed with a hash of all events before it. An event has
-    the charge, the time, the mechanism with its parameters, and a digest of the published rows. It never contains data.
-    A file that was changed, cut or damaged is refused. A process refuses an older copy of a ledger that it has seen; a
-    new process cannot detect one.
+    the charge, the time, the mechanism with its parameters, what it is for (`discreet.release.Provenance`), and a
+    digest of the published rows. It never contains data. A file that was changed, cut or damaged is refused. A process
+    refuses an older copy of a ledger that it has seen; a new process cannot detect one.
 
     The ledger is this one file, and links and mounts of it are the same ledger. Keep it on a local disk. It is open
     only during an operation, so there is nothing to close.
@@ -262,12 +263,46 @@ class Dataset(PrivacyFilter):
     def _require_chargeable(self) -> None:
         self._chain.require_writable()
 
+    def _require_unnamed(self, about: Provenance | None, promise: str) -> None:
+        if about is None or not (about.once or about.replaces):
+            return
+        if self._is_charged(self._chain.read(), about, promise):
+            raise self._already(about.once)
+
+    def _is_charged(self, book: Book, about: Provenance, promise: str) -> bool:
+        """Return whether a charge was made before, by its key; raise ParameterError if its names do not fit."""
+        before = book.keys.get((self.name, about.once)) if about.once else None
+        if before is not None and before[1] != promise:
+            raise ParameterError(
+                f"once {about.once!r} was charged for a release with other parameters or columns, and nothing is "
+                "charged now: repeat these, or give another key",
+                names="once",
+            )
+        named = (self.name, about.replaces)
+        if before is None and about.replaces and named not in book.keys and named not in book.labels:
+            raise ParameterError(
+                f"no charge to {self.name} has the key or label {about.replaces!r} that replaces names; the history "
+                "of the dataset lists them",
+                names="replaces",
+            )
+        return before is not None
+
+    def _already(self, once: str) -> AlreadyCharged:
+        row = next(row for row in self.history if row.once == once)
+        return AlreadyCharged(once, self.name, row.time, row.digest)
+
     def _reserve(self, event: Event, receipt: Receipt) -> int:
-        def decide(book: Book) -> Event:
+        def decide(book: Book) -> Event | None:
             self._required(book)
+            # Under the lock: another process may have charged the key since `_require_unnamed`.
+            if event.about is not None and self._is_charged(book, event.about, event.promise):
+                return None
             return replace(event, dataset=self.name)
 
-        return self._chain.append(decide, receipt)
+        if number := self._chain.append(decide, receipt):
+            return number
+        assert event.about is not None
+        raise self._already(event.about.once)
 
     def _settle(self, number: int, given_back: Charge, release: object) -> None:
         digest = getattr(release, "digest", "")  # answers to queries have no rows

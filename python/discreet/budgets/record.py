@@ -12,13 +12,14 @@ from discreet import _core
 from discreet.budgets.charge import NOTHING, Charge
 from discreet.errors import needs
 from discreet.release import export, markup
+from discreet.release.provenance import Provenance
 
 if TYPE_CHECKING:
     import pandas
 
     from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Event", "History", "Spending", "charging", "spendings", "spent_over_time"]
+__all__ = ["Event", "History", "Spending", "charging", "shown_columns", "spendings", "spent_over_time"]
 
 _SHOWN = 50
 """The most charges that the text of a history shows: the last ones."""
@@ -44,17 +45,27 @@ class Event:
     """The parameters in the mechanism's repr; for a total JSON."""
     digest: str = ""
     """The SHA-256 of the published rows."""
+    about: Provenance | None = None
+    """What a charge is for."""
+    promise: str = ""
+    """The SHA-256 of the parameters of a release that is charged once."""
     version: str = _core.__version__
     time: str = dataclasses.field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def charging(kind: Literal["reserved", "charged"], charge: Charge, maker: object) -> Event:
+def charging(
+    kind: Literal["reserved", "charged"],
+    charge: Charge,
+    maker: object,
+    about: Provenance | None = None,
+    promise: str = "",
+) -> Event:
     """Return the event of a charge for `maker`, which is a mechanism or a name."""
     if isinstance(maker, str):
         return Event(kind=kind, charge=charge, mechanism=maker)
     name, text = type(maker).__name__, repr(maker)
     parameters = text[len(name) + 1 : -1] if text.startswith(f"{name}(") else ""
-    return Event(kind=kind, charge=charge, mechanism=name, parameters=parameters)
+    return Event(kind=kind, charge=charge, mechanism=name, parameters=parameters, about=about, promise=promise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +89,20 @@ class Spending:
     digest: str
     """The SHA-256 of the published rows; empty if there are none."""
     version: str
+    label: str = ""
+    """The caller's label. This field and the next ones are empty for charges without them; see `Provenance`."""
+    verb: str = ""
+    columns: str = ""
+    period: str = ""
+    files: str = ""
+    once: str = ""
+    """The caller's key of a release that is charged once."""
+    replaces: str = ""
+    """The key or label of the earlier charge that this one replaces."""
+
+
+_SHOWN_IF_ANY = ("label", "once", "replaces", "verb", "columns", "period", "files")
+"""The columns of a table of charges that are left out if all their cells are empty."""
 
 
 class History(list[Spending]):
@@ -85,7 +110,9 @@ class History(list[Spending]):
 
     __slots__ = ()
 
-    _columns = ("number", "time", "dataset", "mechanism", "rho", "delta", "status")
+    @property
+    def _columns(self) -> list[str]:
+        return shown_columns(self[-_SHOWN:], ("number", "time", "dataset", "mechanism"), ("rho", "delta", "status"))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the charges as a pandas.DataFrame with one column for each field (needs pandas).
@@ -100,10 +127,11 @@ class History(list[Spending]):
 
     def _cells(self) -> list[list[str]]:
         """Return the last charges as text."""
+        columns = self._columns
         return [
             [
                 f"{value:.6g}" if isinstance(value, float) else export.shortened(value)
-                for value in (getattr(row, name) for name in self._columns)
+                for value in (getattr(row, name) for name in columns)
             ]
             for row in self[-_SHOWN:]
         ]
@@ -120,6 +148,12 @@ class History(list[Spending]):
 
     def _repr_html_(self) -> str:
         return markup.table(self._columns, self._cells(), notes=self._more)
+
+
+def shown_columns(rows: Iterable[Spending], first: Iterable[str], last: Iterable[str]) -> list[str]:
+    """Return the columns of a table of charges: some first and last ones, and between them what the charges are for."""
+    rows = [*rows]
+    return [*first, *(name for name in _SHOWN_IF_ANY if any(getattr(row, name) for row in rows)), *last]
 
 
 def spendings(events: Iterable[tuple[int, Event]]) -> History:
@@ -163,4 +197,5 @@ def _spending(number: int, event: Event, end: Event | None) -> Spending:
         status="released" if end is not None else "reserved" if event.kind == "reserved" else "charged",
         digest="" if end is None else end.digest,
         version=event.version,
+        **{name: text for name, text in event.about or () if name != "begun"},
     )

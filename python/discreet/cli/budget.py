@@ -9,17 +9,19 @@ import click
 from discreet import certificate
 from discreet.budgets.charge import Account, Unit
 from discreet.budgets.ledger import Ledger
-from discreet.budgets.record import Spending
+from discreet.budgets.record import Spending, shown_columns
 from discreet.cli import outputs, report
 from discreet.cli.datasets import dataset_of
 from discreet.cli.names_of_files import FILE
-from discreet.cli.parsing import FLOAT, Command, Group
+from discreet.cli.parsing import FLOAT, WHOLE, Command, Group
 from discreet.errors import InputError, ParameterError
 from discreet.privacy.guarantee import Guarantee, unusual
 from discreet.release import export
 
 __all__ = ["budget", "verify"]
 
+_SHOWN = 20
+"""The most charges that `show` lists."""
 _TYPES = {"number": "int64", "rho": "float64", "delta": "float64"}
 _ledger = click.argument("ledger", metavar="LEDGER", type=FILE)
 _chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset.")
@@ -72,7 +74,7 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
         click.echo(
             f"{dataset}: ({epsilon:g}, {delta:g})-DP per {unit}. It covers several releases with a total cost of "
             f"rho={total.rho:.6g} and delta={total.delta:.6g}, or one larger release of at most this epsilon and "
-            "delta, which takes the whole budget.",
+            "delta, or several whose epsilons and deltas add up so. The first charge decides.",
             err=True,
         )
     if exists:
@@ -89,7 +91,7 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
 @_ledger
 @_chosen
 def show(ledger: str, dataset: str | None) -> None:
-    """Show the total, spent and remaining budget of each dataset."""
+    """Show the budget of each dataset and its last charges."""
     outputs.require_apart(None, ledger)
     opened = Ledger.open(ledger, create=False)
     rows = []
@@ -99,28 +101,56 @@ def show(ledger: str, dataset: str | None) -> None:
         rows.append([account.name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns), promise])
     names = ["dataset", "rho", "spent", "left", "delta", "spent", "left", "total guarantee"]
     click.echo(report.grid(names, rows), nl=False)
+    if charges := _rows(ledger, dataset):
+        click.echo(f"\n{_charges(charges[-_SHOWN:])}", nl=False)
+        if len(charges) > _SHOWN:
+            click.echo(f"The last {_SHOWN} of {len(charges):,} charges. `discreet budget history` lists all.")
+
+
+@budget.command()
+@_ledger
+@click.option("--dataset", required=True, metavar="NAME", help="Name of the dataset.")
+@click.option("-n", "--n", "parts", type=WHOLE, required=True, metavar="N", help="Number of equal parts.")
+def split(ledger: str, dataset: str, parts: int) -> None:
+    """Print the parameters of N equal releases that fit.
+
+    Nothing is charged. --rho and --delta fit N times, whatever the commands are. In a budget in epsilon, --epsilon and
+    --delta fit N times for one command with the same parameters.
+    """
+    outputs.require_apart(None, ledger)
+    account = dataset_of(ledger, dataset)
+    if (pair := account.split_epsilon(parts)) is not None:
+        click.echo("--epsilon {!r} --delta {!r}".format(*pair))
+    share = account.split(parts)[0]
+    click.echo(f"--rho {share.rho!r} --delta {share.delta!r}")
 
 
 @budget.command()
 @_ledger
 @_chosen
 def history(ledger: str, dataset: str | None) -> None:
-    """List all charges with time, mechanism, cost and status.
+    """List all charges with label, mechanism, cost and status.
 
     \b
     reserved   charged, and no release of the rows is recorded
     released   charged, and the rows were released
     charged    charged for a release that was made elsewhere, such as a stream
 
-    If one release took a whole budget in epsilon, its row has the rho and delta of the budget.
+    If a budget in epsilon adds up epsilons, a row has the same shares of its total rho and delta.
     """
     outputs.require_apart(None, ledger)
-    names = ["number", "time", "dataset", "mechanism", "rho", "delta", "status", "digest"]
-    rows = []
-    for row in _rows(ledger, dataset):
-        cost = f"{row.rho:.6g}", f"{row.delta:.6g}"
-        rows.append([str(row.number), row.time, row.dataset, row.mechanism, *cost, row.status, row.digest[:12]])
-    click.echo(report.grid(names, rows), nl=False)
+    click.echo(_charges(_rows(ledger, dataset)), nl=False)
+
+
+def _charges(rows: list[Spending]) -> str:
+    """Return charges as a table."""
+    names = shown_columns(rows, ("number", "time", "dataset", "mechanism"), ("rho", "delta", "status", "digest"))
+
+    def cell(row: Spending, name: str) -> str:
+        value = getattr(row, name)
+        return f"{value:.6g}" if isinstance(value, float) else value[:12] if name == "digest" else str(value)
+
+    return report.grid(names, [[cell(row, name) for name in names] for row in rows])
 
 
 @budget.command("export")

@@ -13,7 +13,7 @@ from discreet.cli import commands, endings, work
 from discreet.cli.interrupts import ends_as_interrupts
 from discreet.cli.parsing import ExtraWordsError
 from discreet.cli.texts import in_options, restore_help
-from discreet.errors import BudgetExceeded, DiscreetError, MissingLibraryError, ParameterError
+from discreet.errors import AlreadyCharged, BudgetExceeded, DiscreetError, MissingLibraryError, ParameterError
 from discreet.startup import INTERRUPTED_CODE, release
 
 __all__ = ["main"]
@@ -26,7 +26,7 @@ _MISSING = {
     "item": "It is the column to count, such as --item page. `discreet check FILE` lists the columns.",
 }
 """The remedy for a missing option, by its name."""
-_EXIT = {ParameterError: 2, BudgetExceeded: 3}
+_EXIT = {ParameterError: 2, BudgetExceeded: 3, AlreadyCharged: 5}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -196,6 +196,8 @@ def cli(context: click.Context) -> None:
            `verify` found rows without their certificate or an exceeded policy
       2    wrong parameters
       3    insufficient privacy budget
+      4    no item was released (with --fail-if-empty)
+      5    charged before (with --once), and FILE does not have the rows
       130  interrupted
     """
     # The command is imported by now, so an interrupt can be an exception.

@@ -136,7 +136,7 @@ files = joined(
 memory = click.option(
     "--memory",
     metavar="SIZE",
-    help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
+    help="Memory limit for counting, such as 8G or 8GiB.  [default: half of the machine's or container's memory]",
 )
 summed = joined(
     table,
@@ -316,6 +316,29 @@ written = joined(
         help="Format of the rows.  [default: table on a terminal, csv elsewhere]",
     ),
 )
+_replacing = joined(
+    click.option(
+        "--overwrite",
+        is_flag=True,
+        help="With --ledger: overwrite FILE even if it has the rows of an earlier charge.",
+    ),
+    click.option("--title", metavar="TEXT", help="Title of a report (-o FILE.html).  [default: the label]"),
+    click.option("--fail-if-empty", is_flag=True, help="End with exit code 4 if no item is released."),
+)
+_named = joined(
+    click.option("--label", metavar="TEXT", help="Text for the ledger's history, the certificate and the report."),
+    click.option(
+        "--once",
+        metavar="KEY",
+        help="With --ledger: charge KEY once. If it was charged for the same command, nothing is charged or written, "
+        "and the exit code is 0 if -o FILE has its rows, else 5.",
+    ),
+    click.option(
+        "--replaces",
+        metavar="KEY",
+        help="With --ledger: note that this release replaces the one of this key or label. It is charged in full.",
+    ),
+)
 charged = joined(
     click.option(
         "--ledger", metavar="FILE", type=FILE, help="Charge a dataset of this ledger before any noise is drawn."
@@ -355,5 +378,5 @@ _engine = joined(
         help="URL of Spark: local[*], spark://host:7077, yarn or sc://host.  [default: local[*]]",
     ),
 )
-published = joined(_sql, _engine, files, memory, written, _charge, charged)
-published_sums = joined(_sql, _engine, files, memory, written, charged)
+published = joined(_sql, _engine, files, memory, written, _replacing, _charge, charged, _named)
+published_sums = joined(_sql, _engine, files, memory, written, _replacing, charged, _named)

@@ -13,13 +13,22 @@ from typing import Any, TextIO
 
 import click
 
+from discreet.budgets.ledger import Dataset, Ledger
 from discreet.engines.files import files_in
 from discreet.engines.sql import files_of, reads_files
 from discreet.engines.versions import require_version
 from discreet.imports import importing
-from discreet.release import export
+from discreet.release import export, reading
 
-__all__ = ["require_apart", "require_form", "require_new", "require_public", "require_stored", "require_writable"]
+__all__ = [
+    "require_apart",
+    "require_form",
+    "require_new",
+    "require_public",
+    "require_stored",
+    "require_unpublished",
+    "require_writable",
+]
 
 
 def require_form(output: str | None, form: str | None, *, certificate: bool = False) -> None:
@@ -131,6 +140,27 @@ def require_new(output: str | None) -> None:
                 f"{path} exists. With --sql, --database or --engine spark, -o overwrites no file: it may be an input. "
                 "Give a new name, or remove the file first."
             )
+
+
+def require_unpublished(
+    output: str | None, budget: Dataset | None, ledger: str | None, once: str | None, *, overwrite: bool
+) -> bool:
+    """Return whether the key `once` was charged before, so that the command will write nothing.
+
+    Raises UsageError if the output has the rows of another charge and `overwrite` is False: they cannot be drawn again.
+    """
+    if output is None or budget is None or ledger is None or not os.path.lexists(output):
+        return False
+    rows = Ledger.open(ledger, create=False).history
+    if once is not None and any((row.dataset, row.once) == (budget.name, once) for row in rows):
+        return True
+    digests = set() if overwrite else reading.digests_of(output)
+    if found := [row.number for row in rows if row.digest in digests]:
+        raise click.UsageError(
+            f"{export.plain_text(output)} has the rows of charge {found[-1]} of the ledger, which cannot be drawn "
+            "again. Give another -o FILE, or --overwrite."
+        )
+    return False
 
 
 def _is_inside(output: str, read: str) -> bool:

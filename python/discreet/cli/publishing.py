@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from functools import partial
 from typing import Literal, Unpack
@@ -20,16 +21,18 @@ from discreet.engines import rows_here, spark_session
 from discreet.engines.selection import columns_of
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
-from discreet.errors import OUT_OF_DELTA
+from discreet.errors import OUT_OF_DELTA, AlreadyCharged
 from discreet.mechanisms import CalibratedCounts, CountsWithFoundBound
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE
 from discreet.planning.choose import Parameters, choose
-from discreet.release import Release
+from discreet.release import Release, export, provenance, reading
 from discreet.releasing import required
 
 __all__ = ["Options", "publish"]
 
+_EMPTY = 4
+"""The exit code for a release without items, with --fail-if-empty."""
 _VERBS: dict[str, Callable[..., Release]] = {
     "count": api.count,
     "top_k": api.top_k,
@@ -56,6 +59,9 @@ class Asked(Parameters, total=False):
     l0_share: float
     memory: str | None
     charge: str
+    label: str | None
+    once: str | None
+    replaces: str | None
 
 
 class Options(Asked, FileOptions):
@@ -72,6 +78,9 @@ class Options(Asked, FileOptions):
     certificate: bool
     quiet: bool
     items: str | None
+    overwrite: bool
+    title: str | None
+    fail_if_empty: bool
 
 
 def publish(
@@ -93,9 +102,12 @@ def publish(
     encoding: str,
     no_header: bool,
     items: str | None = None,
+    overwrite: bool = False,
+    title: str | None = None,
+    fail_if_empty: bool = False,
     **parameters: Unpack[Asked],
-) -> None:
-    """Release rows with a verb, write them, and report the guarantee and the charge."""
+) -> int:
+    """Release rows with a verb, write them, and report the guarantee and the charge; return the exit code."""
     read = FileOptions(database=database, table=table, delimiter=delimiter, encoding=encoding, no_header=no_header)
     if [file, sql, database].count(None) != 2:
         raise click.UsageError(
@@ -120,23 +132,39 @@ def publish(
         )
     if parameters.get("charge") == "spent" and ledger is None:
         raise click.UsageError("--charge spent needs --ledger and --dataset.")
+    once = parameters.get("once")
+    if ledger is None and (once is not None or parameters.get("replaces") is not None):
+        raise click.UsageError("--once and --replaces need --ledger and --dataset.")
+    if once is not None and output is not None and export.form_of(output) == "html":
+        raise click.UsageError("--once compares the rows of -o FILE, and a report is no file of rows. Give FILE.csv.")
+    if title is not None and (output is None or export.form_of(output) != "html"):
+        raise click.UsageError("--title is the title of a report. Give -o FILE.html, or leave it out.")
+    provenance.require_label("title", title)
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
     if certificate and output is None:
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
     chosen = _chosen(parameters) if verb == "count" else {}
     outputs.require_form(output, form, certificate=certificate)
-    overwrite = sql is None and database is None and engine != "spark"
-    if not overwrite:
+    replaceable = sql is None and database is None and engine != "spark"
+    if not replaceable and once is None:
         outputs.require_new(output)
     outputs.require_apart(output, file, ledger, items, database)
+    budget = dataset_to_charge(ledger, dataset)
+    kept = outputs.require_unpublished(output, budget, ledger, once, overwrite=overwrite)
+    if not (replaceable or kept):
+        outputs.require_new(output)
     outputs.require_public(items, sql, file, database, ledger)
     listed = None if items is None else known_items(items, _columns(parameters["item"]))
-    budget = dataset_to_charge(ledger, dataset)
     outputs.require_writable(output, certificate=certificate)
+    is_new = budget is not None and not overwrite and output is not None and not os.path.lexists(output)
     ending, failure = endings.current(), None
     try:
-        with ending.watched(), _source(file, sql, engine, master, parameters, read) as data:
+        with (
+            ending.watched(),
+            _naming(file, sql, database, table),
+            _source(file, sql, engine, master, parameters, read) as data,
+        ):
             if items is not None and database is not None:
                 outputs.require_stored(data)
             made = chosen.get("mechanism")
@@ -145,27 +173,43 @@ def publish(
             call = partial(_VERBS[verb], data, budget=budget, progress=not quiet, **parameters, **chosen)
             release = call() if listed is None else released(lambda known: call(items=known), listed)
     except BaseException as error:
+        if isinstance(error, AlreadyCharged) and output is not None and error.digest in reading.digests_of(output):
+            if not quiet:
+                click.echo(
+                    f"{export.plain_text(output)} has the rows that were charged to {error.dataset} for this key at "
+                    f"{error.time}. Nothing was charged or written.",
+                    err=True,
+                )
+            return _EMPTY if fail_if_empty and reading.is_empty(output) else 0
         if ending.release is None:
             raise
         release, failure = ending.release, error  # it is complete and paid for, so it is published
-    report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=overwrite)
+    if is_new and output is not None and os.path.lexists(output):
+        replaceable = False  # a file that has appeared may have the rows of another charge
+    report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=replaceable, title=title)
     if failure is not None:
         raise failure
     ending.told = True
     if budget is not None and not quiet:
         cost, total, left = release.guarantee, budget.total, budget.remaining
-        charged = f"the whole guarantee, rho {cost.rho:.6g} and delta {cost.delta:.3g}"
-        if parameters.get("charge") == "spent":
-            # The ledger rounds up to whole units of its own, so the charge can be larger in the last digits.
-            charged = f"what was spent, rho {release.spent.rho:.6g} and delta {release.spent.delta:.3g}"
+        charged, rest = (f"rho {one.rho:.6g} and delta {one.delta:.3g}" for one in (cost, left))
+        charged = f"the whole guarantee, {charged}"
+        if left.dp is not None and cost.dp is not None:  # epsilons add up
+            charged, rest = ("epsilon {:.6g} and delta {:.3g}".format(*dp) for dp in (cost.dp, left.dp))
         elif cost.rho > total.rho or cost.delta > total.delta:
             charged = "the whole budget"
+        elif parameters.get("charge") == "spent":
+            # The ledger rounds up to whole units of its own, so the charge can be larger in the last digits.
+            charged = f"what was spent, rho {release.spent.rho:.6g} and delta {release.spent.delta:.3g}"
         click.echo(
-            f"Charged to {dataset}: {charged}. Remaining for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
+            f"Charged to {dataset}: {charged}. Remaining for {dataset}: {rest.replace(' and', ',')}.",
             err=True,
         )
         if left.rho > 0 and left.delta == 0 < total.delta:
             click.echo(f"Note: {OUT_OF_DELTA}", err=True)
+    if quiet and not len(release):
+        click.echo("No item is common enough to be released.", err=True)
+    return _EMPTY if fail_if_empty and not len(release) else 0
 
 
 def _columns(names: tuple[str, ...] | str) -> tuple[str, ...]:
@@ -192,6 +236,12 @@ def _chosen(parameters: Asked) -> dict[str, object]:
         "count", rho=rho, epsilon=epsilon, delta=delta, relative_error=parameters.pop("relative_error"), k_bar=k_bar
     )
     return {"mechanism": made}
+
+
+def _naming(file: str | None, sql: str | None, database: str | None, table: str | None) -> AbstractContextManager[None]:
+    """Return a context in which a release knows the name of its data, if the data is no file of rows."""
+    name = "" if database is None else f"{os.path.basename(database)}: {table}"  # noqa: PTH119 - only a text
+    return provenance.reading("query" if sql is not None else "standard input" if file == "-" else name)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ __all__ = ["count", "select", "sum", "top_k"]
 @options.counted
 @options.known
 @options.published
-def count(**options: Unpack[Options]) -> None:
+def count(**options: Unpack[Options]) -> int:
     """Count the users of each item in FILE.
 
     FILE is a Parquet, CSV, JSON lines or Arrow file, a quoted glob or a folder of such files, or - for standard input.
@@ -49,7 +49,7 @@ def count(**options: Unpack[Options]) -> None:
     discreet count --sql "SELECT * FROM read_csv('log.csv', quote = '', all_varchar = true,
         parallel = false)" --user id --item word --epsilon 4 --delta 1e-7
     """
-    work.publish("count", **options)
+    return work.publish("count", **options)
 
 
 @click.command("top-k", cls=Command, short_help="Rank the K items that most users have.")
@@ -57,7 +57,7 @@ def count(**options: Unpack[Options]) -> None:
 @options.promise
 @options.top
 @options.published
-def top_k(**options: Unpack[Options]) -> None:
+def top_k(**options: Unpack[Options]) -> int:
     """Rank the K items of FILE that most users have, without counts.
 
     The release has fewer than K items if the remaining items are not safe to publish. A user may have any number of
@@ -66,7 +66,7 @@ def top_k(**options: Unpack[Options]) -> None:
     \b
     discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 --delta 1e-6
     """
-    work.publish("top_k", **options)
+    return work.publish("top_k", **options)
 
 
 @click.command(cls=Command, short_help="List the items that are safe to publish.")
@@ -74,7 +74,7 @@ def top_k(**options: Unpack[Options]) -> None:
 @options.promise
 @options.selected
 @options.published
-def select(**options: Unpack[Options]) -> None:
+def select(**options: Unpack[Options]) -> int:
     """List the items of FILE that are safe to publish, without counts.
 
     Up to 100 items of a user count, or up to --l0. With --method auto, the choice of the method depends on the
@@ -92,14 +92,14 @@ def select(**options: Unpack[Options]) -> None:
     discreet select visits.parquet --user user --item item --rho 1 --delta 1e-6
     discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
     """
-    work.publish("select", **options)
+    return work.publish("select", **options)
 
 
 @click.command(cls=Command, short_help="Sum a column for each item in FILE.")
 @options.summed
 @options.promise_of_sums
 @options.published_sums
-def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the command
+def sum(**options: Unpack[Options]) -> int:  # noqa: A001 - the name of the command
     """Sum a column for each item in FILE, for items that are not known in advance.
 
     FILE is a Parquet, CSV, JSON lines or Arrow file, or a quoted glob or a folder of such files, as for `discreet
@@ -123,4 +123,4 @@ def sum(**options: Unpack[Options]) -> None:  # noqa: A001 - the name of the com
     discreet sum sales.csv --user customer --item shop --column price --bounds 0 20.00
         --resolution 0.01 --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
     """
-    work.publish("sum", **options)
+    return work.publish("sum", **options)

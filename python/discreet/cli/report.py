@@ -94,11 +94,12 @@ def publish(
     quiet: bool,
     certificate: bool = False,
     overwrite: bool = True,
+    title: str | None = None,
 ) -> None:
     """Write the rows to a file or to standard output (a table on a terminal), and the guarantee to standard error."""
     if output is not None:
         chosen = export.form_of(output)
-        _write(release, output, certificate, overwrite)
+        _write(release, output, certificate, overwrite, title)
     elif (chosen := form or ("table" if sys.stdout.isatty() else "csv")) == "table":
         _print(table(release, shown=_TABLE_ROWS), "The rows are on standard output.")
     else:
@@ -124,13 +125,13 @@ def _print(text: str, where: str) -> None:
     ending.where = where
 
 
-def _write(release: Release, output: str, certificate: bool, overwrite: bool) -> None:
+def _write(release: Release, output: str, certificate: bool, overwrite: bool, title: str | None) -> None:
     """Write the rows to a file, or to standard output if that fails, because their cost is already charged."""
     ending = endings.current()
     ending.begun = True
     try:
         with held():
-            release.write(output, certificate=certificate, overwrite=overwrite)
+            release.write(output, certificate=certificate, overwrite=overwrite, title=title)
             ending.where = f"The rows are in {export.plain_text(output)}."
     except Exception:
         if sys.stdout is not None and not ending.where:

@@ -19,19 +19,20 @@ _WORDS = re.compile(
 _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
 _OPTIONS = {
     *("bounds", "delta", "delimiter", "encoding", "epsilon", "every", "horizon", "item", "items", "k", "k_bar"),
+    *("kept_share", "l0", "l0_share", "label", "linf", "max_epsilon", "memory", "method", "once", "others"),
     *(
-        "kept_share",
-        "l0",
-        "l0_share",
-        "linf",
-        "max_epsilon",
-        "memory",
-        "method",
-        "others",
         "percentile",
         "relative_error",
+        "replaces",
+        "resolution",
+        "rho",
+        "since",
+        "time",
+        "title",
+        "until",
+        "user",
+        "value",
     ),
-    *("resolution", "rho", "since", "time", "until", "user", "value"),
 }
 """The parameters that are options."""
 _SPELT = {"k": "-k", "value": "--column"}
@@ -61,7 +62,7 @@ def in_options(error: DiscreetError) -> str:
         rest = rest.replace(error.only_in_python, "")
     if not isinstance(error, _OF_PATHS):
         names = [name for name in error.names if name in _OPTIONS]
-        rest = _options(rest, names)
+        rest, remedy = _options(rest, names), _options(remedy, names) if names else remedy
     return rest + _NUMBERS.sub(r"--\1 ", remedy).replace("without epsilon", "without --epsilon")
 
 

@@ -13,8 +13,9 @@ from discreet.imports import importing
 
 __all__ = ["Memory", "random_limit"]
 
-_UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_UNITS: dict[str, int] = {"": 1}
+for power, letter in enumerate("kmgt", 1):
+    _UNITS |= {letter: 1000**power, f"{letter}b": 1000**power, f"{letter}ib": 1024**power}
 _LEAST = 2**28
 """The least memory that a caller may allow.
 
@@ -90,7 +91,7 @@ def _parse(given: object) -> int:
     text = given.lower().strip() if isinstance(given, str) else ""
     found = re.fullmatch(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([a-z]*)", text)
     if found is None or found[2] not in _UNITS or ("." in found[1] and not found[2]):
-        raise ParameterError('memory must be a number of bytes or text such as "2GB" or "256MiB"', names="memory")
+        raise ParameterError('memory must be a number of bytes or text such as "8G", "8 GB" or "8GiB"', names="memory")
     whole, _, fraction = found[1].partition(".")
     unit = _UNITS[found[2]]
     return int(whole) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)

@@ -10,7 +10,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_choice, require_text
 
-__all__ = ["EVERY", "Names", "Period", "Times", "columns_of", "period_of", "require_names"]
+__all__ = ["EVERY", "Names", "Period", "Times", "columns_of", "is_free", "period_of", "require_names"]
 
 Names: TypeAlias = "str | Sequence[str]"
 """The name of a column, or of several columns that are one user or one item together."""
@@ -135,6 +135,11 @@ def _named(what: str, given: object) -> list[str]:
     if not names:
         raise ParameterError(f"{what} must name at least one column")
     return [require_text(f"the name of the column of {what}s", name) for name in names]
+
+
+def is_free(name: str) -> bool:
+    """Return whether one column of items has a name of its own in a release, and not the usual one, "item"."""
+    return bool(name) and "\0" not in name and name.lower() not in (*_RELEASED, "method") and name != "item"
 
 
 def columns_of(user: Names, item: Names, period: Period | None = None) -> list[str]:

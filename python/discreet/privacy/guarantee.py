@@ -93,7 +93,7 @@ class Guarantee:
 
     Guarantees compose adaptively: the second mechanism may depend on the first one's output (Rogers 2023, Definition
     2.2 and Theorem 6). A sum of guarantees has the sum of the rhos and the delta 1 - (1 - delta_1)(1 - delta_2).
-    Guarantees with different units or neighbours cannot be added.
+    `3 * g` is g + g + g, and `sum` adds up a list. Guarantees with different units or neighbours cannot be added.
 
     Args:
         rho: The privacy cost in zCDP, from 0 to 10,000.
@@ -285,6 +285,19 @@ class Guarantee:
             epsilon = math.nextafter(self.dp[0] + other.dp[0], math.inf)
             pair = (epsilon, _either(self.dp[1], other.dp[1]))
         return Guarantee(rho, _either(self.delta, other.delta), self.unit, pair, self.neighbours)
+
+    def __radd__(self, other: object) -> Guarantee:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # `sum` begins with 0
+
+    def __mul__(self, n: int) -> Guarantee:
+        """Return the guarantee of `n` releases with this guarantee each, a whole number from 1 to 2^24."""
+        if isinstance(n, Guarantee):
+            return NotImplemented
+        n = require_whole("n", n, 1, 2**24)
+        half = self * (n // 2) if n > 1 else None
+        return self if half is None else half + half + self if n % 2 else half + half
+
+    __rmul__ = __mul__
 
     def __str__(self) -> str:
         approximate = f"{self.delta:g}-approximate " if self.delta else ""

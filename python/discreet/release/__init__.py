@@ -7,6 +7,7 @@ from discreet.names import lazy
 if TYPE_CHECKING:
     from discreet.release.comparison import Comparison
     from discreet.release.kept import KeptShare
+    from discreet.release.provenance import Provenance
     from discreet.release.release import Release
 else:
     __getattr__, __dir__ = lazy(
@@ -14,8 +15,9 @@ else:
         {
             "release.comparison": "Comparison",
             "release.kept": "KeptShare",
+            "release.provenance": "Provenance",
             "release.release": "Release",
         },
     )
 
-__all__ = ["Comparison", "KeptShare", "Release"]
+__all__ = ["Comparison", "KeptShare", "Provenance", "Release"]

@@ -199,8 +199,9 @@ def _require_one_kind_of_items(first: Counted, second: Counted) -> None:
     """Raise ParameterError if the units, the items or the periods of two releases differ in kind."""
     if first.guarantee.unit != second.guarantee.unit:
         raise ParameterError(f"counts of {first.guarantee.unit}s and of {second.guarantee.unit}s cannot be compared")
-    if len(first) and len(second) and first.item_type != second.item_type:
-        raise ParameterError(f"items of type {first.item_type} and {second.item_type} cannot be compared")
+    kinds = [export.kind_of(release.item_type) for release in (first, second)]
+    if len(first) and len(second) and kinds[0] != kinds[1]:
+        raise ParameterError(f"items of type {kinds[0]} and {kinds[1]} cannot be compared")
     if None not in (first.every, second.every) and first.every != second.every:
         raise ParameterError(
             f"counts per {first.every} and per {second.every} cannot be compared; release with one every"

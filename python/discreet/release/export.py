@@ -46,6 +46,7 @@ __all__ = [
     "form_of",
     "has_room_for_certificate",
     "item_columns",
+    "kind_of",
     "metadata",
     "plain_text",
     "real",
@@ -61,6 +62,11 @@ __all__ = [
 
 ItemType: TypeAlias = "str | tuple[tuple[str, str], ...]"
 """The Arrow type of items, or the name and the type of each of their columns."""
+
+
+def kind_of(item_type: ItemType) -> ItemType:
+    """Return the type of items, without the name of a single column."""
+    return item_type[0][1] if not isinstance(item_type, str) and len(item_type) == 1 else item_type
 
 
 def item_columns(items: list[Any] | _core.Labels, kind: ItemType) -> list[Column]:
@@ -84,6 +90,8 @@ def plain_text(label: object) -> str:
     if isinstance(label, tuple):
         return ", ".join(map(plain_text, label))
     shown = label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
+    if shown.isprintable():
+        return shown
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 

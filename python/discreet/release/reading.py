@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.engines import parquet, untrusted
 from discreet.engines.selection import EVERY
-from discreet.errors import InputError, ParameterError, ResourceError
+from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_path
 from discreet.release import export
@@ -23,12 +23,13 @@ from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
 from discreet.release.formats import FORMATS
 from discreet.release.intervals import LAWS
 from discreet.release.kept import l0_and_share
+from discreet.release.provenance import Provenance
 from discreet.release.rows import METHODS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["read"]
+__all__ = ["digests_of", "is_empty", "read"]
 
 Cells: TypeAlias = dict[str, list[Any]]
 """The cells of each column of a file, by the name of the column."""
@@ -98,6 +99,31 @@ def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> dict[str, A
     checked = "its rows match its certificate" if certificate is not None else "nothing shows whether rows were changed"
     note = f"read from {export.plain_text(origin)}: {checked}. The guarantee is what the file claims"
     return {**fields, "notes": (*fields["notes"], note), "claimed": True}
+
+
+def digests_of(path: str | os.PathLike[str]) -> set[str]:
+    """Return the SHA-256 of the rows in a file of any format, or no digest if there is no such file of rows.
+
+    Certificates are not read. A report names the digest, and its whole text could name more.
+    """
+    source = Path(path)
+    form = source.suffix.lower().removeprefix(".")
+    try:
+        if form == "html":
+            return {*re.findall(r"\b[0-9a-f]{64}\b", untrusted.content(source).decode())}
+        if form == "csv":
+            return {export.file_digest(source, [], {})}
+        cells, own = _content(source, form, agreeing=False)
+        names = [*cells] if own is None else own["columns"]
+        return {export.file_digest(source, names, own or {})}
+    except (DiscreetError, OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return set()
+
+
+def is_empty(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file whose digest is known has no rows."""
+    source = Path(path)
+    return not any(_content(source, source.suffix.lower().removeprefix("."), agreeing=False)[0].values())
 
 
 def _content(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, dict[str, Any] | None]:
@@ -234,6 +260,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
     try:
         l0, kept_share = l0_and_share(header)
         summed = summed_of(header)
+        provenance = Provenance.read(header["provenance"]) if "provenance" in header else None
     except ValueError as fault:
         raise _Damaged(f"in its header, {fault}") from None
     has_counts, ranks = "count" in cells, cells.get("rank")
@@ -260,6 +287,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         "above": None if header.get("above") is None else _number(header["above"]),
         "users": _users(header.get("users")),
         "notes": (*map(_text, _list(header["notes"])), *facts["notes"]),
+        "provenance": provenance,
         "part_of": None if header.get("part_of") is None else _number(header["part_of"]),
     }
 

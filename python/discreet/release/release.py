@@ -16,6 +16,7 @@ from discreet.release.comparison import Comparison, compared
 from discreet.release.export import ItemType
 from discreet.release.facts import Kind, Listed, Summed, measure_of
 from discreet.release.kept import KeptShare
+from discreet.release.provenance import Provenance, require_label
 from discreet.release.rows import Rows
 from discreet.wording import counted
 
@@ -89,15 +90,16 @@ class Release(Rows):
             it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
         round: The round of a stream; None if the release is not from a stream.
-        item_type: The Arrow type of the items: string, binary, int64 or uint64. If items have several columns or other
-            types, a tuple with the name and the type of each column. Items of several columns are tuples; dates, times
-            and booleans are text here, and keep their type in Arrow, pandas, polars and Parquet.
+        item_type: The Arrow type of the items: string, binary, int64 or uint64. If the release knows the names of its
+            columns, a tuple with the name and the type of each. Items of several columns are tuples; dates, times and
+            booleans are text here, and keep their type in Arrow, pandas, polars and Parquet.
         noise: The law of the noise of the counts, "gaussian" or "laplace", for `interval`.
         above: The threshold, if only items with noisy counts above it were released; None otherwise.
         ranks: The rank of each row of a part of a ranked list; None if the ranks are 1, 2, 3 and so on.
         version: The version of discreet that made the rows.
         every: The length of the periods in the first column of items: 1h, 1d, 1w or 1mo; None without periods.
         part_of: The number of items of the whole release, if this is a part of it; None otherwise.
+        provenance: What the release was made from and is called, a `Provenance`; None if a mechanism made it alone.
         claimed: Whether the release was read from a file. The guarantee and `seeded` are then what the file claims.
 
     Example:
@@ -143,6 +145,7 @@ class Release(Rows):
     most: int | None = None
     summed: Summed | None = None
     part_of: int | None = None
+    provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
         given: object = self.items
@@ -315,7 +318,14 @@ class Release(Rows):
         """
         return cls(**reading.read(path))
 
-    def write(self, path: str | os.PathLike[str], *, certificate: bool = False, overwrite: bool = True) -> None:
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        certificate: bool = False,
+        overwrite: bool = True,
+        title: str | None = None,
+    ) -> None:
         """Write the release to a file in the format of its suffix: .csv, .json, .jsonl, .parquet or .html.
 
         Rows and certificate are replaced together or neither. A link is kept, and so is the mode of a file.
@@ -332,10 +342,11 @@ class Release(Rows):
                 does not match these rows.
             overwrite: Whether existing files are replaced. With False, an error is raised if the file or its
                 certificate exists, even if another program creates it at the same time.
+            title: The title of a report, printable text of at most 200 characters; by default the number of items.
 
         Raises:
-            ParameterError: The suffix is another one, or a certificate is requested for a report, or for a release
-                that was seeded or read from a file.
+            ParameterError: The suffix is another one, the title is no such text or is given for rows, or a certificate
+                is requested for a report, or for a release that was seeded or read from a file.
             InputError: A file cannot be written, exists despite `overwrite=False`, is a ledger, a stream or a database,
                 or another kind of file has the name of the certificate.
         """
@@ -348,8 +359,10 @@ class Release(Rows):
         if export.form_of(path) == "html":
             if certificate:
                 raise ParameterError("a report has no certificate; write the rows as .csv or .parquet with one")
-            export.write_text(path, report.page(self), overwrite=overwrite, rows=True)
+            export.write_text(path, report.page(self, require_label("title", title)), overwrite=overwrite, rows=True)
         else:
+            if title is not None:
+                raise ParameterError("only a report has a title: leave it out, or give a path that ends in .html")
             certify = self._certificate if certificate else None
             export.write(path, self._columns, self.header, overwrite=overwrite, rows=True, certify=certify)
 
@@ -400,6 +413,7 @@ class Release(Rows):
             **({} if self.kept_share is None else {"kept_share": [*self.kept_share]}),
             **({} if self.round is None else {"round": self.round}),
             **({} if self.every is None else {"every": self.every}),
+            **({} if self.provenance is None else {"provenance": dict(self.provenance)}),
             "measure": self.measure,
             "version": self.version,
             "columns": [name for name, _, _ in self._columns],

@@ -12,6 +12,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.release import export
 from discreet.release.facts import Listed, Summed
 from discreet.release.markup import escaped, paragraph
+from discreet.release.provenance import Provenance
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -139,6 +140,14 @@ class Reported(Protocol):
         """The notes."""
 
     @property
+    def provenance(self) -> Provenance | None:
+        """What the release was made from and is called."""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the rows."""
+
+    @property
     def users(self) -> tuple[int, float] | None:
         """The noisy number of users."""
 
@@ -158,13 +167,16 @@ class Reported(Protocol):
     def __len__(self) -> int: ...
 
 
-def page(release: Reported) -> str:
-    """Return the report of a release as a page of HTML."""
+def page(release: Reported, title: str = "") -> str:
+    """Return the report of a release as a page of HTML. By default its title is the number of its items."""
     shown = release.head(ROWS)
-    title = _title(release)
+    about = dict(release.provenance or ())
+    size = _title(release)
+    title = title or about.get("label", size)
+    lead = [release.promise] if title == size else [size, release.promise]
     body = [
         f"<h1>{escaped(title)}</h1>",
-        f'<p class="lead">{escaped(release.promise)}</p>',
+        *(f'<p class="lead">{escaped(text)}</p>' for text in lead),
         *(f'<p class="notice">{escaped(text)}</p>' for text in _warnings(release)),
         _picture(shown),
         f"<h2>Table</h2>{_table(shown, len(release))}",
@@ -354,6 +366,7 @@ def _parameters(release: Reported) -> str:
     pairs.append(("protects", f"one {guarantee.unit}, {changed}"))
     if release.users is not None:
         pairs.append(("users in the data", "{:,} (sigma {:,.1f})".format(*release.users)))
+    pairs += [*(release.provenance or ()), ("SHA-256 of the rows", release.digest)]
     pairs += [("note", note) for note in release.notes]
     pairs.append(("software", f"discreet {release.version}"))
     return "<dl>" + "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in pairs) + "</dl>"

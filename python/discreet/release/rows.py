@@ -168,10 +168,9 @@ class Rows(_Lazy):
 
     def _absent(self, key: object) -> str:
         label = export.shortened(key, _LONGEST)
-        if isinstance(key, int) and self.item_type in ("string", "binary"):
-            return (
-                f"{label} is not an item: the items are {self.item_type}; for rows by place use a slice such as [0:1]"
-            )
+        kind = export.kind_of(self.item_type)
+        if isinstance(key, int) and kind in ("string", "binary"):
+            return f"{label} is not an item: the items are {kind}; for rows by place use a slice such as [0:1]"
         if len(self.item_names) > 1 and not isinstance(key, tuple):
             return (
                 f"{label} is not an item: the items are tuples of {', '.join(map(export.plain_text, self.item_names))}"
@@ -256,7 +255,7 @@ class Rows(_Lazy):
 
     @property
     def item_names(self) -> tuple[str, ...]:
-        """The names of the columns of items: "item", or those of several columns."""
+        """The names of the columns of items; "item" if the release does not know the column."""
         return ("item",) if isinstance(self.item_type, str) else tuple(name for name, _ in self.item_type)
 
     def _item_columns(self, given: list[Any] | _core.Labels) -> list[export.Column]:

@@ -1,0 +1,240 @@
+"""Labels of charges, releases that are charged once, and charges that replace others."""
+
+import os
+import random
+import signal
+
+import pytest
+from children import forks, in_child, lines, start
+
+import discreet as dp
+from discreet import Budget, Ledger
+from discreet.budgets import ledger_format
+from discreet.budgets.ledger_file import LedgerFile
+from discreet.errors import AlreadyCharged, LedgerError, ParameterError
+from discreet.release.provenance import Provenance
+
+LOG = {"user": [*range(3000)] * 2, "page": ["home"] * 3000 + ["help"] * 3000, "ts": ["2026-02-01T10:00"] * 6000}
+COUNT = {"user": "user", "item": "page", "rho": 0.01, "delta": 1e-9}
+VERBS = {
+    "count": lambda **more: dp.count(LOG, **COUNT, **more),
+    "count with l0": lambda **more: dp.count(LOG, **COUNT, l0=2, kept_share=True, **more),
+    "count of items": lambda **more: dp.count(LOG, **COUNT, items=["home"], **more),
+    "top_k": lambda **more: dp.top_k(LOG, **COUNT, k=1, **more),
+    "top_k by discovery": lambda **more: dp.top_k(LOG, **COUNT, k=1, method="discover+peel", l0=2, **more),
+    "select": lambda **more: dp.select(LOG, **COUNT, l0=3, **more),
+    "sum": lambda **more: dp.sum(LOG | {"v": [1] * 6000}, **COUNT, value="v", bounds=(0, 9), l0=2, **more),
+}
+
+
+@pytest.fixture
+def views(tmp_path):
+    return Ledger.open(tmp_path / "ledger").dataset("views", rho=1, delta=1e-6)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_key_is_charged_once(views, verb):
+    release = VERBS[verb](budget=views, once="night 1", label="the first night")
+    spent = views.spent
+    with pytest.raises(AlreadyCharged) as refused:
+        VERBS[verb](budget=views, once="night 1")
+    error = refused.value
+    assert (error.once, error.dataset, error.digest) == ("night 1", "views", release.digest)
+    assert error.charged is None
+    assert views.spent == spent
+    (row,) = views.history
+    assert (row.label, row.once, row.verb, row.time) == (
+        "the first night",
+        "night 1",
+        verb.partition(" ")[0],
+        error.time,
+    )
+    assert (release.provenance.label, release.provenance.once) == ("the first night", "night 1")
+    # The key belongs to its dataset.
+    other = Ledger.open(views._chain.path).dataset("other", rho=1, delta=1e-6)
+    VERBS[verb](budget=other, once="night 1")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"rho": 0.02},
+        {"delta": 1e-8},
+        {"item": "ts"},
+        {"user": ["user", "ts"]},
+        {"l0": 3},
+        {"items": ["home"]},
+        {"charge": "spent"},
+        {"relative_error": 0.2},
+        {"time": "ts", "since": "2026-02-01"},
+    ],
+)
+def test_another_promise_under_a_key_is_refused(views, other):
+    dp.count(LOG, **COUNT, budget=views, once="night")
+    with pytest.raises(ParameterError, match="other parameters or columns") as refused:
+        dp.count(LOG, **(COUNT | other), budget=views, once="night")
+    assert refused.value.names == ("once",)
+    assert len(views.history) == 1
+    with pytest.raises(AlreadyCharged):
+        dp.count(LOG, **COUNT, budget=views, once="night", memory="1GB", progress=False, label="another label")
+
+
+def test_a_key_is_found_after_the_budget_is_spent(views):
+    release = dp.count(LOG, **(COUNT | {"rho": 1}), budget=views, once="all")
+    with pytest.raises(AlreadyCharged, match=release.digest):
+        dp.count(LOG, **(COUNT | {"rho": 1}), budget=views, once="all")
+
+
+def test_a_replacement_names_an_earlier_charge_and_costs_in_full(views):
+    dp.count(LOG, **COUNT, budget=views, once="night 1", label="february")
+    for name in ("night 1", "february"):
+        dp.count(LOG, **COUNT, budget=views, once=f"after {name}", replaces=name)
+    assert [row.replaces for row in views.history] == ["", "night 1", "february"]
+    assert views.history[1].rho == views.history[0].rho
+    with pytest.raises(ParameterError, match="no charge to views has the key or label 'night 2'"):
+        dp.count(LOG, **COUNT, budget=views, replaces="night 2")
+    with pytest.raises(AlreadyCharged):
+        dp.count(LOG, **COUNT, budget=views, once="after night 1", replaces="night 1")
+    assert len(views.history) == 3
+
+
+def test_five_nights_are_five_lines(views, tmp_path):
+    path = tmp_path / "visits.jsonl"
+    path.write_text("\n".join(f'{{"user": {n}, "page": "a", "ts": "2026-02-01T10:00"}}' for n in range(9)))
+    for night in range(1, 6):
+        times = {"time": "ts", "since": f"2026-02-0{night}", "until": f"2026-02-0{night + 1}T12:00", "every": "1d"}
+        release = dp.count(path, **COUNT, **times, budget=views)
+    assert len({row.period for row in views.history}) == len({*repr(views.history).splitlines()}) - 1 == 5
+    row = views.history[-1]
+    assert (row.period, row.files) == ("2026-02-05 to 2026-02-06T12:00:00, per 1d", "visits.jsonl")
+    assert row.columns == "users: user; items: page; times: ts"
+    assert row.digest == release.digest
+
+
+@pytest.mark.parametrize("name", ["label", "once", "replaces"])
+@pytest.mark.parametrize("text", ["", " ", "a\nb", "\x1b[31mred", "a" * 201, "\u202egnp", "\ud800", 7, b"a"])
+def test_hostile_labels_are_refused_before_anything_is_read(views, name, text):
+    for budget in (views, None):
+        with pytest.raises(ParameterError, match=f"{name} must be printable text of 1 to 200 characters"):
+            dp.count("no such file.csv", **COUNT, budget=budget, **{name: text})
+    assert views.history == []
+
+
+def test_hostile_names_of_columns_and_files_are_escaped(views, tmp_path):
+    column = "<script>\x1b[31m" + "a" * 10_000_000
+    dp.count({"user": LOG["user"], column: LOG["page"]}, **(COUNT | {"item": column}), budget=views)
+    (row,) = views.history
+    assert row.columns.startswith("users: user; items: <script>\\x1b[31m")
+    assert len(row.columns) == 200
+    assert views._chain.path.stat().st_size < 5_000
+    assert "\x1b" not in repr(views.history)
+    assert "<script>" not in views.history._repr_html_()
+    files = [tmp_path / "\x1b.csv", "logs/user=alice/*.csv"]
+    assert Provenance.of("count", dp.Table(files, user="u", item="i")).files == "\\x1b.csv, *.csv"
+
+
+def test_a_key_needs_a_ledger():
+    for budget in (None, Budget(rho=1, delta=1e-6)):
+        for name in ("once", "replaces"):
+            with pytest.raises(ParameterError, match="Ledger"):
+                dp.count(LOG, **COUNT, budget=budget, **{name: "night"})
+    budget = Budget(rho=1, delta=1e-6)
+    dp.count(LOG, **COUNT, budget=budget, label="night")
+    assert budget.history[0].label == "night"
+
+
+def test_ledgers_with_and_without_provenance_read_alike(views):
+    """The core reads lines without provenance, and Python reads the others; both read the same sums."""
+    generator = random.Random(1)
+    for number in range(60):
+        if generator.random() < 0.5:
+            views.charge(dp.Guarantee(0.001, 0), made_by="another library")
+        else:
+            dp.select(LOG, **(COUNT | {"rho": 0.001}), l0=3, budget=views, once=f"n{number}", label="night")
+    content = views._chain.path.read_bytes()
+    book, head = ledger_format.parse(content), ledger_format.head_of(content[: ledger_format.HEAD_SIZE], "file")
+    rows = []
+    kept = ledger_format.extended(head, head.empty(), content[ledger_format.HEAD_SIZE :], "file", rows)
+    assert (book.accounts, book.keys, book.labels) == (kept.accounts, kept.keys, kept.labels)
+    assert [f"n{number}" for number in range(60) if ("views", f"n{number}") in book.keys] == [
+        row.once for row in views.history if row.once
+    ]
+
+
+@pytest.mark.parametrize("about", [[], "text", {"once": 1}, {"once": ["a"]}, {"label": {}}])
+def test_a_line_with_other_provenance_is_corrupt(views, about):
+    dp.select(LOG, **COUNT, l0=3, budget=views)
+    rows = [{"number": 1, "kind": "reserved", "about": about}]
+    with pytest.raises(LedgerError, match="corrupt"):
+        ledger_format.events_of(rows, "file")
+
+
+def counted(path, key):
+    """Release a count with a key; return whether it was drawn."""
+    try:
+        dp.select(LOG, **COUNT, l0=3, budget=Ledger.open(path, timeout=60).dataset("views"), once=key)
+    except AlreadyCharged:
+        return False
+    return True
+
+
+def keys(path):
+    return [row.once for row in Ledger.open(path).dataset("views").history]
+
+
+def killed(tell, path, key, place):
+    """Charge a key in a process that kills itself before or after its n-th write to the ledger."""
+    calls = 0
+
+    def wrapped(write):
+        def writing(*given):
+            nonlocal calls
+            calls += 1
+            if calls == place // 2 + 1 and place % 2 == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            write(*given)
+            if calls == place // 2 + 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return writing
+
+    for name in ("append", "overwrite"):
+        setattr(LedgerFile, name, wrapped(getattr(LedgerFile, name)))
+    tell(counted(path, key))
+
+
+@forks
+def test_a_killed_release_is_never_charged_again(tmp_path):
+    """A release writes an event and a mark to reserve its charge, and both again when it is published."""
+    again = []
+    for place in range(8):
+        path = tmp_path / f"ledger {place}"
+        in_child(lambda path=path: Ledger.open(path).dataset("views", rho=10, delta=1e-6) and None)
+        child, heard = start(killed, path, "night", place)
+        assert [*lines(heard)] == []
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        again.append(in_child(counted, path, "night"))
+        assert in_child(counted, path, "night") is False
+        assert in_child(keys, path) == ["night"]
+    assert again == [True, *[False] * 7]
+
+
+@forks
+def test_processes_at_the_same_time_charge_a_key_once(tmp_path):
+    path = tmp_path / "ledger"
+    in_child(lambda: Ledger.open(path).dataset("views", rho=10, delta=1e-6) and None)
+    for number in range(5):
+        key = f"night {number}"
+        children = [start(lambda tell, key=key: tell(counted(path, key))) for _ in range(4)]
+        answers = [answer for _, heard in children for answer in lines(heard)]
+        assert [os.waitpid(child, 0)[1] for child, _ in children] == [0] * 4
+        assert sorted(answers) == [False, False, False, True]
+    assert in_child(keys, path) == [f"night {n}" for n in range(5)]
+
+
+def test_a_key_is_taken_under_the_lock(views, monkeypatch):
+    """Another process charges the key after this one has looked: this one charges nothing."""
+    monkeypatch.setattr(type(views), "_require_unnamed", lambda *_: None)
+    assert counted(views._chain.path, "night")
+    assert not counted(views._chain.path, "night")
+    assert len(views.history) == 1

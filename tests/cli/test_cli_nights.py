@@ -1,0 +1,165 @@
+"""Nightly commands: labels, keys, replaced releases, outputs of other charges, empty releases and shares."""
+
+import json
+
+import pytest
+from command import discreet, process
+
+import discreet as dp
+from discreet.errors import InputError
+from discreet.release.release import Release
+
+COUNT = ["--user", "user", "--item", "page", "--rho", "0.1", "--delta", "1e-9"]
+LEDGER = ["--ledger", "l", "--dataset", "visits"]
+NIGHT = ["count", "visits.csv", *COUNT, *LEDGER]
+EMPTY = ["select", "visits.csv", "--user", "user", "--item", "id", "--rho", "0.01", "--delta", "1e-14", "--l0", "1"]
+"""Each of 3,000 items has one user, and is released with a chance of at most delta."""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "visits.csv").write_text("user,page,id\n" + "".join(f"{n},home,{n}\n" for n in range(3000)))
+    dp.Ledger.open("l").dataset("visits", rho=1, delta=1e-6)
+    return tmp_path
+
+
+def history():
+    return dp.Ledger.open("l").history
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("source", ["visits.csv", "--sql"])
+def test_a_retry_returns_the_published_rows(folder, suffix, source):
+    if source == "--sql":
+        source = "SELECT user, 'home' AS page FROM range(3000) AS rows(user)"
+        night = ["count", "--sql", source, *COUNT, *LEDGER]
+    else:
+        night = NIGHT
+    output = folder / f"rows.{suffix}"
+    assert discreet(*night, "--once", "night 1", "-o", output)[0] == 0
+    before = output.read_bytes()
+    code, out, err = discreet(*night, "--once", "night 1", "-o", output)
+    assert (code, out) == (0, "")
+    assert "Nothing was charged or written." in err
+    assert discreet(*night, "--once", "night 1", "-o", output, "-q") == (0, "", "")
+    assert output.read_bytes() == before
+    assert len(history()) == 1
+    output.write_bytes(before.replace(b"home", b"hole"))
+    for other in (output, folder / f"other.{suffix}"):
+        code, out, err = discreet(*night, "--once", "night 1", "-o", other)
+        assert (code, out) == (5, ""), err
+        assert "--once 'night 1' was charged to visits at " in err
+        assert "give a new key and --replaces 'night 1'" in err
+    assert not (folder / f"other.{suffix}").exists()
+    code, _, err = discreet(*night, "--delta", "1e-10", "--once", "night 1", "-o", output)
+    assert (code, "--once 'night 1' was charged for a release with other parameters" in err) == (2, True)
+    assert len(history()) == 1
+
+
+def test_rows_that_were_lost_are_not_charged_again(monkeypatch):
+    def fail(*_, **__):
+        raise InputError("cannot write rows.csv: the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Release, "write", fail)
+        assert discreet(*NIGHT, "--once", "k", "-o", "rows.csv")[0] == 1
+    assert discreet(*NIGHT, "--once", "k", "-o", "rows.csv")[0] == 5
+    assert discreet(*NIGHT, "--once", "k")[0] == 5
+    assert len(history()) == 1
+    code, _, err = discreet(*NIGHT, "--once", "k2", "--replaces", "k", "-o", "rows.csv")
+    assert (code, "Charged to visits: the whole guarantee" in err) == (0, True)
+    assert [row.replaces for row in history()] == ["", "k"]
+
+
+def test_public_items_of_a_column_of_integers_have_one_promise(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(
+        pyarrow.table({"user": range(3000), "page": [7] * 3000}), "visits.parquet"
+    )
+    (folder / "pages.txt").write_text("7\n8\n")
+    night = ["count", "visits.parquet", *COUNT, *LEDGER, "--items", "pages.txt", "--once", "k", "-o", "rows.csv"]
+    assert discreet(*night)[0] == 0
+    code, _, err = discreet(*night)
+    assert (code, "Nothing was charged or written." in err) == (0, True), err
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet", "html"])
+def test_rows_of_another_charge_need_overwrite(folder, suffix):
+    output = folder / f"rows.{suffix}"
+    assert discreet(*NIGHT, "-o", output)[0] == 0
+    before = output.read_bytes()
+    for more in ([], ["--once", "k"] if suffix != "html" else []):
+        code, out, err = discreet(*NIGHT, *more, "-o", output)
+        assert (code, out) == (2, "")
+        assert "has the rows of charge 1 of the ledger" in err
+    assert output.read_bytes() == before
+    assert len(history()) == 1
+    assert discreet(*NIGHT, "-o", output, "--overwrite")[0] == 0
+    assert output.read_bytes() != before
+    # Files that no charge of the ledger published are overwritten as before.
+    assert discreet("count", "visits.csv", *COUNT, "-o", output)[0] == 0
+    assert discreet(*NIGHT, "-o", output)[0] == 0
+
+
+def test_charges_say_what_they_are_for():
+    for night in range(1, 4):
+        more = ["--label", f"night {night}", "--once", f"k{night}", "-o", f"{night}.csv", "--certificate"]
+        assert discreet(*NIGHT, *more)[0] == 0
+    for command in ("show", "history"):
+        lines = discreet("budget", command, "l")[1].splitlines()
+        assert [sum(f"night {night}" in line and "visits.csv" in line for line in lines) for night in (1, 2, 3)] == [
+            *[1] * 3
+        ]
+    rows = json.loads(discreet("budget", "export", "l", "-f", "json")[1])["rows"]
+    assert [rows[0][name] for name in ("label", "once", "columns")] == ["night 1", "k1", "users: user; items: page"]
+    assert "label: night 1\n" in discreet("verify", "1.csv", "--ledger", "l")[1]
+    assert dp.Release.read("1.csv").provenance.files == "visits.csv"
+    with open("visits.csv") as rows:
+        text = rows.read().encode()
+    assert discreet("count", "-", *COUNT, *LEDGER, stdin=text)[0] == 0
+    assert [row.files for row in history()][-1] == "standard input"
+
+
+def test_a_report_has_a_title_and_its_provenance(folder):
+    assert discreet(*NIGHT, "-o", "r.html", "--title", "Visits <b>", "--label", "<i>night</i>")[0] == 0
+    page = (folder / "r.html").read_text()
+    assert "<h1>Visits &lt;b&gt;</h1>" in page
+    assert "<dt>label</dt><dd>&lt;i&gt;night&lt;/i&gt;</dd>" in page
+    assert "<i>" not in page
+    assert f"<dd>{history()[0].digest}</dd>" in page
+    for more in (["-o", "r.csv"], [], ["-o", "s.html", "--title", "a\nb"]):
+        assert discreet(*NIGHT, "--title", "Visits", *more)[0] == 2
+    assert discreet(*NIGHT, "--once", "k", "-o", "r.html", "--overwrite")[0] == 2
+    assert len(history()) == 1
+
+
+@pytest.mark.parametrize("more", [["--once", "k"], ["--replaces", "k"]])
+def test_keys_need_a_ledger(more):
+    code, _, err = discreet("count", "visits.csv", *COUNT, *more)
+    assert (code, "need --ledger and --dataset" in err) == (2, True)
+
+
+def test_an_empty_release_says_so_when_quiet():
+    code, out, err = discreet(*EMPTY, "-q")
+    assert (code, out, err) == (0, "id\n", "No item is common enough to be released.\n")
+    code, out, err = process(*EMPTY, "-q", "--fail-if-empty")
+    assert (code, out, err) == (4, "id\n", "No item is common enough to be released.\n")
+    for _ in range(2):  # a retry ends as the first time
+        assert discreet(*EMPTY, *LEDGER, "-o", "e.csv", "--once", "k", "--fail-if-empty")[0] == 4
+    assert discreet("count", "visits.csv", *COUNT, "-q", "--fail-if-empty")[::2] == (0, "")
+
+
+def test_a_budget_is_split_at_the_command_line():
+    dp.Ledger.open("l").dataset("clicks", epsilon=1, delta=1e-6)
+    assert discreet("budget", "split", "l", "--dataset", "visits", "-n", 4)[1] == "--rho 0.25 --delta 2.5e-07\n"
+    lines = discreet("budget", "split", "l", "--dataset", "clicks", "-n", 2)[1].splitlines()
+    assert lines[0] == "--epsilon 0.5 --delta 5e-07"
+    columns = ["--user", "user", "--item", "page", "--ledger", "l", "--dataset", "clicks"]
+    for left in ("epsilon 0.5, delta 5e-07.", "rho 0, delta 0."):
+        code, _, err = discreet("count", "visits.csv", *columns, *lines[0].split(), "--l0", "1")
+        assert (code, left in err) == (0, True), err
+    assert discreet("count", "visits.csv", *columns, *lines[0].split(), "--l0", "1")[0] == 3
+    assert discreet("budget", "split", "l", "--dataset", "clicks", "-n", 2)[0] == 3
+    for n in ("0", "x"):
+        assert discreet("budget", "split", "l", "--dataset", "visits", "-n", n)[0] == 2
