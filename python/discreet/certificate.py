@@ -325,6 +325,8 @@ class _Facts:
         inner: object = mechanism
         if isinstance(inner, mechanisms.CountsWithFoundBound):
             inner = inner.counting(l0 or 1)[0]
+        if isinstance(inner, mechanisms.DiscoverAndSum) and inner.l0 is None:
+            inner = inner.bounded(l0 or 1)
         known, replaced = frozenset[object](), False
         while isinstance(inner, mechanisms.Replacement | mechanisms.CountsWithShare | mechanisms.KnownItems):
             replaced |= isinstance(inner, mechanisms.Replacement)
@@ -382,7 +384,8 @@ class _Facts:
         """Whether the bound of counts depends on the release: on a histogram, or on a bound that was found."""
         made = self.mechanism
         is_given = isinstance(made, HistogramMechanism) and not self.always_clips
-        return is_given or isinstance(made, mechanisms.CountsWithFoundBound)
+        finds = isinstance(made, mechanisms.DiscoverAndSum) and made.l0 is None
+        return is_given or finds or isinstance(made, mechanisms.CountsWithFoundBound)
 
     def sums(self, summed: Summed | None) -> bool:
         """Return whether a release has these bounds and this resolution of sums."""

@@ -55,6 +55,9 @@ RELEASES = {
     "sums": lambda: dp.mechanisms.DiscoverAndSum(rho=1, delta=1e-6, l0=2, low=0, high=9).release(
         LOG, user="user", item="page", value="price"
     ),
+    "sums of a found bound": lambda: dp.sum(
+        LOG, user="user", item="page", value="price", bounds=(0, 9), rho=1, delta=1e-6
+    ),
     "public sums": lambda: dp.sum(LOG, user="user", item="page", value="price", items=["home"], bounds=(0, 9), rho=1),
     "a round": step_of_a_stream,
     "replaced users": lambda: dp.mechanisms.Replacement.from_rho(dp.GaussianThreshold, rho=1, delta=1e-6, l0=2).release(
