@@ -125,8 +125,7 @@ class Bounding:
             return made, unusual(stated(made, epsilon, delta))
         shared, notes = mechanisms.CountsWithShare.chosen(rho=rho, epsilon=epsilon, delta=delta, l0=self.l0)
         if listed is not None:
-            found, notes = known(shared.mechanism, listed, notes, others=True)
-            shared = replace(shared, mechanism=found)
+            shared = replace(shared, mechanism=known(shared.mechanism, listed))
         return shared, (*notes, *unusual(stated(shared, epsilon, delta)))
 
 
@@ -192,16 +191,11 @@ def require_known(
     return found
 
 
-def known(
-    found: HistogramMechanism | TableMechanism, items: Iterable[object], notes: Notes, *, others: bool
-) -> tuple[HistogramMechanism, Notes]:
-    """Return a mechanism that counts public items without its threshold, with the notes on its choice.
-
-    The notes are about other items.
-    """
+def known(found: HistogramMechanism | TableMechanism, items: Iterable[object]) -> mechanisms.KnownItems:
+    """Return a mechanism that counts public items without its threshold, and other items with it."""
     # With l0, `choose` returns a mechanism with a threshold. KnownItems raises an error for any other.
     parameters: dict[str, Any] = {"mechanism": found, "items": tuple(items)}
-    return mechanisms.KnownItems(**parameters), notes if others else ()
+    return mechanisms.KnownItems(**parameters)
 
 
 def read_twice(
@@ -249,7 +243,6 @@ def publish(
     reasons: Notes,
     *,
     without_counts: bool = False,
-    all_listed: bool = False,
     charge: Charging = "guarantee",
 ) -> Release:
     """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
@@ -257,8 +250,8 @@ def publish(
     if budget is not None:
         asked.require_paid(budget, mechanism)  # refuse before reading the data
     data, guarantee = read(), asked.guarantee(mechanism)
-    if isinstance(data, Histogram) and isinstance(mechanism, mechanisms.KnownItems):
-        data._require_type_of(mechanism.items)  # noqa: SLF001 - the schema, which is public
+    if isinstance(data, Histogram) and (items := getattr(mechanism, "items", None)) is not None:
+        data._require_type_of(items)  # noqa: SLF001 - the schema, which is public
 
     def draw(rng: Opening | None = None) -> Release:
         release = mechanism.release(data, rng=rng)
@@ -266,8 +259,6 @@ def publish(
             release = changed(release, item_type=data._named(release.item_type))  # noqa: SLF001 - as above
         if without_counts:
             release = changed(uncounted(release), items=sorted(release.items))
-        if all_listed:
-            release = changed(release, listed="all")
         return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
     return draw() if budget is None else budget.publish(mechanism, draw, charge)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 from discreet.cli.known import known_items
+from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.planning.choose import Parameters, choose, stated
+from discreet.planning.public_items import public_counts
 from discreet.releasing import known, require_known
 from discreet.wording import counted
 
@@ -27,16 +29,20 @@ def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -
         ParameterError: A parameter is missing or out of range.
         InputError: The file cannot be read.
     """
-    l0 = parameters.get("l0")
+    l0, others_need = parameters.get("l0"), list[int]()
     listed = require_known(known_items(path, ("item",)), others=others, l0=l0, mechanism=None)
     assert listed is not None
-    bounded = parameters.copy()
-    bounded["l0"] = len(listed) if l0 is None else l0
-    found, notes = choose("count", **bounded)
-    mechanism, reasons = known(found, listed, notes, others=others)
-    assert isinstance(mechanism, KnownItems)
-    guarantee = stated(mechanism, parameters.get("epsilon"), parameters.get("delta"))
-    needed = [users_for(mechanism, chance) for chance in (0.5, 0.95)] if others else []
+    rho, epsilon, delta = parameters.get("rho"), parameters.get("epsilon"), parameters.get("delta")
+    mechanism: KnownItems | GivenCounts
+    if others:
+        found, reasons = choose("count", **parameters)
+        mechanism = known(found, listed)
+        others_need = [users_for(mechanism, chance) for chance in (0.5, 0.95)]
+        title = f"KnownItems of {counted(len(listed), 'item')}, with {mechanism.mechanism!r}"
+    else:
+        mechanism, reasons = public_counts(listed, rho=rho, epsilon=epsilon, delta=delta, l0=l0)
+        title = f"{type(mechanism).__name__} of {counted(len(listed), 'item')}"
+    guarantee = stated(mechanism, epsilon, delta)
     if as_json:
         content: dict[str, object] = {
             "mechanism": repr(mechanism),
@@ -46,16 +52,17 @@ def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -
             "dp": guarantee.dp,
             "deviation": mechanism.deviation,
             "items": len(listed),
-            **dict(zip(("users_for_50_percent", "users_for_95_percent"), needed, strict=False)),
+            **dict(zip(("users_for_50_percent", "users_for_95_percent"), others_need, strict=False)),
             "reasons": list(reasons),
         }
         return json.dumps(content, indent=1)
     lines = [
-        f"KnownItems of {counted(len(listed), 'item')}, with {mechanism.mechanism!r}",
+        title,
         f"guarantee: {guarantee.promise}",
         f"noise of standard deviation {mechanism.deviation:.4g} on every count",
         "every item of the file is released, whatever its number of users: there is no threshold",
     ]
-    if needed:
-        lines.append(f"another item needs {counted(needed[0], 'user')} for a 50 % chance, {needed[1]:,} for 95 %")
+    if others_need:
+        needed, nearly = others_need
+        lines.append(f"another item needs {counted(needed, 'user')} for a 50 % chance, {nearly:,} for 95 %")
     return "\n".join([*lines, *reasons])

@@ -22,9 +22,11 @@ __all__ = [
     "known",
     "memory",
     "promise",
+    "promise_of_items",
     "promise_of_sums",
     "published",
     "published_sums",
+    "ranked",
     "selected",
     "summed",
     "table",
@@ -81,6 +83,13 @@ def _once(_context: click.Context, parameter: click.Parameter, given: tuple[str,
     if len(given) > 1:
         raise click.UsageError(f"A sum has one column to sum: give {parameter.opts[0]} once.")
     return given[0]
+
+
+def _needed_unless_listed(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Return delta, which only public items do not need. --items is eager, so its value is known."""
+    if value is None and context.params.get("items") is None:
+        raise click.MissingParameter(ctx=context, param=parameter)
+    return value
 
 
 NUMBER = _Number()
@@ -185,6 +194,7 @@ known = joined(
         "--items",
         metavar="FILE",
         type=FILE,
+        is_eager=True,
         help="Count the items in this file, one on each line and without a header, and apply no threshold. The file "
         "must be public, because all of its lines are published.",
     ),
@@ -195,12 +205,30 @@ known = joined(
         "chosen among all items, so counts of listed items are lower too.",
     ),
 )
+ranked = click.option(
+    "--items",
+    metavar="FILE",
+    type=FILE,
+    is_eager=True,
+    help="Rank the items in this file, one on each line and without a header, even items that nobody has. The file "
+    "must be public.",
+)
 _cost = joined(
     click.option("--rho", type=FLOAT, help="Privacy cost rho, in delta-approximate zCDP."),
     click.option("--epsilon", type=FLOAT, help="Instead of --rho: total (epsilon, delta)-DP."),
 )
 _delta = "Probability that the guarantee fails. Choose it far below 1 / number of users."
 promise = joined(_cost, click.option("--delta", type=FLOAT, required=True, help=_delta))
+promise_of_items = joined(
+    _cost,
+    click.option(
+        "--delta",
+        type=FLOAT,
+        callback=_needed_unless_listed,
+        help=f"{_delta} Not needed with --items: it is then not charged, and states a guarantee of --rho as (epsilon, "
+        "delta)-DP.",
+    ),
+)
 promise_of_sums = joined(
     _cost,
     click.option(

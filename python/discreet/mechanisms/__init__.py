@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         CalibratedCounts,
         ConfirmedCounts,
         ContributionBound,
+        CorrelatedCounts,
         GaussianCounts,
         KeptPairs,
         LaplaceCounts,
@@ -36,8 +37,8 @@ else:
         __name__,
         {
             "mechanisms.base": "Mechanism",
-            "mechanisms.counts": "CalibratedCounts ConfirmedCounts ContributionBound GaussianCounts KeptPairs "
-            "LaplaceCounts Plume PrivateCountRelease Refinement",
+            "mechanisms.counts": "CalibratedCounts ConfirmedCounts ContributionBound CorrelatedCounts GaussianCounts "
+            "KeptPairs LaplaceCounts Plume PrivateCountRelease Refinement",
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
             "mechanisms.sums": "ClippedSums DiscoverAndSum",
@@ -54,6 +55,7 @@ __all__ = [
     "ClippedSums",
     "ConfirmedCounts",
     "ContributionBound",
+    "CorrelatedCounts",
     "CountsWithFoundBound",
     "CountsWithShare",
     "DiscoverAndPeel",

@@ -122,9 +122,13 @@ def _asked(guarantee: Guarantee, parameters: Parameters) -> Guarantee:
 
 
 def stated(mechanism: Promising, epsilon: float | None, delta: float | None) -> Guarantee:
-    """Return the mechanism's guarantee, quoted as (epsilon, delta)-DP if the caller gave epsilon."""
+    """Return the mechanism's guarantee, quoted as (epsilon, delta)-DP if the caller gave epsilon.
+
+    A pure guarantee keeps its delta of zero.
+    """
     guarantee = mechanism.guarantee
-    return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)
+    is_pure = guarantee.dp is not None and guarantee.dp[1] == 0
+    return guarantee if epsilon is None or delta is None or is_pure else guarantee.stating(epsilon, delta)
 
 
 def _for_count(
