@@ -37,6 +37,8 @@ _RANKED = (
 )
 """The mechanisms that publish ranks."""
 _COUNTS_USERS = mechanisms.ConfirmedCounts | mechanisms.CalibratedCounts
+"""The mechanisms that publish the number of users, and confirm items one after another."""
+_MEASURES_USERS = _COUNTS_USERS | mechanisms.CorrelatedCounts
 """The mechanisms that publish the number of users."""
 _NAMES = mechanisms.UnionMechanism | mechanisms.OptimalSelection
 """The mechanisms that publish names alone."""
@@ -348,7 +350,7 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
         "summed": facts.sums(summed) and (given("summed", summed) is None) == (summed is None),
         "above": "above" not in content or facts.has_threshold(given("above"), has_counts=has_counts),
         "round": facts.has_round(given("round")),
-        "users": given("users") is None or isinstance(mechanism, _COUNTS_USERS),
+        "users": given("users") is None or isinstance(mechanism, _MEASURES_USERS),
         "calls": facts.steps or _is_one(given("calls", 1)),
         "stopped_early": given("stopped_early", False) is False or facts.steps,
         "spent_rho": "spent_rho" not in content or _is_part(given("spent_rho"), claimed.rho, exact=exact),
@@ -394,7 +396,7 @@ def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
         "kept_share": isinstance(made, measures),
         "listed": len(facts.listed) > 1,
         "above": isinstance(facts.innermost, ThresholdMechanism),
-        "users": isinstance(made, _COUNTS_USERS),
+        "users": isinstance(made, _MEASURES_USERS),
         "round": isinstance(made, streams.StreamMechanism),
         "the column of summed": is_sum,
     }

@@ -65,7 +65,9 @@ class Asked(Generic[_Made]):
         """Return the mechanism's guarantee, in epsilon if the caller gave epsilon."""
         if self.quoted_at is None:
             return stated(mechanism, self.epsilon, self.delta)
-        return mechanism.guarantee.stating(mechanism.guarantee.epsilon(self.quoted_at), self.quoted_at)
+        guarantee = mechanism.guarantee
+        epsilon = guarantee.epsilon(self.quoted_at)
+        return guarantee if guarantee.dp == (epsilon, 0) else guarantee.stating(epsilon, self.quoted_at)
 
     def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
@@ -147,7 +149,9 @@ def publish_rows(
 def required(delta: float | None) -> float:
     """Return delta, or raise ParameterError if it is missing."""
     if delta is None:
-        raise ParameterError("delta is missing: give the probability that the guarantee fails, far below 1 / users")
+        raise ParameterError(
+            "delta is missing: give the probability that the guarantee fails, far below 1 / users", names="delta"
+        )
     return delta
 
 

@@ -45,7 +45,9 @@ def pages(tmp_path):
 def test_a_plan_of_public_items_has_the_noise_of_the_count(pages, tmp_path):
     code, out, errors = discreet("plan", "count", *BUDGET, "--items", pages)
     assert (code, errors) == (0, "")
-    assert "KnownItems of 3 items" in out
+    assert "CorrelatedCounts of 3 items" in out
+    assert "others: GaussianCounts" in out
+    assert "(1, 0)-DP" in discreet("plan", "count", "--epsilon", "1", "--items", pages)[1]
     assert "another item" not in out
     code, out, _ = discreet("plan", "count", *BUDGET, "--items", pages, "--json")
     content = json.loads(out)

@@ -32,9 +32,16 @@ _KIND_OF: dict[str, Kind] = {
     "KeptPairs": "pairs",
     **dict.fromkeys(_EVENTS, "events"),
 }
-_ALL_LISTED = ("ClippedSums", "ContributionBound", "GaussianCounts", "KeptPairs", "LaplaceCounts")
+_ALL_LISTED = (
+    "ClippedSums",
+    "ContributionBound",
+    "CorrelatedCounts",
+    "GaussianCounts",
+    "KeptPairs",
+    "LaplaceCounts",
+)
 _LAPLACE = ("LaplaceCounts", "LaplaceThreshold", "LaplaceTopK", "TruncatedGeometric")
-_ANY_NUMBER = ("CalibratedCounts", "ConfirmedCounts", "PrivateCountRelease")
+_ANY_NUMBER = ("CalibratedCounts", "ConfirmedCounts", "CorrelatedCounts", "PrivateCountRelease")
 """The mechanisms that count all items of a user."""
 _KNOWN = {
     *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "CountsWithFoundBound", "DiscoverAndPeel"),

@@ -353,7 +353,8 @@ def _parameters(release: Reported) -> str:
     changed = "added or removed" if guarantee.neighbours == "added" else "replaced"
     pairs.append(("protects", f"one {guarantee.unit}, {changed}"))
     if release.users is not None:
-        pairs.append(("users in the data", "{:,} (sigma {:,.1f})".format(*release.users)))
+        name = "users of the listed items" if release.listed == "all" else "users in the data"
+        pairs.append((name, "{:,} (sigma {:,.1f})".format(*release.users)))
     pairs += [("note", note) for note in release.notes]
     pairs.append(("software", f"discreet {release.version}"))
     return "<dl>" + "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in pairs) + "</dl>"
