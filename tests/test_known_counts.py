@@ -112,6 +112,26 @@ def test_other_items_are_released_if_asked_for():
     assert sorted(dp.count(LOG, **COLUMNS, items=["never"], others=True, l0=2).items) == ["help", "home", "never"]
 
 
+@pytest.mark.parametrize("given", [{"rho": 1}, {"epsilon": 6}])
+def test_other_items_need_no_l0(given):
+    log, budget = {**LOG, "user": [*LOG["user"]]}, dp.Budget(rho=2, delta=1e-5)
+    release = dp.count(
+        log, user="user", item="page", items=["home", "never"], others=True, delta=1e-6, budget=budget, **given
+    )
+    assert sorted(release.items) == ["help", "home", "never"]
+    assert_near([pair for pair in release if pair[0] != "help"], {"home": 4000, "never": 0})
+    assert abs(release["help"] - 4000) < 10 * dict(zip(release.items, release.sigmas, strict=True))["help"]
+    assert (release.listed, release.clipped) == ("some", False)
+    assert release.guarantee.implies(given.get("epsilon", 100), 1e-6) or "rho" in given
+    assert 2 - budget.remaining.rho == pytest.approx(release.guarantee.rho, rel=1e-9)
+    with pytest.raises(ParameterError, match="delta is missing"):
+        dp.count(LOG, user="user", item="page", items=["home"], others=True, **given)
+    ibis, pyarrow = pytest.importorskip("ibis"), pytest.importorskip("pyarrow")
+    remote = ibis.duckdb.connect().create_table("log", pyarrow.table(LOG))
+    with pytest.raises(ParameterError, match="others needs l0"):
+        dp.count(remote, user="user", item="page", items=["home"], others=True, delta=1e-6, **given)
+
+
 def test_a_user_has_at_most_l0_listed_items():
     release = dp.count(LOG, **{**COLUMNS, "rho": 100}, items=["home", "help"], l0=1)
     assert release.clipped
@@ -148,7 +168,6 @@ def test_listed_days_keep_their_type():
         ({"items": [["home", 1]]}, "must be a tuple"),
         ({"items": []}, "at least one label"),
         ({"items": ["a", "a"]}, "distinct"),
-        ({"items": ["a"], "others": True}, "needs l0"),
         ({"items": ["a"], "others": 1}, "others"),
         ({"others": True}, "needs items"),
         ({"items": ["a"], "relative_error": 0.2}, "excludes relative_error"),

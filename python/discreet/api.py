@@ -16,7 +16,7 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose
-from discreet.planning.public_items import public_counts, public_top_k
+from discreet.planning.public_items import public_and_other_counts, public_counts, public_top_k
 from discreet.privacy.guarantee import Promising, unusual
 from discreet.privacy.validation import is_equal, is_zero
 from discreet.releasing import (
@@ -79,7 +79,9 @@ def count(
         items: Items that are public, such as the pages of a site map: all of them are counted without a threshold, even
             items that no user has. Items of several columns are tuples. Without `l0`, a user may have all of them, and
             all counts share a part of their noise (`CorrelatedCounts`).
-        others: Whether other items are released too if their counts pass a threshold; needs `l0`. Only with `items`.
+        others: Whether other items are released too, as without `items`. Without `l0`, half of rho counts the public
+            items (`CountsWithPublicItems`). With `l0`, it bounds the items of a user among all items. Only with
+            `items`.
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee; with `items` and without delta, of pure epsilon-DP.
         delta: The probability that the guarantee fails; far below one over the number of users. With `items` alone it
@@ -141,6 +143,15 @@ def count(
         if listed is not None and not others:
             has_users = engines.counts_users(table.data)
             return public_counts(listed, rho=rho, epsilon=epsilon, delta=delta, l0=l0, counts_users=has_users)
+        if listed is not None and l0 is None:
+            return public_and_other_counts(
+                listed,
+                rho=rho,
+                epsilon=epsilon,
+                delta=required(delta),
+                relative_error=relative_error,
+                rows_here=here,
+            )
         found, notes = choose(
             "count",
             rho=rho,

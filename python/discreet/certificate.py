@@ -36,7 +36,9 @@ _RANKED = (
     | mechanisms.ContributionBound
 )
 """The mechanisms that publish ranks."""
-_COUNTS_USERS = mechanisms.ConfirmedCounts | mechanisms.CalibratedCounts
+_CALIBRATED = mechanisms.CalibratedCounts | mechanisms.CountsWithPublicItems
+"""The mechanisms that say how each count was found."""
+_COUNTS_USERS = mechanisms.ConfirmedCounts | _CALIBRATED
 """The mechanisms that publish the number of users, and confirm items one after another."""
 _MEASURES_USERS = _COUNTS_USERS | mechanisms.CorrelatedCounts
 """The mechanisms that publish the number of users."""
@@ -255,13 +257,13 @@ class _Facts:
     def listed(self) -> tuple[str, ...]:
         """The possible values of `listed`: a count of the listed items alone does not say so."""
         listed = getattr(self.mechanism, "lists_items", "none")
-        return ("some", "all") if listed == "some" else (listed,)
+        return ("some", "all") if listed == "some" and isinstance(self.mechanism, mechanisms.KnownItems) else (listed,)
 
     @property
     def always_clips(self) -> bool:
         made = self.mechanism
         clips = isinstance(made, mechanisms.TableMechanism | mechanisms.KeptPairs | streams.StreamMechanism)
-        return clips and not isinstance(made, mechanisms.CalibratedCounts)
+        return clips and not isinstance(made, _CALIBRATED)
 
     @property
     def measures(self) -> tuple[list[str], ...]:
@@ -272,7 +274,7 @@ class _Facts:
         if isinstance(made, _NAMES) or (isinstance(made, mechanisms.TruncatedGeometric) and not made.with_counts):
             return ([],)
         counts = ["count", "sigma"]
-        if isinstance(made, mechanisms.CalibratedCounts):
+        if isinstance(made, _CALIBRATED):
             return ([*counts, "method"],)
         return (counts, []) if isinstance(made, HistogramMechanism) else (counts,)  # `select` drops counts
 

@@ -188,10 +188,7 @@ def require_known(
     if any(isinstance(label, list) for label in found):
         raise ParameterError('an item of several columns must be a tuple, such as ("home", "DE"), not a list')
     require_countable(found)
-    if require_flag("others", others) and l0 is None:
-        raise ParameterError(
-            "others needs l0, the most items of a user that count: other items need a threshold", names="others l0"
-        )
+    require_flag("others", others)
     return found
 
 

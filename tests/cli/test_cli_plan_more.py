@@ -64,13 +64,15 @@ def test_a_plan_of_public_items_and_others_has_their_threshold(pages):
     assert "another item needs" in discreet(*given)[1]
     content = json.loads(discreet(*given, "--json")[1])
     assert content["users_for_50_percent"] == dp.plan("count", rho=1, delta=1e-6, l0=5).users_for_50_percent
+    out = discreet("plan", "count", *BUDGET, "--items", pages, "--others")[1]
+    assert "other items: CalibratedCounts with rho 0.5 and delta 1e-06" in out
 
 
 def test_a_plan_of_public_items_refuses_wrong_options(pages, tmp_path):
     code, _, errors = discreet("plan", "count", *BUDGET, "--others")
     assert (code, "--items" in errors) == (2, True)
-    code, _, errors = discreet("plan", "count", *BUDGET, "--items", pages, "--others")
-    assert (code, "--others needs --l0" in errors) == (2, True)
+    code, _, errors = discreet("plan", "count", "--rho", "1", "--items", pages, "--others")
+    assert (code, "--delta is missing" in errors) == (2, True)
     code, _, errors = discreet("plan", "count", *BUDGET, "--items", tmp_path / "none.txt")
     assert (code, "none.txt" in errors) == (1, True)
     assert discreet("plan", "top-k", *BUDGET, "-k", "3", "--items", pages)[0] == 2

@@ -38,6 +38,7 @@ RELEASES = {
     "two columns": lambda: dp.count(LOG, **{**ASKED, "item": ["country", "page"]}, rho=1),
     "public items": lambda: dp.count(LOG, **ASKED, rho=1, items=["home", "imprint"]),
     "public items without delta": lambda: dp.count(LOG, **{**ASKED, "delta": None}, epsilon=1, items=["home"]),
+    "public and other items": lambda: dp.count(LOG, **ASKED, rho=1, items=["home"], others=True),
     "public ranks": lambda: dp.top_k(LOG, **ASKED, k=1, rho=1, items=["home", "imprint"]),
     "ranks": lambda: dp.top_k(LOG, **ASKED, k=2, epsilon=1),
     "names": lambda: dp.select(LOG, **ASKED, l0=2, epsilon=1),

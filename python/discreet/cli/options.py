@@ -201,8 +201,8 @@ known = joined(
     click.option(
         "--others",
         is_flag=True,
-        help="With --items and --l0, also release other items that pass a threshold. The N items of a user are then "
-        "chosen among all items, so counts of listed items are lower too.",
+        help="With --items, also release other items, as without --items. Half of rho then counts the listed items. "
+        "With --l0, the N items of a user are chosen among all items, so counts of listed items are lower too.",
     ),
 )
 ranked = click.option(

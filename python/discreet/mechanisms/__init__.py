@@ -31,7 +31,13 @@ if TYPE_CHECKING:
         PermuteAndFlip,
     )
     from discreet.mechanisms.union import IteratedSetUnion, SetUnion, UnionMechanism
-    from discreet.mechanisms.wrappers import CountsWithFoundBound, CountsWithShare, KnownItems, Replacement
+    from discreet.mechanisms.wrappers import (
+        CountsWithFoundBound,
+        CountsWithPublicItems,
+        CountsWithShare,
+        KnownItems,
+        Replacement,
+    )
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -46,7 +52,7 @@ else:
             "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK "
             "PermuteAndFlip",
             "mechanisms.union": "IteratedSetUnion SetUnion UnionMechanism",
-            "mechanisms.wrappers": "CountsWithFoundBound CountsWithShare KnownItems Replacement",
+            "mechanisms.wrappers": "CountsWithFoundBound CountsWithPublicItems CountsWithShare KnownItems Replacement",
         },
     )
 
@@ -57,6 +63,7 @@ __all__ = [
     "ContributionBound",
     "CorrelatedCounts",
     "CountsWithFoundBound",
+    "CountsWithPublicItems",
     "CountsWithShare",
     "DiscoverAndPeel",
     "DiscoverAndSum",

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet import mechanisms
 from discreet.errors import ParameterError
+from discreet.mechanisms.parameters import RELATIVE_ERROR
+from discreet.planning.choose import stated
 from discreet.privacy.conversion import cdp_rho, round_down
-from discreet.privacy.guarantee import require_promise
+from discreet.privacy.guarantee import require_promise, resolve_rho, unusual
 from discreet.privacy.validation import is_zero
 
 if TYPE_CHECKING:
     from discreet.mechanisms.counts.given_counts import GivenCounts
     from discreet.mechanisms.fewest import Notes
 
-__all__ = ["public_counts", "public_top_k"]
+__all__ = ["public_and_other_counts", "public_counts", "public_top_k"]
 
 _Made = TypeVar("_Made")
 _ANY_DELTA = 1e-6
@@ -80,6 +82,31 @@ def public_top_k(
     if own is not None:
         kinds.append(lambda: kind.from_rho(items=items, rho=own, k=k))
     return min(_possible(kinds), key=lambda mechanism: mechanism.scale), ()
+
+
+def public_and_other_counts(
+    items: tuple[Any, ...],
+    *,
+    rho: float | None,
+    epsilon: float | None,
+    delta: float,
+    relative_error: float = RELATIVE_ERROR,
+    rows_here: bool = True,
+) -> tuple[mechanisms.CountsWithPublicItems, Notes]:
+    """Return the mechanism that counts public items and other items of users with any number of items.
+
+    Raises:
+        ParameterError: A parameter is missing or out of range, or the rows are not on this machine.
+    """
+    if not rows_here:
+        raise ParameterError(
+            "in a cluster or a warehouse, others needs l0, the most items of a user that count; or export the table to "
+            "Parquet",
+            names="others l0",
+        )
+    own, rest = resolve_rho(rho, epsilon, delta)
+    made = mechanisms.CountsWithPublicItems(items=items, rho=own, delta=rest, relative_error=relative_error)
+    return made, unusual(stated(made, epsilon, delta))
 
 
 def _spendable(rho: float | None, epsilon: float | None, delta: float | None) -> tuple[float | None, float | None]:

@@ -41,7 +41,13 @@ _ALL_LISTED = (
     "LaplaceCounts",
 )
 _LAPLACE = ("LaplaceCounts", "LaplaceThreshold", "LaplaceTopK", "TruncatedGeometric")
-_ANY_NUMBER = ("CalibratedCounts", "ConfirmedCounts", "CorrelatedCounts", "PrivateCountRelease")
+_ANY_NUMBER = (
+    "CalibratedCounts",
+    "ConfirmedCounts",
+    "CorrelatedCounts",
+    "CountsWithPublicItems",
+    "PrivateCountRelease",
+)
 """The mechanisms that count all items of a user."""
 _KNOWN = {
     *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "CountsWithFoundBound", "DiscoverAndPeel"),
@@ -152,7 +158,7 @@ def _of_call(call: ast.Call) -> Implied | None:
         law = "gaussian" if _is_none(given.get("epsilon")) else "laplace"
     return Implied(
         kind=_KIND_OF.get(name, "users"),
-        listed="all" if name in _ALL_LISTED else "none",
+        listed="all" if name in _ALL_LISTED else "some" if name == "CountsWithPublicItems" else "none",
         law=None if name == "CountsWithFoundBound" else law,
         bounds_items=name not in _ANY_NUMBER
         and not (name in ("GaussianCounts", "LaplaceCounts") and _is_none(given.get("l0"))),
