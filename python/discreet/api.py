@@ -16,14 +16,13 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose
-from discreet.planning.public_items import public_and_other_counts, public_counts, public_top_k
+from discreet.planning.public_items import for_public_items, public_top_k
 from discreet.privacy.guarantee import Promising, unusual
-from discreet.privacy.validation import is_equal, is_zero
+from discreet.privacy.validation import is_zero
 from discreet.releasing import (
     Asked,
     Bounding,
     given,
-    known,
     publish,
     publish_rows,
     read_twice,
@@ -128,40 +127,33 @@ def count(
     l0 = None if isinstance(l0, str) else l0
     listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
     is_public = listed is not None and not others
-    if is_public and not is_equal(relative_error, RELATIVE_ERROR):
-        raise ParameterError(
-            "items excludes relative_error, because all counts have the same noise: leave out either of them",
-            names="items relative_error",
-        )
     if bounding is not None:
         return publish_rows(bounding, table, (rho, epsilon, delta), listed, budget, charge)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | TableMechanism, Notes]:
         if mechanism is not None:
-            more = {"l0": l0, "relative_error": relative_error}
-            return given(mechanism, (rho, epsilon, delta), more)
-        if listed is not None and not others:
-            has_users = engines.counts_users(table.data)
-            return public_counts(listed, rho=rho, epsilon=epsilon, delta=delta, l0=l0, counts_users=has_users)
-        if listed is not None and l0 is None:
-            return public_and_other_counts(
-                listed,
+            return given(mechanism, (rho, epsilon, delta), {"l0": l0, "relative_error": relative_error})
+        if listed is None:
+            return choose(
+                "count",
                 rho=rho,
                 epsilon=epsilon,
                 delta=required(delta),
+                l0=l0,
                 relative_error=relative_error,
                 rows_here=here,
             )
-        found, notes = choose(
-            "count",
+        return for_public_items(
+            listed,
+            others=others,
             rho=rho,
             epsilon=epsilon,
-            delta=required(delta),
+            delta=delta,
             l0=l0,
             relative_error=relative_error,
             rows_here=here,
+            counts_users=engines.counts_users(table.data),
         )
-        return (found if listed is None else known(found, listed)), notes
 
     asked, made, reasons = _chosen(chosen, epsilon, delta, is_public=is_public)
     if isinstance(made, TableMechanism):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -16,7 +16,8 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import RELATIVE_ERROR, require_countable, require_list
 from discreet.mechanisms.published import uncounted
-from discreet.planning.choose import stated
+from discreet.planning.choose import required, stated
+from discreet.planning.public_items import with_known
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
 from discreet.privacy.validation import is_equal, require_flag
 from discreet.release.release import changed
@@ -32,7 +33,6 @@ __all__ = [
     "Asked",
     "Bounding",
     "given",
-    "known",
     "publish",
     "publish_rows",
     "read_twice",
@@ -127,7 +127,7 @@ class Bounding:
             return made, unusual(stated(made, epsilon, delta))
         shared, notes = mechanisms.CountsWithShare.chosen(rho=rho, epsilon=epsilon, delta=delta, l0=self.l0)
         if listed is not None:
-            shared = replace(shared, mechanism=known(shared.mechanism, listed))
+            shared = replace(shared, mechanism=with_known(shared.mechanism, listed))
         return shared, (*notes, *unusual(stated(shared, epsilon, delta)))
 
 
@@ -144,15 +144,6 @@ def publish_rows(
     asked = Asked(lambda e, d: bounding.made(rho, e, required(d), listed), epsilon, delta)
     made, reasons = asked.chosen()
     return publish(made, lambda: table, budget, asked, reasons, charge=charge)
-
-
-def required(delta: float | None) -> float:
-    """Return delta, or raise ParameterError if it is missing."""
-    if delta is None:
-        raise ParameterError(
-            "delta is missing: give the probability that the guarantee fails, far below 1 / users", names="delta"
-        )
-    return delta
 
 
 def given(
@@ -190,13 +181,6 @@ def require_known(
     require_countable(found)
     require_flag("others", others)
     return found
-
-
-def known(found: HistogramMechanism | TableMechanism, items: Iterable[object]) -> mechanisms.KnownItems:
-    """Return a mechanism that counts public items without its threshold, and other items with it."""
-    # With l0, `choose` returns a mechanism with a threshold. KnownItems raises an error for any other.
-    parameters: dict[str, Any] = {"mechanism": found, "items": tuple(items)}
-    return mechanisms.KnownItems(**parameters)
 
 
 def read_twice(

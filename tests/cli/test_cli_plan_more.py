@@ -76,3 +76,6 @@ def test_a_plan_of_public_items_refuses_wrong_options(pages, tmp_path):
     code, _, errors = discreet("plan", "count", *BUDGET, "--items", tmp_path / "none.txt")
     assert (code, "none.txt" in errors) == (1, True)
     assert discreet("plan", "top-k", *BUDGET, "-k", "3", "--items", pages)[0] == 2
+    for option in (["--k-bar", "9"], ["--relative-error", "0.2"]):
+        code, _, errors = discreet("plan", "count", "--rho", "1", "--items", pages, *option)
+        assert (code, f"--items excludes {option[0]}" in errors) == (2, True), errors

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from discreet import mechanisms
 from discreet.errors import ParameterError
 from discreet.mechanisms.parameters import RELATIVE_ERROR
-from discreet.planning.choose import stated
+from discreet.planning.choose import choose, required, stated
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_promise, resolve_rho, unusual
-from discreet.privacy.validation import is_zero
+from discreet.privacy.validation import is_equal, is_zero
 
 if TYPE_CHECKING:
     from discreet.mechanisms.counts.given_counts import GivenCounts
     from discreet.mechanisms.fewest import Notes
 
-__all__ = ["public_and_other_counts", "public_counts", "public_top_k"]
+__all__ = ["for_public_items", "public_counts", "public_top_k", "with_known"]
 
 _Made = TypeVar("_Made")
 _ANY_DELTA = 1e-6
@@ -84,20 +84,34 @@ def public_top_k(
     return min(_possible(kinds), key=lambda mechanism: mechanism.scale), ()
 
 
-def public_and_other_counts(
+def for_public_items(
     items: tuple[Any, ...],
     *,
-    rho: float | None,
-    epsilon: float | None,
-    delta: float,
+    others: bool,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    l0: int | None = None,
     relative_error: float = RELATIVE_ERROR,
     rows_here: bool = True,
-) -> tuple[mechanisms.CountsWithPublicItems, Notes]:
-    """Return the mechanism that counts public items and other items of users with any number of items.
+    counts_users: bool = True,
+) -> tuple[GivenCounts | mechanisms.KnownItems | mechanisms.CountsWithPublicItems, Notes]:
+    """Return the mechanism of `count` for public items, and for other items too, and the reasons for it.
 
     Raises:
-        ParameterError: A parameter is missing or out of range, or the rows are not on this machine.
+        ParameterError: A parameter is missing, out of range or without use, or the rows are not on this machine.
     """
+    if not others:
+        if not is_equal(relative_error, RELATIVE_ERROR):
+            raise ParameterError(
+                "items excludes relative_error, because all counts have the same noise: leave out either of them",
+                names="items relative_error",
+            )
+        return public_counts(items, rho=rho, epsilon=epsilon, delta=delta, l0=l0, counts_users=counts_users)
+    delta = required(delta)
+    if l0 is not None:
+        found, notes = choose("count", rho=rho, epsilon=epsilon, delta=delta, l0=l0, relative_error=relative_error)
+        return with_known(found, items), notes
     if not rows_here:
         raise ParameterError(
             "in a cluster or a warehouse, others needs l0, the most items of a user that count; or export the table to "
@@ -107,6 +121,13 @@ def public_and_other_counts(
     own, rest = resolve_rho(rho, epsilon, delta)
     made = mechanisms.CountsWithPublicItems(items=items, rho=own, delta=rest, relative_error=relative_error)
     return made, unusual(stated(made, epsilon, delta))
+
+
+def with_known(found: object, items: Iterable[object]) -> mechanisms.KnownItems:
+    """Return a mechanism that counts public items without its threshold, and other items with it."""
+    # With l0, `choose` returns a mechanism with a threshold. KnownItems raises an error for any other.
+    parameters: dict[str, Any] = {"mechanism": found, "items": tuple(items)}
+    return mechanisms.KnownItems(**parameters)
 
 
 def _spendable(rho: float | None, epsilon: float | None, delta: float | None) -> tuple[float | None, float | None]:

@@ -34,8 +34,8 @@ class CorrelatedCounts(GivenCounts):
     counts share a part of their noise. With d items, sigma is about (sqrt d + 1)/2 times the noise of one count alone,
     and sqrt d times with `GaussianCounts`. The guarantee is rho-zCDP per user, added or removed, without delta.
 
-    Common noise cancels in differences of counts. It adds up in sums: the sum of more than about 3 sqrt d counts has more
-    noise than with `GaussianCounts`.
+    Common noise cancels in differences of counts. It adds up in sums: the sum of more than about 3 sqrt d counts has
+    more noise than with `GaussianCounts`.
 
     The histogram must know the number of its users (`Histogram.from_table(..., count_users=True)`).
 
