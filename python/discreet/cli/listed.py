@@ -38,19 +38,15 @@ def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -
     if asked.pop("k_bar", K_BAR) != K_BAR:
         raise ParameterError("items excludes k_bar: leave out either of them", names="items k_bar")
     mechanism, reasons = for_public_items(listed, others=others, **asked)
-    title, others_need, another = (
-        f"{type(mechanism).__name__} of {counted(len(listed), 'item')}",
-        list[int](),
-        list[str](),
-    )
-    deviation: float = getattr(mechanism, "public", mechanism).deviation
+    title, others_need, another = f"{type(mechanism).__name__} of {counted(len(listed), 'item')}", list[int](), ""
+    counting = mechanism.public if isinstance(mechanism, CountsWithPublicItems) else mechanism
     if isinstance(mechanism, CountsWithPublicItems):
-        another = [f"other items: CalibratedCounts with rho {mechanism.others.rho:.4g} and delta {mechanism.delta:g}"]
+        another = f"other items: CalibratedCounts with rho {mechanism.others.rho:.4g} and delta {mechanism.delta:g}"
     elif isinstance(mechanism, KnownItems):
         others_need = [users_for(mechanism, chance) for chance in (0.5, 0.95)]
         title += f", with {mechanism.mechanism!r}"
         least, most = others_need
-        another = [f"another item needs {counted(least, 'user')} for a 50 % chance, {most:,} for 95 %"]
+        another = f"another item needs {counted(least, 'user')} for a 50 % chance, {most:,} for 95 %"
     guarantee = stated(mechanism, parameters.get("epsilon"), parameters.get("delta"))
     if as_json:
         content: dict[str, object] = {
@@ -59,7 +55,7 @@ def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -
             "delta": guarantee.delta,
             "unit": guarantee.unit,
             "dp": guarantee.dp,
-            "deviation": deviation,
+            "deviation": counting.deviation,
             "items": len(listed),
             **dict(zip(("users_for_50_percent", "users_for_95_percent"), others_need, strict=False)),
             "reasons": list(reasons),
@@ -68,7 +64,7 @@ def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -
     lines = [
         title,
         f"guarantee: {guarantee.promise}",
-        f"noise of standard deviation {deviation:.4g} on every count of a listed item",
+        f"noise of standard deviation {counting.deviation:.4g} on every count of a listed item",
         "every item of the file is released, whatever its number of users: there is no threshold",
     ]
-    return "\n".join([*lines, *another, *reasons])
+    return "\n".join([*lines, *filter(None, [another]), *reasons])
