@@ -9,8 +9,10 @@ from contract import MechanismContract
 from discreet import Histogram
 from discreet.errors import ParameterError, SchemaError, SensitivityError
 from discreet.laws import joint_law
+from discreet.laws.outcomes import NoiseLaw, RoundedMean
 from discreet.mechanisms import CorrelatedCounts, GaussianCounts, LaplaceCounts
 from discreet.reference.correlated_counts import correlated_counts
+from discreet.release.intervals import reaches
 from discreet.testing import seeded_rng
 from discreet.theorems import lebeda2025
 
@@ -178,3 +180,13 @@ def test_counts_with_noise_in_common_need_the_number_of_users():
             CorrelatedCounts(**{"items": ("a", "b"), "rho": 1.0, **bad})
     with pytest.raises(ParameterError, match="sigma"):
         CorrelatedCounts(items=("a",), rho=1e-300)
+
+
+@pytest.mark.parametrize("d", [2, 10, 1000])
+@pytest.mark.parametrize("rho", [0.01, 0.5, 5.0])
+def test_intervals_with_noise_in_common_cover_by_the_exact_law(d, rho):
+    mechanism = CorrelatedCounts(items=range(d), rho=rho)
+    law = RoundedMean(NoiseLaw(mechanism.noise), NoiseLaw(mechanism.users_noise))
+    for confidence in (0.5, 0.9, 0.95, 0.99):
+        reach = reaches(np.array([mechanism.deviation]), confidence, mechanism.law)
+        assert 1 - 2 * law.at_least(reach + 1)[0] >= confidence
