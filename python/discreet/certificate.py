@@ -18,7 +18,7 @@ from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.privacy.validation import require_path
 from discreet.release import export
-from discreet.release.facts import Kind, Summed, measure_of, summed_of
+from discreet.release.facts import Kind, Listed, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
 from discreet.wording import counted
 
@@ -254,10 +254,10 @@ class _Facts:
         return found
 
     @property
-    def listed(self) -> tuple[str, ...]:
-        """The possible values of `listed`: a count of the listed items alone does not say so."""
-        listed = getattr(self.mechanism, "lists_items", "none")
-        return ("some", "all") if listed == "some" and isinstance(self.mechanism, mechanisms.KnownItems) else (listed,)
+    def listed(self) -> Listed:
+        """Which items are published even if nobody has them."""
+        found: Listed = getattr(self.mechanism, "lists_items", "none")
+        return found
 
     @property
     def always_clips(self) -> bool:
@@ -342,7 +342,7 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
     checks = {
         "columns": columns[: len(names)] == names and measures in facts.measures,
         "kind": given("kind", facts.kind) == facts.kind,
-        "listed": given("listed", facts.listed[0]) in facts.listed,
+        "listed": given("listed", facts.listed) == facts.listed,
         "noise": given("noise", facts.law) == facts.law,
         "clipped": isinstance(clipped, bool)
         and (clipped or (not clips and l0 is None))
@@ -396,7 +396,6 @@ def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
         "clipped": facts.claims_l0 and isinstance(made, HistogramMechanism),
         "l0": facts.claims_l0,
         "kept_share": isinstance(made, measures),
-        "listed": len(facts.listed) > 1,
         "above": isinstance(facts.innermost, ThresholdMechanism),
         "users": isinstance(made, _MEASURES_USERS),
         "round": isinstance(made, streams.StreamMechanism),

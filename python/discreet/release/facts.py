@@ -36,6 +36,7 @@ _ALL_LISTED = (
     "ClippedSums",
     "ContributionBound",
     "CorrelatedCounts",
+    "ExponentialMechanism",
     "GaussianCounts",
     "KeptPairs",
     "LaplaceCounts",
@@ -51,7 +52,7 @@ _ANY_NUMBER = (
 """The mechanisms that count all items of a user."""
 _KNOWN = {
     *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "CountsWithFoundBound", "DiscoverAndPeel"),
-    *("ExponentialMechanism", "GaussianThreshold", "GaussianTopK", "GumbelTopK", "IteratedSetUnion"),
+    *("GaussianThreshold", "GaussianTopK", "GumbelTopK", "IteratedSetUnion"),
     *("OptimalSelection", "PermuteAndFlip", "Plume", "SetUnion"),
 }
 

@@ -30,6 +30,8 @@ class GivenItems(HistogramMechanism):
 
     __slots__ = ()
 
+    lists_items = "all"
+
     items: tuple[str | int | bytes, ...]
 
     @cached_property
@@ -55,8 +57,6 @@ class GivenCounts(GivenItems, NoisyCounts):
     """A mechanism that releases noisy counts of all given `items`, also of items without users."""
 
     __slots__ = ()
-
-    lists_items = "all"
 
     l0: int | None  # type: ignore[assignment]
 
