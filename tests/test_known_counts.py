@@ -170,12 +170,15 @@ def test_listed_days_keep_their_type():
         ({"items": ["a", "a"]}, "distinct"),
         ({"items": ["a"], "others": 1}, "others"),
         ({"others": True}, "needs items"),
+        ({"items": ["a"], "l0": 1.5}, "l0 must be a whole number"),
+        ({"items": ["a"], "rho": -1}, "rho must be"),
+        ({"items": ["a"], "delta": 1.0}, "delta must be"),
         ({"items": ["a"], "relative_error": 0.2}, "excludes relative_error"),
     ],
 )
 def test_parameters_of_listed_items_are_checked(parameters, error):
     with pytest.raises(ParameterError, match=error):
-        dp.count(LOG, **COLUMNS, **parameters)
+        dp.count(LOG, **{**COLUMNS, **parameters})
 
 
 def test_listed_items_of_another_type_cost_nothing():

@@ -11,7 +11,7 @@ from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose, required, stated
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_promise, resolve_rho, unusual
-from discreet.privacy.validation import is_equal, is_zero
+from discreet.privacy.validation import is_equal, is_zero, require_whole
 
 if TYPE_CHECKING:
     from discreet.mechanisms.counts.given_counts import GivenCounts
@@ -47,6 +47,7 @@ def public_counts(
         ParameterError: A parameter is missing or out of range.
     """
     own, pure = _spendable(rho, epsilon, delta)
+    l0 = None if l0 is None else require_whole("l0", l0, 1)
     kinds: list[Callable[[], GivenCounts]] = []
     if pure is not None:
         kinds.append(lambda: mechanisms.LaplaceCounts.from_epsilon(items=items, epsilon=pure, l0=l0))
