@@ -176,7 +176,7 @@ SETS = {
     ],
     CorrelatedCounts: [
         {"items": tuple("0123"[:size]), "rho": rho}
-        for size, rho in [(2, 1.0), (2, 0.5), (1, 0.3), (3, 9.0), (2, 0.2), (3, 4.0), (1, 0.05), (2, 20.0)]
+        for size, rho in [(2, 1.0), (2, 0.5), (1, 0.3), (3, 9.0), (2, 2.0), (3, 20.0), (1, 0.05), (2, 20.0)]
     ],
     PermuteAndFlip: [
         {"scale": scale, "delta": delta, "k_bar": k_bar, "l0": l0, "linf": linf}
