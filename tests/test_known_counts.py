@@ -20,11 +20,116 @@ def test_listed_items_are_released_even_if_nobody_has_them():
     assert_near(release, {"home": 4000, "never": 0})
     assert sorted(release.items) == ["home", "never"]
     assert not release.clipped
-    assert "KnownItems" in release.made_by
+    assert release.listed == "all"
+    assert "CorrelatedCounts" in release.made_by
+    assert abs(release.users[0] - 4000) < 50
+
+
+def public(count=dp.count, **given):
+    """Return the release of 30 public items and what it charged, as a budget in rho and delta counts it."""
+    budget = dp.Budget(rho=2000, delta=1e-4)
+    release = count(LOG, user="user", item="page", items=["home", *map(str, range(29))], budget=budget, **given)
+    return release, (pytest.approx(2000 - budget.remaining.rho, rel=1e-9), 1e-4 - budget.remaining.delta)
+
+
+@pytest.mark.parametrize("count", [dp.count, lambda *given, **more: dp.top_k(*given, k=4, **more)])
+@pytest.mark.parametrize(
+    ("given", "dp_pair"),
+    [
+        ({"rho": 0.1}, None),
+        ({"rho": 0.1, "delta": 0}, None),
+        ({"rho": 0.1, "delta": 1e-7}, (dp.Guarantee(0.1, 0).epsilon(1e-7), 1e-7)),
+        ({"epsilon": 0.5}, (0.5, 0)),
+        ({"epsilon": 0.5, "delta": 0.0}, (0.5, 0)),
+        ({"epsilon": 2, "delta": 1e-6}, (2, 1e-6)),
+    ],
+)
+def test_public_items_cost_no_delta(count, given, dp_pair):
+    release, (rho, delta) = public(count, **given)
+    found = release.guarantee
+    assert (found.delta, delta, release.spent.delta) == (0, 0, 0)
+    assert found.rho == rho == given.get("rho", rho)
+    if count is dp.count or dp_pair is None or dp_pair[1] == 0:
+        assert dp_pair is None or found.dp == pytest.approx(dp_pair, rel=1e-9)
+    assert "epsilon" not in given or found.implies(given["epsilon"], given.get("delta") or 1e-300)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "noise"),
+    [
+        ({"rho": 0.1}, "CorrelatedCounts", (30**0.5 + 1) / 2 / 0.2**0.5),
+        ({"rho": 0.1, "l0": 30}, "CorrelatedCounts", (30**0.5 + 1) / 2 / 0.2**0.5),
+        ({"rho": 0.1, "l0": 4}, "GaussianCounts", (4 / 0.2) ** 0.5),
+        ({"epsilon": 1}, "LaplaceCounts", 2**0.5 * 30),
+        ({"epsilon": 1, "l0": 2}, "LaplaceCounts", 2**0.5 * 2),
+        ({"epsilon": 1, "delta": 1e-6, "l0": 2}, "LaplaceCounts", 2**0.5 * 2),
+        ({"epsilon": 1, "delta": 1e-6}, "CorrelatedCounts", (30**0.5 + 1) / 2 * 4.530899),
+        ({"rho": 1000, "l0": 1}, "GaussianCounts", 2000**-0.5),
+    ],
+)
+def test_public_items_get_the_least_noise(given, kind, noise):
+    release, _ = public(**given)
+    assert release.made_by.startswith(kind)
+    assert float(release.sigmas[0]) == pytest.approx(noise, rel=0.02)
+
+
+def test_a_backend_that_does_not_count_users_gets_independent_noise(monkeypatch):
+    monkeypatch.setattr("discreet.engines.counts_users", lambda _: False)
+    release, _ = public(rho=0.1)
+    assert "GaussianCounts" in release.made_by
+    assert any("does not count users" in note for note in release.notes)
+
+
+@pytest.mark.parametrize("source", ["read", "ibis"])
+def test_counts_of_public_items_know_the_users_of_every_source(source):
+    if source == "ibis":
+        ibis, pyarrow = pytest.importorskip("ibis"), pytest.importorskip("pyarrow")
+        data = {"data": ibis.duckdb.connect().create_table("log", pyarrow.table(LOG)), "user": "user", "item": "page"}
+    else:
+        data = {"data": dp.Table(LOG, user="user", item="page").read()}
+    release = dp.count(**data, items=["home", "x"], rho=1)
+    assert "CorrelatedCounts" in release.made_by
+    assert abs(release.users[0] - 4000) < 12  # ten sigmas: fails with a chance below 1e-20
+    assert_near(release, {"home": 4000, "x": 0})
+
+
+def test_public_items_are_ranked_without_delta():
+    log = {"user": [*range(4000), *range(2000), *range(3000)], "page": ["a"] * 4000 + ["b"] * 2000 + ["x"] * 3000}
+    release = dp.top_k(log, user="user", item="page", items=["b", "c", "a"], k=2, epsilon=1)
+    assert (release.items, release.listed) == (["a", "b"], "all")
+    assert release.guarantee.dp == pytest.approx((1, 0), rel=1e-9)
+    with pytest.raises(ParameterError, match="lower k"):
+        dp.top_k(log, user="user", item="page", items=["b"], k=2, epsilon=1)
+    for more in ({"k_bar": 9}, {"l0": 2}, {"method": "discover+peel", "l0": 2}):
+        with pytest.raises(ParameterError, match="items excludes"):
+            dp.top_k(log, user="user", item="page", items=["b"], k=1, epsilon=1, **more)
+    for verb in (dp.count, lambda *given, **names: dp.top_k(*given, k=1, **names)):
+        with pytest.raises(ParameterError, match="delta is missing"):
+            verb(log, user="user", item="page", epsilon=1)
 
 
 def test_other_items_are_released_if_asked_for():
     assert sorted(dp.count(LOG, **COLUMNS, items=["never"], others=True, l0=2).items) == ["help", "home", "never"]
+
+
+@pytest.mark.parametrize("given", [{"rho": 1}, {"epsilon": 6}])
+def test_other_items_need_no_l0(given):
+    log, budget = {**LOG, "user": [*LOG["user"]]}, dp.Budget(rho=2, delta=1e-5)
+    release = dp.count(
+        log, user="user", item="page", items=["home", "never"], others=True, delta=1e-6, budget=budget, **given
+    )
+    assert sorted(release.items) == ["help", "home", "never"]
+    assert_near([pair for pair in release if pair[0] != "help"], {"home": 4000, "never": 0})
+    assert abs(release["help"] - 4000) < 10 * dict(zip(release.items, release.sigmas, strict=True))["help"]
+    assert (release.listed, release.clipped) == ("some", False)
+    assert release.guarantee.implies(given.get("epsilon", 100), 1e-6) or "rho" in given
+    assert 2 - budget.remaining.rho == pytest.approx(release.guarantee.rho, rel=1e-9)
+    with pytest.raises(ParameterError, match="delta is missing"):
+        dp.count(LOG, user="user", item="page", items=["home"], others=True, **given)
+    ibis, pyarrow = pytest.importorskip("ibis"), pytest.importorskip("pyarrow")
+    remote = ibis.duckdb.connect().create_table("log", pyarrow.table(LOG))
+    with pytest.raises(ParameterError, match="others needs l0"):
+        dp.count(remote, user="user", item="page", items=["home"], others=True, delta=1e-6, **given)
 
 
 def test_a_user_has_at_most_l0_listed_items():
@@ -63,14 +168,17 @@ def test_listed_days_keep_their_type():
         ({"items": [["home", 1]]}, "must be a tuple"),
         ({"items": []}, "at least one label"),
         ({"items": ["a", "a"]}, "distinct"),
-        ({"items": ["a"], "others": True}, "needs l0"),
         ({"items": ["a"], "others": 1}, "others"),
         ({"others": True}, "needs items"),
+        ({"items": ["a"], "l0": 1.5}, "l0 must be a whole number"),
+        ({"items": ["a"], "rho": -1}, "rho must be"),
+        ({"items": ["a"], "delta": 1.0}, "delta must be"),
+        ({"items": ["a"], "relative_error": 0.2}, "excludes relative_error"),
     ],
 )
 def test_parameters_of_listed_items_are_checked(parameters, error):
     with pytest.raises(ParameterError, match=error):
-        dp.count(LOG, **COLUMNS, **parameters)
+        dp.count(LOG, **{**COLUMNS, **parameters})
 
 
 def test_listed_items_of_another_type_cost_nothing():

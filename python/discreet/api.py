@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
 
 from discreet import budgets, engines, mechanisms, queries
 from discreet.engines.engine import Label
@@ -15,13 +15,15 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose
+from discreet.planning.public_items import for_public_items, public_top_k
+from discreet.privacy.guarantee import Promising, unusual
+from discreet.privacy.validation import is_zero
 from discreet.releasing import (
     Asked,
     Bounding,
     Call,
     Options,
     given,
-    known,
     publish,
     publish_rows,
     read_twice,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from discreet.release.release import Release
 
 __all__ = ["answer_queries", "count", "select", "top_k"]
+
+_Made = TypeVar("_Made", bound=Promising)
 
 
 def count(
@@ -72,11 +76,16 @@ def count(
     Args:
         data: A `Table`, or the rows that a Table takes.
         items: Items that are public, such as the pages of a site map: all of them are counted without a threshold, even
-            items that no user has. Items of several columns are tuples. Without `l0`, a user may have all of them.
-        others: Whether other items are released too if their counts pass a threshold; needs `l0`. Only with `items`.
+            items that no user has. Items of several columns are tuples. Without `l0`, a user may have all of them, and
+            all counts share a part of their noise (`CorrelatedCounts`).
+        others: Whether other items are released too, as without `items`. Without `l0`, half of rho counts the public
+            items (`CountsWithPublicItems`). With `l0`, it bounds the items of a user among all items. Only with
+            `items`.
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
-        epsilon: The total (epsilon, delta)-DP guarantee.
-        delta: The probability that the guarantee fails; far below one over the number of users.
+        epsilon: The total (epsilon, delta)-DP guarantee; with `items` and without delta, of pure epsilon-DP.
+        delta: The probability that the guarantee fails; far below one over the number of users. With `items` alone it
+            is never charged, and may be left out. A given one is the delta at which a guarantee in zCDP is stated as
+            (epsilon, delta)-DP.
         l0: The most items of a user that count; None for any number. "auto" finds a bound with privacy: a number of
             items that about 95 percent of the users do not exceed (`CountsWithFoundBound`, which has more parameters).
             `Release.l0` is the bound, and `Release.kept_share` is what it kept. The table is read twice.
@@ -119,27 +128,36 @@ def count(
         bounding.require_rows(items, others=others, mechanism=mechanism, relative_error=relative_error)
     l0 = None if isinstance(l0, str) else l0
     listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
-    most = len(listed) if listed is not None and l0 is None else l0
+    is_public = listed is not None and not others
     if bounding is not None:
         return publish_rows(bounding, call, (rho, epsilon, delta), listed)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | TableMechanism, Notes]:
         if mechanism is not None:
-            more = {"l0": l0, "relative_error": relative_error}
-            return given(mechanism, (rho, epsilon, delta), more)
-        found, notes = choose(
-            "count",
+            return given(mechanism, (rho, epsilon, delta), {"l0": l0, "relative_error": relative_error})
+        if listed is None:
+            return choose(
+                "count",
+                rho=rho,
+                epsilon=epsilon,
+                delta=required(delta),
+                l0=l0,
+                relative_error=relative_error,
+                rows_here=here,
+            )
+        return for_public_items(
+            listed,
+            others=others,
             rho=rho,
             epsilon=epsilon,
-            delta=required(delta),
-            l0=most,
+            delta=delta,
+            l0=l0,
             relative_error=relative_error,
             rows_here=here,
+            counts_users=engines.counts_users(table.data),
         )
-        return (found, notes) if listed is None else known(found, listed, notes, others=others)
 
-    asked = Asked(chosen, epsilon, delta)
-    made, reasons = asked.chosen()
+    asked, made, reasons = _chosen(chosen, epsilon, delta, is_public=is_public)
     if isinstance(made, TableMechanism):
         return publish(made, lambda: table, call, asked, reasons)
     counting = made
@@ -151,11 +169,27 @@ def count(
             l0=counting.protects.l0,
             only=None if others else listed,
             k_bar=None if rows is None else rows - 1,
-            count_users=isinstance(counting, mechanisms.ConfirmedCounts),
+            count_users=isinstance(counting, mechanisms.ConfirmedCounts | mechanisms.CorrelatedCounts),
         )
 
-    all_listed = listed is not None and not others  # the data holds the listed items alone
-    return publish(counting, read, call, asked, reasons, all_listed=all_listed)
+    return publish(counting, read, call, asked, reasons)
+
+
+def _chosen(
+    choose: Callable[[float | None, float | None], tuple[_Made, Notes]],
+    epsilon: float | None,
+    delta: float | None,
+    *,
+    is_public: bool,
+) -> tuple[Asked[_Made], _Made, Notes]:
+    """Return the request, the mechanism for it and the notes on the choice.
+
+    The guarantee for public items has no delta. A delta that is given with rho is the one to state it at.
+    """
+    quoted_at = None if not is_public or epsilon is not None or is_zero(delta) else delta
+    asked = Asked(choose, epsilon, delta, quoted_at)
+    made, notes = asked.chosen()
+    return asked, made, (*notes, *unusual(asked.guarantee(made))) if is_public else notes
 
 
 def top_k(
@@ -164,10 +198,11 @@ def top_k(
     k: int,
     rho: float | None = None,
     epsilon: float | None = None,
-    delta: float,
+    delta: float | None = None,
     k_bar: int = 1_000,
     method: str = "gumbel",
     l0: int | None = None,
+    items: Sequence[Label] | None = None,
     budget: PrivacyFilter | None = None,
     charge: Charging = "guarantee",
     **options: Unpack[Options],
@@ -175,17 +210,19 @@ def top_k(
     """Release the `k` items that most users have, ranked and without counts.
 
     The release has fewer items if other items cannot be released safely. `GumbelTopK` selects the items among the
-    `k_bar` most common ones (Rogers 2023, Algorithm 3). A user may have any number of items.
+    `k_bar` most common ones (Rogers 2023, Algorithm 3). A user may have any number of items. With `items`, which are
+    public, `ExponentialMechanism` ranks exactly k of them, and no delta is needed.
 
     Args:
         data: A `Table`, or the rows that a Table takes.
         k: The most items to release.
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
-        epsilon: The total (epsilon, delta)-DP guarantee.
-        delta: The probability that the guarantee fails.
+        epsilon: The total (epsilon, delta)-DP guarantee; with `items` and without delta, of pure epsilon-DP.
+        delta: The probability that the guarantee fails. With `items` it may be left out, as in `count`.
         k_bar: Consider only the k_bar most common items.
         method: "gumbel", or "discover+peel" for `DiscoverAndPeel`, which first finds the items by a set union.
         l0: The most items of a user that "discover+peel" uses to find items.
+        items: Items that are public, such as the pages of a site map; the k items are among them.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
@@ -206,17 +243,23 @@ def top_k(
     """
 
     call = Call.of("top_k", data, options, budget, charge)
+    listed = require_known(items, others=False, l0=l0, mechanism=None)
+    if listed is not None and (k_bar, method, l0) != (1_000, "gumbel", None):
+        raise ParameterError(
+            "items excludes k_bar, method and l0: leave out these, or items", names="items k_bar method l0"
+        )
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
+        if listed is not None:
+            return public_top_k(listed, k=k, rho=rho, epsilon=epsilon, delta=delta)
         return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
 
-    asked = Asked(chosen, epsilon, delta)
-    mechanism, notes = asked.chosen()
+    asked, mechanism, notes = _chosen(chosen, epsilon, delta, is_public=listed is not None)
     if isinstance(mechanism, mechanisms.DiscoverAndPeel):
         return read_twice(mechanism, call, asked, notes)
 
     def read() -> Histogram:
-        return Histogram.from_table(call.table, k_bar=k_bar)
+        return Histogram.from_table(call.table, k_bar=k_bar if listed is None else None, only=listed)
 
     return publish(mechanism, read, call, asked, notes)
 

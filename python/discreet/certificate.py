@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Promising, rounded_up
 from discreet.privacy.validation import require_number, require_path
 from discreet.release import export, reading
-from discreet.release.facts import Kind, Summed, measure_of, summed_of
+from discreet.release.facts import Kind, Listed, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
 from discreet.release.provenance import Provenance
 from discreet.theorems import confirmed_counts
@@ -48,7 +49,11 @@ _RANKED = (
     | mechanisms.ContributionBound
 )
 """The mechanisms that publish ranks."""
-_COUNTS_USERS = mechanisms.ConfirmedCounts | mechanisms.CalibratedCounts
+_CALIBRATED = mechanisms.CalibratedCounts | mechanisms.CountsWithPublicItems
+"""The mechanisms that say how each count was found."""
+_COUNTS_USERS = mechanisms.ConfirmedCounts | _CALIBRATED
+"""The mechanisms that publish the number of users, and confirm items one after another."""
+_MEASURES_USERS = _COUNTS_USERS | mechanisms.CorrelatedCounts
 """The mechanisms that publish the number of users."""
 _NAMES = mechanisms.UnionMechanism | mechanisms.OptimalSelection
 """The mechanisms that publish names alone."""
@@ -342,16 +347,16 @@ class _Facts:
         return found
 
     @property
-    def listed(self) -> tuple[str, ...]:
-        """The possible values of `listed`: a count of the listed items alone does not say so."""
-        listed = getattr(self.mechanism, "lists_items", "none")
-        return ("some", "all") if listed == "some" else (listed,)
+    def listed(self) -> Listed:
+        """Which items are published even if nobody has them."""
+        found: Listed = getattr(self.mechanism, "lists_items", "none")
+        return found
 
     @property
     def always_clips(self) -> bool:
         made = self.mechanism
         clips = isinstance(made, mechanisms.TableMechanism | mechanisms.KeptPairs | streams.StreamMechanism)
-        return clips and not isinstance(made, mechanisms.CalibratedCounts)
+        return clips and not isinstance(made, _CALIBRATED)
 
     @property
     def measures(self) -> tuple[list[str], ...]:
@@ -362,7 +367,7 @@ class _Facts:
         if isinstance(made, _NAMES) or (isinstance(made, mechanisms.TruncatedGeometric) and not made.with_counts):
             return ([],)
         counts = ["count", "sigma"]
-        if isinstance(made, mechanisms.CalibratedCounts):
+        if isinstance(made, _CALIBRATED):
             return ([*counts, "method"],)
         return (counts, []) if isinstance(made, HistogramMechanism) else (counts,)  # `select` drops counts
 
@@ -412,6 +417,9 @@ class _Facts:
     def has_sigmas(self, rows: dict[str, Any], number: int) -> bool:
         """Return whether a release can have these sigmas of its rows, of `number` items of the whole release."""
         made, sigmas = self.innermost, rows["sigmas"]
+        if isinstance(made, mechanisms.CountsWithPublicItems):
+            # Those of other items depend on a number of users that is not published.
+            return int(np.isclose(sigmas, made.public.deviation, rtol=1e-9).sum()) >= len(made.items)
         if isinstance(made, _COUNTS_USERS):
             heads = made.heads if isinstance(made, mechanisms.CalibratedCounts) else made
             factor, common = (1, 0.0) if rows["users"] is None else (2, rows["users"][1] ** 2)
@@ -453,7 +461,7 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
         "total_delta": ("epsilon" in content) == ("total_delta" in content),
         "columns": columns[: len(names)] == names and measures in facts.measures,
         "kind": given("kind", facts.kind) == facts.kind,
-        "listed": given("listed", facts.listed[0]) in facts.listed,
+        "listed": given("listed", facts.listed) == facts.listed,
         "noise": given("noise", facts.law) == facts.law,
         "clipped": isinstance(clipped, bool)
         and (clipped or (not clips and l0 is None))
@@ -501,6 +509,8 @@ def _contradicting_rows(rows: dict[str, Any], facts: _Facts) -> str | None:
     items, counts, ranks, confirmed = rows["items"], rows["counts"], rows["ranks"], rows["confirmed"]
     number = len(items) if rows["part_of"] is None else rows["part_of"]
     given = facts.known | {*(getattr(facts.mechanism, "items", None) or ())}
+    made = facts.innermost
+    listed = len(made.items) if isinstance(made, mechanisms.CountsWithPublicItems) else 0
     others = np.array([item not in facts.known for item in items], bool)
     ranked = getattr(facts.innermost, "k", 1)
     checks = {
@@ -508,7 +518,7 @@ def _contradicting_rows(rows: dict[str, Any], facts: _Facts) -> str | None:
         "rank": ranks is None or all(0 < rank <= ranked for rank in ranks),
         "sigma": counts is None or facts.has_sigmas(rows, number),
         "count": counts is None or rows["above"] is None or bool(np.all(counts[others] > rows["above"])),
-        "method": confirmed is None or int(confirmed.sum()) <= rows["calls"],
+        "method": confirmed is None or int(confirmed.sum()) <= rows["calls"] + listed,
     }
     return next((name for name, is_right in checks.items() if not is_right), None)
 
@@ -525,9 +535,13 @@ def _all_close(values: NDArray[np.float64], allowed: NDArray[np.float64], slack:
 def _has_users(users: object, facts: _Facts) -> bool:
     """Return whether a release can have this number of users: one that is measured at least once."""
     made = facts.innermost
-    if users is None or not isinstance(made, _COUNTS_USERS) or facts.replaced:
-        return users is None and not isinstance(made, mechanisms.CalibratedCounts)
+    if isinstance(made, mechanisms.CountsWithPublicItems):
+        made = made.public
+    if users is None or not isinstance(made, _MEASURES_USERS) or facts.replaced:
+        return users is None and not isinstance(made, mechanisms.CalibratedCounts | mechanisms.CorrelatedCounts)
     is_pair = isinstance(users, list) and [type(part) in (int, float) for part in users] == [True, True]
+    if isinstance(made, mechanisms.CorrelatedCounts):
+        return is_pair and math.isclose(users[1], made.sigmas[1], rel_tol=1e-9)  # type: ignore[index]
     return is_pair and 0 < users[1] <= confirmed_counts.first_sigma(made.rho) * (1 + 1e-9)  # type: ignore[index]
 
 
@@ -555,9 +569,8 @@ def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
         "clipped": facts.claims_l0 and isinstance(made, HistogramMechanism),
         "l0": facts.claims_l0,
         "kept_share": isinstance(made, measures),
-        "listed": len(facts.listed) > 1,
         "above": isinstance(facts.innermost, ThresholdMechanism),
-        "users": isinstance(made, _COUNTS_USERS),
+        "users": isinstance(made, _MEASURES_USERS),
         "round": isinstance(made, streams.StreamMechanism),
         "the column of summed": is_sum,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -19,7 +19,8 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import RELATIVE_ERROR, require_countable, require_list
 from discreet.mechanisms.published import uncounted
-from discreet.planning.choose import stated
+from discreet.planning.choose import required, stated
+from discreet.planning.public_items import with_known
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
 from discreet.privacy.validation import is_equal, require_flag
 from discreet.release.export import kind_of
@@ -40,7 +41,6 @@ __all__ = [
     "Call",
     "Options",
     "given",
-    "known",
     "publish",
     "publish_rows",
     "read_twice",
@@ -151,7 +151,9 @@ class Asked(Generic[_Made]):
         """Return the mechanism's guarantee, in epsilon if the caller gave epsilon."""
         if self.quoted_at is None:
             return stated(mechanism, self.epsilon, self.delta)
-        return mechanism.guarantee.stating(mechanism.guarantee.epsilon(self.quoted_at), self.quoted_at)
+        guarantee = mechanism.guarantee
+        epsilon = guarantee.epsilon(self.quoted_at)
+        return guarantee if guarantee.dp == (epsilon, 0) else guarantee.stating(epsilon, self.quoted_at)
 
     def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
@@ -210,8 +212,7 @@ class Bounding:
             return made, unusual(stated(made, epsilon, delta))
         shared, notes = mechanisms.CountsWithShare.chosen(rho=rho, epsilon=epsilon, delta=delta, l0=self.l0)
         if listed is not None:
-            found, notes = known(shared.mechanism, listed, notes, others=True)
-            shared = replace(shared, mechanism=found)
+            shared = replace(shared, mechanism=with_known(shared.mechanism, listed))
         return shared, (*notes, *unusual(stated(shared, epsilon, delta)))
 
 
@@ -226,13 +227,6 @@ def publish_rows(
     asked = Asked(lambda e, d: bounding.made(rho, e, required(d), listed), epsilon, delta)
     made, reasons = asked.chosen()
     return publish(made, lambda: call.table, call, asked, reasons)
-
-
-def required(delta: float | None) -> float:
-    """Return delta, or raise ParameterError if it is missing."""
-    if delta is None:
-        raise ParameterError("delta is missing: give the probability that the guarantee fails, far below 1 / users")
-    return delta
 
 
 def given(
@@ -268,23 +262,8 @@ def require_known(
     if any(isinstance(label, list) for label in found):
         raise ParameterError('an item of several columns must be a tuple, such as ("home", "DE"), not a list')
     require_countable(found)
-    if require_flag("others", others) and l0 is None:
-        raise ParameterError(
-            "others needs l0, the most items of a user that count: other items need a threshold", names="others l0"
-        )
+    require_flag("others", others)
     return found
-
-
-def known(
-    found: HistogramMechanism | TableMechanism, items: Iterable[object], notes: Notes, *, others: bool
-) -> tuple[HistogramMechanism, Notes]:
-    """Return a mechanism that counts public items without its threshold, with the notes on its choice.
-
-    The notes are about other items.
-    """
-    # With l0, `choose` returns a mechanism with a threshold. KnownItems raises an error for any other.
-    parameters: dict[str, Any] = {"mechanism": found, "items": tuple(items)}
-    return mechanisms.KnownItems(**parameters), notes if others else ()
 
 
 def read_twice(mechanism: DiscoverAndPeel, call: Call, asked: Asked[_Made], reasons: Notes) -> Release:
@@ -322,14 +301,13 @@ def publish(
     reasons: Notes,
     *,
     without_counts: bool = False,
-    all_listed: bool = False,
 ) -> Release:
     """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
     debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
-    promise = call.require_paid(asked, mechanism, without_counts, all_listed)  # refuse before reading the data
+    promise = call.require_paid(asked, mechanism, without_counts)  # refuse before reading the data
     data, guarantee = read(), asked.guarantee(mechanism)
-    if isinstance(data, Histogram) and isinstance(mechanism, mechanisms.KnownItems):
-        data._require_type_of(mechanism.items)  # noqa: SLF001 - the schema, which is public
+    if isinstance(data, Histogram) and (items := getattr(mechanism, "items", None)) is not None:
+        data._require_type_of(items)  # noqa: SLF001 - the schema, which is public
 
     def draw(rng: Opening | None) -> Release:
         release = mechanism.release(data, rng=rng)
@@ -337,8 +315,6 @@ def publish(
             release = changed(release, item_type=data._named(release.item_type))  # noqa: SLF001 - as above
         if without_counts:
             release = changed(uncounted(release), items=sorted(release.items))
-        if all_listed:
-            release = changed(release, listed="all")
         return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
     return call.published(mechanism, draw, promise, asked)

@@ -10,7 +10,14 @@ from discreet import (
     PrivateCountRelease,
     TruncatedGeometric,
 )
-from discreet.mechanisms import ExponentialMechanism, GaussianCounts, KeptPairs, LaplaceCounts, PermuteAndFlip
+from discreet.mechanisms import (
+    CorrelatedCounts,
+    ExponentialMechanism,
+    GaussianCounts,
+    KeptPairs,
+    LaplaceCounts,
+    PermuteAndFlip,
+)
 
 SETS = {
     LaplaceThreshold: [
@@ -166,6 +173,10 @@ SETS = {
             (2, 3.0, 2, 1),
             (3, 0.3, 2, 1),
         ]
+    ],
+    CorrelatedCounts: [
+        {"items": tuple("0123"[:size]), "rho": rho}
+        for size, rho in [(2, 1.0), (2, 0.5), (1, 0.3), (3, 9.0), (2, 2.0), (3, 20.0), (1, 0.05), (2, 20.0)]
     ],
     PermuteAndFlip: [
         {"scale": scale, "delta": delta, "k_bar": k_bar, "l0": l0, "linf": linf}

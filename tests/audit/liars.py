@@ -17,7 +17,14 @@ from discreet import (
     TruncatedGeometric,
     _core,
 )
-from discreet.mechanisms import ExponentialMechanism, KnownItems, LaplaceCounts, PermuteAndFlip, Replacement
+from discreet.mechanisms import (
+    CorrelatedCounts,
+    ExponentialMechanism,
+    KnownItems,
+    LaplaceCounts,
+    PermuteAndFlip,
+    Replacement,
+)
 from discreet.mechanisms.published import published
 
 
@@ -140,6 +147,15 @@ def exact_listed(mechanism, histogram, rng):
     return published(mechanism, labels, np.arange(len(counts)), rng, noisy=counts, sigmas=mechanism.deviation)
 
 
+def nothing_shared(mechanism, histogram, rng):
+    """Draw the noise of the number of users for each count alone: each count follows the law, but not all together."""
+    counts = histogram._counts_of(mechanism.items)
+    noise = rng.sample(mechanism.noise, len(counts)) + rng.sample(mechanism.users_noise, len(counts))
+    noisy = (2 * counts + noise + rng.words(len(counts)) % 2).astype(np.int64) >> 1
+    labels = _core.Labels.from_sequence(list(mechanism.items))
+    return published(mechanism, labels, np.arange(len(counts)), rng, noisy=noisy, sigmas=mechanism.deviation)
+
+
 def lower_offset(mechanism, histogram, rng):
     """Select with a stop element that is one scale lower than the law's."""
     counts = histogram._counts()[: mechanism.k_bar]
@@ -196,12 +212,29 @@ SHORT = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
 GTOP = GaussianTopK(sigma=0.8, delta=1e-2, l0=1, k_bar=1)
 DRAWN = ExponentialMechanism(items=("0", "1", "2", "3"), scale=4.0, k=2)
 LISTED = LaplaceCounts(items=("0", "1", "2"), scale=2.0, l0=2)
+SHARED = CorrelatedCounts(items=("0", "1", "2"), rho=0.5)
 FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
 KNOWN = KnownItems(mechanism=LAPLACE, items=("0", "home"))
 PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
 REPLACED = Replacement.from_rho(GaussianThreshold, rho=0.1, delta=1e-6, l0=1)
 
-HONEST = [LAPLACE, GAUSS, BOUNDED, ALONE, OPTIMAL, GUMBEL, SHORT, GTOP, DRAWN, LISTED, FLIP, KNOWN, PRICED, REPLACED]
+HONEST = [
+    LAPLACE,
+    GAUSS,
+    BOUNDED,
+    ALONE,
+    OPTIMAL,
+    GUMBEL,
+    SHORT,
+    GTOP,
+    DRAWN,
+    LISTED,
+    SHARED,
+    FLIP,
+    KNOWN,
+    PRICED,
+    REPLACED,
+]
 THRESHOLD_LIES = {
     "publishes the exact counts above the threshold": exact,
     "publishes all exact counts": all_exact,
@@ -228,6 +261,8 @@ LIARS = {
     "ExponentialMechanism publishes its draws in the order of their names": (DRAWN, in_order_of_items),
     "LaplaceCounts publishes no items without users": (LISTED, without_empty),
     "LaplaceCounts publishes exact counts": (LISTED, exact_listed),
+    "CorrelatedCounts publishes exact counts": (SHARED, exact_listed),
+    "CorrelatedCounts shares no noise": (SHARED, nothing_shared),
     "PermuteAndFlip publishes the exact maximum": (FLIP, largest_first),
     "GaussianTopK adds no noise to its threshold": (GTOP, no_margin_noise),
     "TruncatedGeometric without counts publishes exact counts": (ALONE, exact),

@@ -17,7 +17,14 @@ from discreet import (
     TruncatedGeometric,
     _core,
 )
-from discreet.mechanisms import ExponentialMechanism, GaussianCounts, KeptPairs, LaplaceCounts, PermuteAndFlip
+from discreet.mechanisms import (
+    CorrelatedCounts,
+    ExponentialMechanism,
+    GaussianCounts,
+    KeptPairs,
+    LaplaceCounts,
+    PermuteAndFlip,
+)
 from discreet.privacy import Sensitivity
 from discreet.theorems import rogers2023
 
@@ -95,6 +102,9 @@ DRAWN = ExponentialMechanism(items=("0", "1", "2"), scale=1.0, k=2)
 
 
 LISTED = LaplaceCounts(items=("0", "1", "2"), scale=1.0, l0=2)
+
+
+SHARED = CorrelatedCounts(items=("0", "1"), rho=1.0)
 
 
 FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
@@ -264,6 +274,24 @@ MUTANTS = {
         GaussianCounts(items=("0", "1", "2"), sigma=2.0, l0=2), rho=1 / 8
     ),
     "Gaussian counts ignore linf": lambda: claiming(GaussianCounts(items=("0",), sigma=3.0, linf=3), rho=1 / 18),
+    "correlated counts have half of the charged noise": lambda: with_property(
+        SHARED, noise=_core.Noise.discrete_gaussian(SHARED.sigmas[0] / 2)
+    ),
+    "the number of users of correlated counts has half of the charged noise": lambda: with_property(
+        SHARED, users_noise=_core.Noise.discrete_gaussian(SHARED.sigmas[1] / 2)
+    ),
+    "correlated counts are twice the counts, without the number of users": lambda: with_property(
+        SHARED, _measured=lambda counts, users: np.append(2 * counts, users)
+    ),
+    "correlated counts miss users: their number is the largest count": lambda: with_property(
+        SHARED, _measured=lambda counts, _: np.append(2 * counts - counts.max(), counts.max())
+    ),
+    "correlated counts are charged for the counts, not for the number of users": lambda: claiming(
+        SHARED, rho=2 / (2 * SHARED.sigmas[0] ** 2)
+    ),
+    "correlated counts have noise for one of two items": lambda: with_property(
+        SHARED, noise=CorrelatedCounts(items=("0",), rho=1.0).noise
+    ),
     "permute-and-flip is charged as a bounded range": lambda: claiming(
         PermuteAndFlip(scale=0.5, delta=1e-3, k_bar=2), rho=4 / 8, dp=None
     ),

@@ -79,6 +79,27 @@ def test_public_items_are_counted_without_a_threshold(visits, tmp_path):
     assert sorted(row["page"] for row in rows(out)) == ["help", "home", "never"]
 
 
+def test_public_items_need_no_delta_and_charge_none(visits, tmp_path):
+    known, ledger = tmp_path / "known.txt", tmp_path / "privacy.ledger"
+    known.write_text("home\nnever\nhelp\n")
+    discreet("budget", "init", ledger, "--dataset", "visits", "--rho", "4", "--delta", "1e-6")
+    given = [visits, "--user", "user", "--item", "page", "--ledger", ledger, "--dataset", "visits"]
+    for promise, guarantee in (
+        (["--rho", "0.5"], "Guarantee: 0.5-zCDP per user"),
+        (["--epsilon", "1"], "and (1, 0)-DP"),
+        (["--rho", "0.5", "--delta", "1e-7"], ")-DP"),
+    ):
+        for verb in (["count"], ["top-k", "-k", "2"]):
+            code, out, err = discreet(*verb, *given, "--items", known, *promise)
+            assert (code, guarantee in err, "and delta 0." in err, "delta 1e-06." in err) == (0, True, True, True), err
+            assert len(rows(out)) == (3 if verb == ["count"] else 2)
+    for verb in (["count"], ["top-k", "-k", "2"]):
+        code, _, err = discreet(*verb, *given, "--rho", "0.5")
+        assert (code, "Missing option '--delta'" in err) == (2, True)
+    code, _, err = discreet("count", *given, "--rho", "0.5", "--items", known, "--k-bar", "9")
+    assert (code, "--k-bar" in err) == (2, True)
+
+
 def test_public_items_are_never_read_from_the_data(visits, tmp_path):
     options = ["--user", "user", "--item", "page", "--l0", "1", *BUDGET]
     link = tmp_path / "list.txt"
@@ -185,7 +206,6 @@ def test_files_of_public_items_are_checked(visits, tmp_path):
         more = [verb, visits] if verb == "count" else ["plan", "count"]
         assert "8,192 bytes" in discreet(*more, *(options if verb == "count" else BUDGET), "--items", known)[2]
     known.write_text("home")
-    assert "needs --l0" in discreet("count", visits, *options, "--items", known, "--others")[2]
     assert "needs --items" in discreet("count", visits, *options, "--others")[2]
     code, _, err = discreet("count", visits, *options, "--item", "country", "--items", known)
     assert code == 2

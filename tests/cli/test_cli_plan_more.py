@@ -45,7 +45,9 @@ def pages(tmp_path):
 def test_a_plan_of_public_items_has_the_noise_of_the_count(pages, tmp_path):
     code, out, errors = discreet("plan", "count", *BUDGET, "--items", pages)
     assert (code, errors) == (0, "")
-    assert "KnownItems of 3 items" in out
+    assert "CorrelatedCounts of 3 items" in out
+    assert "others: GaussianCounts" in out
+    assert "(1, 0)-DP" in discreet("plan", "count", "--epsilon", "1", "--items", pages)[1]
     assert "another item" not in out
     code, out, _ = discreet("plan", "count", *BUDGET, "--items", pages, "--json")
     content = json.loads(out)
@@ -62,13 +64,18 @@ def test_a_plan_of_public_items_and_others_has_their_threshold(pages):
     assert "another item needs" in discreet(*given)[1]
     content = json.loads(discreet(*given, "--json")[1])
     assert content["users_for_50_percent"] == dp.plan("count", rho=1, delta=1e-6, l0=5).users_for_50_percent
+    out = discreet("plan", "count", *BUDGET, "--items", pages, "--others")[1]
+    assert "other items: CalibratedCounts with rho 0.5 and delta 1e-06" in out
 
 
 def test_a_plan_of_public_items_refuses_wrong_options(pages, tmp_path):
     code, _, errors = discreet("plan", "count", *BUDGET, "--others")
     assert (code, "--items" in errors) == (2, True)
-    code, _, errors = discreet("plan", "count", *BUDGET, "--items", pages, "--others")
-    assert (code, "--others needs --l0" in errors) == (2, True)
+    code, _, errors = discreet("plan", "count", "--rho", "1", "--items", pages, "--others")
+    assert (code, "--delta is missing" in errors) == (2, True)
     code, _, errors = discreet("plan", "count", *BUDGET, "--items", tmp_path / "none.txt")
     assert (code, "none.txt" in errors) == (1, True)
     assert discreet("plan", "top-k", *BUDGET, "-k", "3", "--items", pages)[0] == 2
+    for option in (["--k-bar", "9"], ["--relative-error", "0.2"]):
+        code, _, errors = discreet("plan", "count", "--rho", "1", "--items", pages, *option)
+        assert (code, f"--items excludes {option[0]}" in errors) == (2, True), errors

@@ -1,4 +1,4 @@
-"""Counts of given items with Laplace or Gaussian noise, without delta."""
+"""Counts of given items with Laplace or Gaussian noise, or with noise in common, without delta."""
 
 import math
 
@@ -9,8 +9,12 @@ from contract import MechanismContract
 from discreet import Histogram
 from discreet.errors import ParameterError, SchemaError, SensitivityError
 from discreet.laws import joint_law
-from discreet.mechanisms import GaussianCounts, LaplaceCounts
+from discreet.laws.outcomes import NoiseLaw, RoundedMean
+from discreet.mechanisms import CorrelatedCounts, GaussianCounts, LaplaceCounts
+from discreet.reference.correlated_counts import correlated_counts
+from discreet.release.intervals import reaches
 from discreet.testing import seeded_rng
+from discreet.theorems import lebeda2025
 
 ITEMS = tuple(f"item-{n:02d}" for n in range(12))
 
@@ -37,6 +41,18 @@ class TestGaussianCounts(TestLaplaceCounts):
     def test_counts_of_zero_are_never_released(self):
         counts = self.mechanism().release(self.histogram(ITEMS, [0] * 12)).counts
         assert np.abs(counts).max() < 9 * self.mechanism().sigma
+
+
+class TestCorrelatedCounts(TestLaplaceCounts):
+    def mechanism(self):
+        return CorrelatedCounts(items=ITEMS, rho=0.1)
+
+    def histogram(self, items, counts, **changes):
+        return super().histogram(items, counts, **{"users": 60_000, **changes})
+
+    def test_counts_of_zero_are_never_released(self):
+        counts = self.mechanism().release(self.histogram(ITEMS, [0] * 12)).counts
+        assert np.abs(counts).max() < 9 * self.mechanism().deviation  # each fails with a chance below 1e-15
 
 
 def histogram(counts, l0=2):
@@ -110,3 +126,67 @@ def test_parameters_out_of_range_are_refused(bad, error):
     bad = {"sigma" if name == "scale" else name: value for name, value in bad.items()}
     with pytest.raises(error):
         GaussianCounts(**{"items": ("a", "b"), "sigma": 1.0, **bad})
+
+
+@pytest.mark.parametrize(("d", "rho"), [(1, 0.3), (2, 1.0), (3, 1e-6), (500, 0.1), (10**6, 2.0), (9, 1e4)])
+def test_noise_in_common_costs_rho_and_is_the_least(d, rho):
+    sigma, common = lebeda2025.correlated_sigmas(rho, d)
+    assert rho * (1 - 1e-12) < lebeda2025.correlated_rho(sigma, common, d) <= rho
+    least = (math.sqrt(d) + 1) ** 2 / (8 * rho)
+    assert lebeda2025.correlated_deviation(sigma, common) ** 2 == pytest.approx(least + 1 / 8, rel=1e-12)
+    for share in (0.3, 0.9, 1.1, 4.0):
+        # With `share` times as much of rho for N as for all counts, the noise is not less.
+        squares = (1 + share) * d / (2 * rho), (1 + 1 / share) / (2 * rho)
+        assert sum(squares) / 4 >= least * (1 - 1e-12)
+
+
+def test_counts_with_noise_in_common_are_those_of_the_reference():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        counts = rng.integers(0, 50, rng.integers(1, 9)).tolist()
+        users = max(counts) + seed % 3
+        mechanism = CorrelatedCounts(items=range(len(counts)), rho=[0.01, 1.0, 20.0][seed % 3])
+        table = Histogram.from_counts(range(len(counts)), counts, l0=None, linf=1, complete=True, users=users)
+        release = mechanism.release(table, rng=seeded_rng(seed))
+        expected, measured = correlated_counts(counts, users, mechanism.sigmas, seeded_rng(seed))
+        assert [release[item] for item in range(len(counts))] == expected
+        assert release.users == (measured, mechanism.sigmas[1])
+
+
+@pytest.mark.parametrize("rho", [0.05, 2.0])
+def test_counts_share_the_noise_of_the_number_of_users(rho):
+    mechanism, rng = CorrelatedCounts(items=("a", "b", "c"), rho=rho), seeded_rng(8)
+    table = Histogram.from_counts(["a", "b", "x"], [70, 3, 40], l0=None, linf=1, complete=True, users=90)
+    runs = [mechanism.release(table, rng=rng) for _ in range(4000)]
+    errors = np.array([[run["a"] - 70, run["b"] - 3, run["c"], run.users[0] - 90] for run in runs])
+    found, (sigma, common) = np.cov(errors.T), mechanism.sigmas
+    assert np.abs(errors.mean(axis=0)).max() < 0.05 * mechanism.deviation + 0.05 * common
+    assert np.diag(found)[:3] == pytest.approx((sigma**2 + common**2) / 4 + 1 / 8, rel=0.1)
+    assert found[0, 1] == pytest.approx(common**2 / 4, rel=0.2)
+    assert found[0, 3] == pytest.approx(common**2 / 2, rel=0.2)
+
+
+def test_counts_with_noise_in_common_need_the_number_of_users():
+    mechanism, rng = CorrelatedCounts(items=("a",), rho=1.0), []
+    with pytest.raises(SensitivityError, match="count_users=True"):
+        mechanism.release(histogram({"a": 3}, l0=None), rng=lambda: rng.append(1))
+    assert not rng
+    for bad, error in (
+        ({"items": ()}, ParameterError),
+        ({"rho": 0}, ParameterError),
+        ({"items": ("a", 1)}, SchemaError),
+    ):
+        with pytest.raises(error):
+            CorrelatedCounts(**{"items": ("a", "b"), "rho": 1.0, **bad})
+    with pytest.raises(ParameterError, match="sigma"):
+        CorrelatedCounts(items=("a",), rho=1e-300)
+
+
+@pytest.mark.parametrize("d", [2, 10, 1000])
+@pytest.mark.parametrize("rho", [0.01, 0.5, 5.0])
+def test_intervals_with_noise_in_common_cover_by_the_exact_law(d, rho):
+    mechanism = CorrelatedCounts(items=range(d), rho=rho)
+    law = RoundedMean(NoiseLaw(mechanism.noise), NoiseLaw(mechanism.users_noise))
+    for confidence in (0.5, 0.9, 0.95, 0.99):
+        reach = reaches(np.array([mechanism.deviation]), confidence, mechanism.law)
+        assert 1 - 2 * law.at_least(reach + 1)[0] >= confidence

@@ -6,11 +6,19 @@ import numpy as np
 import pytest
 
 import discreet
-from contract import MechanismContract
+from contract import Contract, MechanismContract
 from discreet import Budget, GaussianThreshold, Histogram, LaplaceThreshold, TruncatedGeometric, _core
 from discreet.audit import audit, examine, trial
 from discreet.errors import ParameterError, SchemaError
-from discreet.mechanisms import ClippedSums, ContributionBound, GaussianCounts, KnownItems
+from discreet.mechanisms import (
+    CalibratedCounts,
+    ClippedSums,
+    ContributionBound,
+    CorrelatedCounts,
+    CountsWithPublicItems,
+    GaussianCounts,
+    KnownItems,
+)
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.testing import seeded_rng
 
@@ -19,6 +27,41 @@ class TestKnownItems(MechanismContract):
     def mechanism(self):
         inner = GaussianThreshold.from_rho(rho=0.1, delta=1e-6, l0=3)
         return KnownItems(mechanism=inner, items=("item-01", "item-11"), least=500)
+
+
+class TestCountsWithPublicItems(Contract):
+    def mechanism(self):
+        return CountsWithPublicItems(items=("item-01", "item-11"), rho=1, delta=1e-6)
+
+    def plain(self):
+        log = {"user": [*range(9000)] * 2, "item": ["item-01"] * 9000 + ["item-02"] * 9000}
+        return discreet.Table(log, user="user", item="item")
+
+
+@pytest.mark.parametrize("listed", [("a", "nobody's"), ("p01", "a", "p40", "nobody's"), ("nobody's",)])
+@pytest.mark.parametrize("rho", [0.05, 2.0])
+def test_public_items_are_counted_apart_and_change_no_other_item(listed, rho):
+    draws = np.random.default_rng(3)
+    user = np.repeat(np.arange(4000), 3)
+    item = [f"p{n:02d}" for n in np.minimum(draws.zipf(1.3, 12_000), 60)]
+    more = {"user": [*user.tolist(), *range(3000), *range(4000, 4500)], "item": [*item, *["a"] * 3500]}
+    mechanism, columns = CountsWithPublicItems(items=listed, rho=rho, delta=1e-6), {"user": "user", "item": "item"}
+    release = mechanism.release(more, **columns, rng=seeded_rng(6))
+    # The same draws, one mechanism after the other. The second one's rows have no public item.
+    rng, table = seeded_rng(6), Histogram.from_table(more, **columns, count_users=True)
+    first = mechanism.public.release(table, rng=rng)
+    kept = [row for row, label in enumerate(more["item"]) if label not in listed]
+    rest = {name: [cells[row] for row in kept] for name, cells in more.items()}
+    second = mechanism.others.release(rest, **columns, rng=rng)
+    assert dict(release) == {**dict(first), **dict(second)}
+    assert release.listed == "some"
+    assert release.users == first.users
+    assert release.spent.rho == pytest.approx(first.spent.rho + second.spent.rho, rel=1e-12)
+    total = mechanism.public.guarantee + mechanism.others.guarantee
+    assert (1 - 1e-12) * rho < total.rho <= rho == mechanism.guarantee.rho
+    assert total.delta == mechanism.guarantee.delta
+    assert isinstance(mechanism.public, CorrelatedCounts)
+    assert isinstance(mechanism.others, CalibratedCounts)
 
 
 # An item of three users is released with a chance below e^2 delta.

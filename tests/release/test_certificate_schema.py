@@ -49,6 +49,9 @@ RELEASES = {
     "periods": lambda: dp.count({**LOG, "day": ["2026-01-31"] * 8000}, **ASKED, rho=1, time="day", every="1d"),
     "two columns": lambda: dp.count(LOG, **{**ASKED, "item": ["country", "page"]}, rho=1),
     "public items": lambda: dp.count(LOG, **ASKED, rho=1, items=["home", "imprint"]),
+    "public items without delta": lambda: dp.count(LOG, **{**ASKED, "delta": None}, epsilon=1, items=["home"]),
+    "public and other items": lambda: dp.count(LOG, **ASKED, rho=1, items=["home"], others=True),
+    "public ranks": lambda: dp.top_k(LOG, **ASKED, k=1, rho=1, items=["home", "imprint"]),
     "ranks": lambda: dp.top_k(LOG, **ASKED, k=2, epsilon=1),
     "names": lambda: dp.select(LOG, **ASKED, l0=2, epsilon=1),
     "nothing": lambda: dp.count({"user": [1], "page": ["x"]}, **ASKED, rho=1),
@@ -222,6 +225,7 @@ def test_what_a_file_implies_is_what_its_mechanism_says():
         "GaussianCounts": {"items": ("a",), "sigma": 2.0, "l0": 2},
         "KnownItems": {"mechanism": threshold, "items": ("a",)},
         "KeptPairs": {"l0": 2, "most": 9, "epsilon": 1.0},
+        "CorrelatedCounts": {"items": ("a",), "rho": 1.0},
         "ClippedSums": {"items": ("a",), "rho": 1.0, "low": 0, "high": 9},
         "DiscoverAndSum": {"rho": 1.0, "delta": 1e-6, "l0": 2, "low": 0, "high": 9},
         "ContributionBound": {"epsilon": 1.0},
@@ -236,7 +240,9 @@ def test_what_a_file_implies_is_what_its_mechanism_says():
         found = implied(repr(mechanism))
         assert (found.kind, found.listed) == (mechanism.releases, mechanism.lists_items), mechanism
         assert found.law == getattr(mechanism, "law", "gaussian")
-        assert found.bounds_items == (not isinstance(mechanism, dp.mechanisms.LaplaceCounts))
+        assert found.bounds_items == (
+            not isinstance(mechanism, dp.mechanisms.LaplaceCounts | dp.mechanisms.CorrelatedCounts)
+        )
     confirmed = dp.ConfirmedCounts(rho=1, delta=1e-6)
     refined = dp.mechanisms.Refinement(
         of=confirmed.release(dp.Histogram.from_table(log, user="user", item="page")), rho=1

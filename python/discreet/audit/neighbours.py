@@ -6,6 +6,8 @@ import math
 import random
 from collections.abc import Iterator
 
+from discreet.laws.outcomes import USERS
+from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.wrappers.known_items import KnownItems
@@ -41,6 +43,9 @@ def neighbours(mechanism: HistogramMechanism, pairs: int, seed: int) -> Iterator
             first = dict.fromkeys(labels, 0)
             steps = dict.fromkeys(labels[: min(most, getattr(inner, "k_bar", most))], protected.linf)
         second = {label: count + steps.get(label, 0) for label, count in first.items()}
+        if isinstance(inner, CorrelatedCounts):
+            users = max(first.values()) + chance.choice((0, 1, 50))
+            first[USERS], second[USERS] = users, users + 1
         if mechanism.guarantee.neighbours == "replaced":
             # The items of the replaced user do not depend on the items of the other user.
             for label in chance.sample(labels, chance.randint(0, most)):

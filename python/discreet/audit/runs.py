@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from discreet import _core
 from discreet.audit.findings import LEVEL, Misfit
 from discreet.audit.neighbours import centre, unwrapped
+from discreet.laws.outcomes import USERS, users_of
 from discreet.laws.published import Row, View, rows_of, views
+from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.tables.histogram import Histogram
 
@@ -79,9 +81,10 @@ def divergence(share: float, chance: float) -> float:
 
 def histogram_of(mechanism: HistogramMechanism, counts: Mapping[str, int]) -> Histogram:
     """Return the histogram of a table, with the sensitivity that the mechanism protects."""
-    protected = mechanism.protects
+    protected, items = mechanism.protects, {item: n for item, n in counts.items() if item != USERS}
+    users = users_of(counts) if isinstance(mechanism, CorrelatedCounts) else None
     return Histogram.from_counts(
-        list(counts), list(counts.values()), l0=protected.l0, linf=protected.linf, complete=True
+        list(items), list(items.values()), l0=protected.l0, linf=protected.linf, complete=True, users=users
     )
 
 

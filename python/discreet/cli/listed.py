@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from discreet.cli.known import known_items
+from discreet.errors import ParameterError
 from discreet.mechanisms.fewest import users_for
+from discreet.mechanisms.parameters import K_BAR
+from discreet.mechanisms.wrappers.counts_with_public_items import CountsWithPublicItems
 from discreet.mechanisms.wrappers.known_items import KnownItems
-from discreet.planning.choose import Parameters, choose, stated
-from discreet.releasing import known, require_known
+from discreet.planning.choose import Parameters, stated
+from discreet.planning.public_items import for_public_items
+from discreet.releasing import require_known
 from discreet.wording import counted
 
 __all__ = ["planned"]
@@ -27,16 +32,22 @@ def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -
         ParameterError: A parameter is missing or out of range.
         InputError: The file cannot be read.
     """
-    l0 = parameters.get("l0")
-    listed = require_known(known_items(path, ("item",)), others=others, l0=l0, mechanism=None)
+    listed = require_known(known_items(path, ("item",)), others=others, l0=parameters.get("l0"), mechanism=None)
     assert listed is not None
-    bounded = parameters.copy()
-    bounded["l0"] = len(listed) if l0 is None else l0
-    found, notes = choose("count", **bounded)
-    mechanism, reasons = known(found, listed, notes, others=others)
-    assert isinstance(mechanism, KnownItems)
+    asked: dict[str, Any] = {**parameters}
+    if asked.pop("k_bar", K_BAR) != K_BAR:
+        raise ParameterError("items excludes k_bar: leave out either of them", names="items k_bar")
+    mechanism, reasons = for_public_items(listed, others=others, **asked)
+    title, others_need, another = f"{type(mechanism).__name__} of {counted(len(listed), 'item')}", list[int](), ""
+    counting = mechanism.public if isinstance(mechanism, CountsWithPublicItems) else mechanism
+    if isinstance(mechanism, CountsWithPublicItems):
+        another = f"other items: CalibratedCounts with rho {mechanism.others.rho:.4g} and delta {mechanism.delta:g}"
+    elif isinstance(mechanism, KnownItems):
+        others_need = [users_for(mechanism, chance) for chance in (0.5, 0.95)]
+        title += f", with {mechanism.mechanism!r}"
+        least, most = others_need
+        another = f"another item needs {counted(least, 'user')} for a 50 % chance, {most:,} for 95 %"
     guarantee = stated(mechanism, parameters.get("epsilon"), parameters.get("delta"))
-    needed = [users_for(mechanism, chance) for chance in (0.5, 0.95)] if others else []
     if as_json:
         content: dict[str, object] = {
             "mechanism": repr(mechanism),
@@ -44,18 +55,16 @@ def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -
             "delta": guarantee.delta,
             "unit": guarantee.unit,
             "dp": guarantee.dp,
-            "deviation": mechanism.deviation,
+            "deviation": counting.deviation,
             "items": len(listed),
-            **dict(zip(("users_for_50_percent", "users_for_95_percent"), needed, strict=False)),
+            **dict(zip(("users_for_50_percent", "users_for_95_percent"), others_need, strict=False)),
             "reasons": list(reasons),
         }
         return json.dumps(content, indent=1)
     lines = [
-        f"KnownItems of {counted(len(listed), 'item')}, with {mechanism.mechanism!r}",
+        title,
         f"guarantee: {guarantee.promise}",
-        f"noise of standard deviation {mechanism.deviation:.4g} on every count",
+        f"noise of standard deviation {counting.deviation:.4g} on every count of a listed item",
         "every item of the file is released, whatever its number of users: there is no threshold",
     ]
-    if needed:
-        lines.append(f"another item needs {counted(needed[0], 'user')} for a 50 % chance, {needed[1]:,} for 95 %")
-    return "\n".join([*lines, *reasons])
+    return "\n".join([*lines, *filter(None, [another]), *reasons])

@@ -21,9 +21,11 @@ __all__ = [
     "known",
     "memory",
     "promise",
+    "promise_of_items",
     "promise_of_sums",
     "published",
     "published_sums",
+    "ranked",
     "selected",
     "summed",
     "table",
@@ -80,6 +82,13 @@ def _once(_context: click.Context, parameter: click.Parameter, given: tuple[str,
     if len(given) > 1:
         raise click.UsageError(f"A sum has one column to sum: give {parameter.opts[0]} once.")
     return given[0]
+
+
+def _needed_unless_listed(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Return delta, which only public items do not need. --items is eager, so its value is known."""
+    if value is None and context.params.get("items") is None:
+        raise click.MissingParameter(ctx=context, param=parameter)
+    return value
 
 
 NUMBER = _Number()
@@ -185,15 +194,24 @@ known = joined(
         "--items",
         metavar="FILE",
         type=FILE,
+        is_eager=True,
         help="Count the items in this file, one on each line and without a header, and apply no threshold. The file "
         "must be public, because all of its lines are published.",
     ),
     click.option(
         "--others",
         is_flag=True,
-        help="With --items and --l0, also release other items that pass a threshold. The N items of a user are then "
-        "chosen among all items, so counts of listed items are lower too.",
+        help="With --items, also release other items, as without --items. Half of rho then counts the listed items. "
+        "With --l0, the N items of a user are chosen among all items, so counts of listed items are lower too.",
     ),
+)
+ranked = click.option(
+    "--items",
+    metavar="FILE",
+    type=FILE,
+    is_eager=True,
+    help="Rank the items in this file, one on each line and without a header, even items that nobody has. The file "
+    "must be public.",
 )
 _cost = joined(
     click.option("--rho", type=FLOAT, help="Privacy cost rho, in delta-approximate zCDP."),
@@ -201,6 +219,16 @@ _cost = joined(
 )
 _delta = "Probability that the guarantee fails. Choose it far below 1 / number of users."
 promise = joined(_cost, click.option("--delta", type=FLOAT, required=True, help=_delta))
+promise_of_items = joined(
+    _cost,
+    click.option(
+        "--delta",
+        type=FLOAT,
+        callback=_needed_unless_listed,
+        help=f"{_delta} Not needed with --items: it is then not charged, and states a guarantee of --rho as (epsilon, "
+        "delta)-DP.",
+    ),
+)
 promise_of_sums = joined(
     _cost,
     click.option(

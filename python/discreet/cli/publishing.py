@@ -144,7 +144,7 @@ def publish(
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
     if certificate and output is None:
         raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
-    chosen = _chosen(parameters) if verb == "count" else {}
+    chosen = _chosen(parameters, listed=items is not None) if verb == "count" else {}
     outputs.require_form(output, form, certificate=certificate)
     replaceable = sql is None and database is None and engine != "spark"
     if not replaceable and once is None:
@@ -216,15 +216,15 @@ def _columns(names: tuple[str, ...] | str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
-def _chosen(parameters: Asked) -> dict[str, object]:
+def _chosen(parameters: Asked, *, listed: bool) -> dict[str, object]:
     """Return the mechanism of options that `count` of the library leaves to it, and remove what it contains."""
     bound = {"percentile": parameters.pop("percentile"), "l0_share": parameters.pop("l0_share")}
     k_bar, l0 = parameters.pop("k_bar"), str(parameters.get("l0"))
     found = bound != {"percentile": PERCENTILE, "l0_share": L0_SHARE}
     if found and l0 != "auto":
         raise click.UsageError("--percentile and --l0-share are for --l0 auto. Leave them out.")
-    if k_bar != K_BAR and parameters.get("l0") is not None:
-        raise click.UsageError("--k-bar is for counts without --l0. Leave out either of them.")
+    if k_bar != K_BAR and (listed or parameters.get("l0") is not None):
+        raise click.UsageError("--k-bar is for counts without --l0 and --items. Leave out either of them.")
     if not found and k_bar == K_BAR:
         return {}
     delta = required(parameters.pop("delta", None))

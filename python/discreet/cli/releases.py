@@ -17,7 +17,7 @@ __all__ = ["count", "select", "sum", "top_k"]
 
 @click.command(cls=Command)
 @options.table
-@options.promise
+@options.promise_of_items
 @options.counted
 @options.known
 @options.published
@@ -37,6 +37,8 @@ def count(**options: Unpack[Options]) -> int:
     fewest users. The choice depends on the parameters alone, not on the data (see `discreet plan count`). Counts are
     then below the numbers of users; --kept-share says by how much. --l0 auto finds N with a share of rho.
 
+    With --items FILE, all items of a public list are counted, and no --delta is needed: --epsilon alone is pure DP.
+
     The column sigma is the standard deviation of a count's error; with --l0, of its noise alone, without what clipping
     loses.
 
@@ -45,6 +47,7 @@ def count(**options: Unpack[Options]) -> int:
     discreet count visits.parquet --user user --item country --item page --time ts --every 1d
         --rho 1 --delta 1e-6
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6 --l0 auto
+    discreet count visits.parquet --user user --item item --items pages.txt --rho 0.1
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
     discreet count --sql "SELECT * FROM read_csv('log.csv', quote = '', all_varchar = true,
         parallel = false)" --user id --item word --epsilon 4 --delta 1e-7
@@ -54,14 +57,16 @@ def count(**options: Unpack[Options]) -> int:
 
 @click.command("top-k", cls=Command, short_help="Rank the K items that most users have.")
 @options.table
-@options.promise
+@options.promise_of_items
 @options.top
+@options.ranked
 @options.published
 def top_k(**options: Unpack[Options]) -> int:
     """Rank the K items of FILE that most users have, without counts.
 
     The release has fewer than K items if the remaining items are not safe to publish. A user may have any number of
-    items. The default mechanism is the unknown-domain Gumbel mechanism (Rogers 2023).
+    items. The default mechanism is the unknown-domain Gumbel mechanism (Rogers 2023). With --items, exactly K items of
+    a public list are ranked, and no --delta is needed.
 
     \b
     discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 --delta 1e-6

@@ -10,7 +10,7 @@ import click
 from discreet import audit as auditing
 from discreet.audit.exact import auditable
 from discreet.cli import listed
-from discreet.cli.options import counting, joined, known, promise, selected, top
+from discreet.cli.options import counting, joined, known, promise, promise_of_items, selected, top
 from discreet.cli.parsing import WHOLE, AtLeast, Group
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.planning import plan as planning
@@ -203,7 +203,8 @@ def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: 
 
     text = f"`discreet {name}` with these parameters."
     forecast = joined(_likeness, known) if verb == "count" else _likeness
-    plan.command(name, help=f"Plan {text}")(promise(parameters(forecast(_as_json(planned)))))
+    promised = promise_of_items if verb == "count" else promise
+    plan.command(name, help=f"Plan {text}")(promised(parameters(forecast(_as_json(planned)))))
     audit.command(name, help=f"Audit {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Columns",
     "Table",
+    "counts_users",
     "engine_of",
     "held",
     "histogram",
@@ -54,6 +55,12 @@ def engine_of(source: object) -> Engine | None:
 def rows_here(source: object) -> bool:
     """Return whether this machine reads the rows of `source`, because no other engine holds them."""
     return engine_of(source) is None
+
+
+def counts_users(source: object) -> bool:
+    """Return whether the engine of `source` counts users in the query that counts items (`histogram(users=True)`)."""
+    asked: Callable[[object], bool] | None = getattr(engine_of(source), "counts_users", None)
+    return asked is None or asked(source)
 
 
 def require_rows_again(source: object) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ibis.backends import BaseBackend
     from ibis.expr.types import StringValue, Table, Value
 
-__all__ = ["clipped_sums", "histogram", "readable", "weights"]
+__all__ = ["clipped_sums", "counts_users", "histogram", "readable", "weights"]
 
 _BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
 """Backends that compare text by its bytes, except for columns with a declared collation (see `_without_collation`)."""
@@ -65,7 +65,6 @@ def histogram(
     `l0` needs a backend with SHA-256 and window functions, such as DuckDB. `tick` is not called.
     """
     import ibis
-    from ibis.expr import operations
 
     require_no_period(table.period)
     with _translated_errors():
@@ -75,7 +74,7 @@ def histogram(
         pairs = pairs.select("user", "item").distinct()
         if l0 is not None:
             pairs = _bounded(pairs, l0, backend)
-        if users and all(map(backend.has_operation, (operations.RowNumber, operations.WindowFunction))):
+        if users and _has_windows(backend):
             # One query counts both, because the table could get another user between two queries.
             of_user = ibis.window(group_by=pairs.user, order_by=pairs.item)
             pairs = pairs.mutate(first=(ibis.row_number().over(of_user) == 0).cast("int64"))
@@ -86,6 +85,20 @@ def histogram(
         if limit is not None:
             counts = counts.order_by(ibis.desc("n"), ibis.asc("item")).limit(limit)
         return _collected(counts, kind)
+
+
+def counts_users(source: object) -> bool:
+    """Return whether the backend of a table counts users in the query that counts items."""
+    import ibis
+
+    with _translated_errors():
+        return not isinstance(source, ibis.Table) or _has_windows(ibis.get_backend(source))
+
+
+def _has_windows(backend: BaseBackend) -> bool:
+    from ibis.expr import operations
+
+    return all(map(backend.has_operation, (operations.RowNumber, operations.WindowFunction)))
 
 
 def weights(table: Rows, *, weighting: Weighting, without: Sequence[Label], tick: Progress | None) -> Counts:

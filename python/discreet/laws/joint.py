@@ -8,7 +8,8 @@ import numpy as np
 
 from discreet.errors import ParameterError
 from discreet.laws import ranked
-from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product
+from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product, users_of
+from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
@@ -85,6 +86,19 @@ def _(mechanism: GivenCounts, first: Counts, second: Counts) -> Pair:
     noise = NoiseLaw(mechanism.noise)
     moved = [label for label in _changed(first, second) if label in mechanism.items]
     pairs = [noise.around(first.get(label, 0), second.get(label, 0)) for label in moved]
+    return product([p for p, _ in pairs]), product([q for _, q in pairs])
+
+
+@joint_law.register
+def _(mechanism: CorrelatedCounts, first: Counts, second: Counts) -> Pair:
+    """Return the laws of all measurements that move. The released counts follow from the measurements."""
+    exact = [
+        mechanism._measured(np.array([counts.get(str(item), 0) for item in mechanism.items]), users_of(counts)).tolist()
+        for counts in (first, second)
+    ]
+    own, common = NoiseLaw(mechanism.noise), NoiseLaw(mechanism.users_noise)
+    noises = [own] * len(mechanism.items) + [common]
+    pairs = [noise.around(p, q) for noise, p, q in zip(noises, *exact, strict=True) if p != q]
     return product([p for p, _ in pairs]), product([q for _, q in pairs])
 
 

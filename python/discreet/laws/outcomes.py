@@ -16,7 +16,19 @@ from numpy.typing import NDArray
 from discreet import _core
 from discreet.errors import ParameterError
 
-__all__ = ["Chances", "Counts", "Law", "NoiseLaw", "Pair", "aligned", "product", "require_few"]
+__all__ = [
+    "USERS",
+    "Chances",
+    "Counts",
+    "Law",
+    "NoiseLaw",
+    "Pair",
+    "RoundedMean",
+    "aligned",
+    "product",
+    "require_few",
+    "users_of",
+]
 
 Counts = Mapping[str, int]
 """A histogram: labels and their counts."""
@@ -26,8 +38,15 @@ Chances = NDArray[np.float64]
 Pair = tuple[Chances, Chances]
 """The probabilities of all outcomes under two histograms, in the same order."""
 
+USERS = "number of users"
+"""The label of the number of users in a table, for mechanisms that read it. It is no item."""
 _MOST_OUTCOMES = 20_000_000
 _REST = 1e-16
+
+
+def users_of(counts: Counts) -> int:
+    """Return the number of users of a table: the largest count, if the table has no number."""
+    return counts.get(USERS, max(counts.values(), default=0))
 
 
 def require_few(outcomes: float) -> None:
@@ -93,3 +112,20 @@ class NoiseLaw:
         """Return the laws of a noisy count for two exact counts."""
         values = np.arange(min(first, second) - self.reach, max(first, second) + self.reach + 1)
         return self.of(values - first), self.of(values - second)
+
+
+class RoundedMean:
+    """The probabilities of half the sum of two independent noises. A fair coin rounds halves."""
+
+    def __init__(self, first: NoiseLaw, second: NoiseLaw) -> None:
+        values = [np.arange(-law.reach, law.reach + 1) for law in (first, second)]
+        sums = np.convolve(first.of(values[0]), second.of(values[1]))
+        self._half = len(sums) // 2
+        self._tails = np.append(np.cumsum(sums[::-1])[::-1], 0.0)
+        self.reach = (self._half + 1) // 2 + 1
+
+    def at_least(self, m: NDArray[np.int64]) -> Chances:
+        """Return P[X >= m]: the sum is at least 2m, or 2m - 1 with heads."""
+        first, second = (np.clip(2 * m + self._half - less, 0, len(self._tails) - 1) for less in (0, 1))
+        chances: Chances = (self._tails[first] + self._tails[second]) / 2
+        return chances

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.laws.outcomes import Chances, Counts, NoiseLaw, require_few
+from discreet.laws.outcomes import Chances, Counts, NoiseLaw, RoundedMean, require_few
 from discreet.laws.ranked import draws, flips, plackett_luce, ranked, selections
+from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
@@ -100,6 +101,24 @@ def _(mechanism: GivenCounts, counts: Counts) -> list[View]:
     noise = NoiseLaw(mechanism.noise)
     exact = {str(item): counts.get(str(item), 0) for item in mechanism.items}
     return _independent({item: _Slot.of(noise, mechanism.deviation, n, None) for item, n in exact.items()})
+
+
+@views.register
+def _(mechanism: CorrelatedCounts, counts: Counts) -> list[View]:
+    own, common = NoiseLaw(mechanism.noise), NoiseLaw(mechanism.users_noise)
+    noise, items = RoundedMean(own, common), [str(item) for item in mechanism.items]
+    slots = {item: _Slot.of(noise, mechanism.deviation, counts.get(item, 0), None) for item in items}
+    shared = np.arange(-common.reach, common.reach + 1)
+    # A count exceeds its exact count if the sum of both noises is at least 2, or 1 with heads.
+    above = (own.at_least(2 - shared) + own.at_least(1 - shared)) / 2
+    parts, weights = (1 - above, above), common.of(shared)
+    joint = {
+        tuple(_COARSE[1 + high] for high in cells): float(
+            math.prod((parts[high] for high in cells), start=weights).sum()
+        )
+        for cells in itertools.product((0, 1), repeat=len(items))
+    }
+    return _of_slots(slots, joint)
 
 
 @views.register
@@ -235,7 +254,9 @@ class _Slot:
     """The probability of not being published, then of each band."""
 
     @classmethod
-    def of(cls, noise: NoiseLaw, deviation: float, count: int, least: int | None, *, near: int | None = None) -> _Slot:
+    def of(
+        cls, noise: NoiseLaw | RoundedMean, deviation: float, count: int, least: int | None, *, near: int | None = None
+    ) -> _Slot:
         """Return the law of `count` with noise, published if it is at least `least`. Bands are narrow around `near`."""
         lowest = count - noise.reach if least is None else least
         steps = sorted({1, 2, max(1, round(deviation / 2)), max(1, round(3 * deviation / 2))})

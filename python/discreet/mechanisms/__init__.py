@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         CalibratedCounts,
         ConfirmedCounts,
         ContributionBound,
+        CorrelatedCounts,
         GaussianCounts,
         KeptPairs,
         LaplaceCounts,
@@ -30,14 +31,20 @@ if TYPE_CHECKING:
         PermuteAndFlip,
     )
     from discreet.mechanisms.union import IteratedSetUnion, SetUnion, UnionMechanism
-    from discreet.mechanisms.wrappers import CountsWithFoundBound, CountsWithShare, KnownItems, Replacement
+    from discreet.mechanisms.wrappers import (
+        CountsWithFoundBound,
+        CountsWithPublicItems,
+        CountsWithShare,
+        KnownItems,
+        Replacement,
+    )
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "mechanisms.base": "Mechanism",
-            "mechanisms.counts": "CalibratedCounts ConfirmedCounts ContributionBound GaussianCounts KeptPairs "
-            "LaplaceCounts Plume PrivateCountRelease Refinement",
+            "mechanisms.counts": "CalibratedCounts ConfirmedCounts ContributionBound CorrelatedCounts GaussianCounts "
+            "KeptPairs LaplaceCounts Plume PrivateCountRelease Refinement",
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
             "mechanisms.sums": "ClippedSums DiscoverAndSum",
@@ -45,7 +52,7 @@ else:
             "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK "
             "PermuteAndFlip",
             "mechanisms.union": "IteratedSetUnion SetUnion UnionMechanism",
-            "mechanisms.wrappers": "CountsWithFoundBound CountsWithShare KnownItems Replacement",
+            "mechanisms.wrappers": "CountsWithFoundBound CountsWithPublicItems CountsWithShare KnownItems Replacement",
         },
     )
 
@@ -54,7 +61,9 @@ __all__ = [
     "ClippedSums",
     "ConfirmedCounts",
     "ContributionBound",
+    "CorrelatedCounts",
     "CountsWithFoundBound",
+    "CountsWithPublicItems",
     "CountsWithShare",
     "DiscoverAndPeel",
     "DiscoverAndSum",

@@ -19,7 +19,18 @@ from discreet.privacy.validation import is_equal, require_choice, require_whole
 if TYPE_CHECKING:
     from discreet.mechanisms import CalibratedCounts, DiscoverAndPeel, HistogramMechanism, UnionMechanism
 
-__all__ = ["SURE", "VERBS", "Chosen", "Parameters", "Verb", "choose", "reliability", "require_parameters", "stated"]
+__all__ = [
+    "SURE",
+    "VERBS",
+    "Chosen",
+    "Parameters",
+    "Verb",
+    "choose",
+    "reliability",
+    "require_parameters",
+    "required",
+    "stated",
+]
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
@@ -69,6 +80,15 @@ class Parameters(TypedDict, total=False):
     method: str
     rows_here: bool
     """Whether this machine reads the rows, so that a mechanism that needs them may be chosen."""
+
+
+def required(delta: float | None) -> float:
+    """Return delta, or raise ParameterError if it is missing."""
+    if delta is None:
+        raise ParameterError(
+            "delta is missing: give the probability that the guarantee fails, far below 1 / users", names="delta"
+        )
+    return delta
 
 
 def reliability(mechanism: Releasing) -> Notes:
@@ -132,9 +152,13 @@ def _asked(guarantee: Guarantee, parameters: Parameters) -> Guarantee:
 
 
 def stated(mechanism: Promising, epsilon: float | None, delta: float | None) -> Guarantee:
-    """Return the mechanism's guarantee, quoted as (epsilon, delta)-DP if the caller gave epsilon."""
+    """Return the mechanism's guarantee, quoted as (epsilon, delta)-DP if the caller gave epsilon.
+
+    A pure guarantee keeps its delta of zero.
+    """
     guarantee = mechanism.guarantee
-    return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)
+    is_pure = guarantee.dp is not None and guarantee.dp[1] == 0
+    return guarantee if epsilon is None or delta is None or is_pure else guarantee.stating(epsilon, delta)
 
 
 def _for_count(

@@ -32,13 +32,27 @@ _KIND_OF: dict[str, Kind] = {
     "KeptPairs": "pairs",
     **dict.fromkeys(_EVENTS, "events"),
 }
-_ALL_LISTED = ("ClippedSums", "ContributionBound", "GaussianCounts", "KeptPairs", "LaplaceCounts")
+_ALL_LISTED = (
+    "ClippedSums",
+    "ContributionBound",
+    "CorrelatedCounts",
+    "ExponentialMechanism",
+    "GaussianCounts",
+    "KeptPairs",
+    "LaplaceCounts",
+)
 _LAPLACE = ("LaplaceCounts", "LaplaceThreshold", "LaplaceTopK", "TruncatedGeometric")
-_ANY_NUMBER = ("CalibratedCounts", "ConfirmedCounts", "PrivateCountRelease")
+_ANY_NUMBER = (
+    "CalibratedCounts",
+    "ConfirmedCounts",
+    "CorrelatedCounts",
+    "CountsWithPublicItems",
+    "PrivateCountRelease",
+)
 """The mechanisms that count all items of a user."""
 _KNOWN = {
     *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "CountsWithFoundBound", "DiscoverAndPeel"),
-    *("ExponentialMechanism", "GaussianThreshold", "GaussianTopK", "GumbelTopK", "IteratedSetUnion"),
+    *("GaussianThreshold", "GaussianTopK", "GumbelTopK", "IteratedSetUnion"),
     *("OptimalSelection", "PermuteAndFlip", "Plume", "SetUnion"),
 }
 
@@ -145,7 +159,7 @@ def _of_call(call: ast.Call) -> Implied | None:
         law = "gaussian" if _is_none(given.get("epsilon")) else "laplace"
     return Implied(
         kind=_KIND_OF.get(name, "users"),
-        listed="all" if name in _ALL_LISTED else "none",
+        listed="all" if name in _ALL_LISTED else "some" if name == "CountsWithPublicItems" else "none",
         law=None if name == "CountsWithFoundBound" else law,
         bounds_items=name not in _ANY_NUMBER
         and not (name in ("GaussianCounts", "LaplaceCounts") and _is_none(given.get("l0"))),

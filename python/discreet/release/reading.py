@@ -299,8 +299,7 @@ def _facts(header: dict[str, Any], summed: Summed | None, l0: int | None, *, has
     listed = header.get("listed", "none" if found is None else found.listed)
     if found is not None and header.get("kind", kind) != kind:
         raise _Damaged("kind in its header is not what its mechanism counts")
-    # Where a count was of the listed items alone, its mechanism does not say so.
-    if found is not None and listed != found.listed and (found.listed, listed) != ("some", "all"):
+    if found is not None and listed != found.listed:
         raise _Damaged("listed in its header is not what its mechanism publishes")
     if found is not None and found.law not in (None, noise):
         raise _Damaged("noise in its header is not the noise of its mechanism")

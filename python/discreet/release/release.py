@@ -88,7 +88,8 @@ class Release(Rows):
         summed: The column, the bounds and the resolution of sums, a `Summed`; None for other kinds.
         kept_share: A private estimate of the share of (user, item) pairs that `l0` kept, a `KeptShare`; None if
             it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).
-        users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
+        users: A noisy number of users who have any counted item, and the standard deviation of its noise; None if not
+            measured.
         round: The round of a stream; None if the release is not from a stream.
         item_type: The Arrow type of the items: string, binary, int64 or uint64. If the release knows the names of its
             columns, a tuple with the name and the type of each. Items of several columns are tuples; dates, times and

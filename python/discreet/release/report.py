@@ -365,7 +365,8 @@ def _parameters(release: Reported) -> str:
     changed = "added or removed" if guarantee.neighbours == "added" else "replaced"
     pairs.append(("protects", f"one {guarantee.unit}, {changed}"))
     if release.users is not None:
-        pairs.append(("users in the data", "{:,} (sigma {:,.1f})".format(*release.users)))
+        name = "users of the listed items" if release.listed == "all" else "users in the data"
+        pairs.append((name, "{:,} (sigma {:,.1f})".format(*release.users)))
     pairs += [*(release.provenance or ()), ("SHA-256 of the rows", release.digest)]
     pairs += [("note", note) for note in release.notes]
     pairs.append(("software", f"discreet {release.version}"))

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
     from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
     from discreet.mechanisms.counts.contribution_bound import ContributionBound
+    from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
     from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
     from discreet.mechanisms.counts.kept_pairs import KeptPairs
     from discreet.mechanisms.counts.laplace_counts import LaplaceCounts
@@ -21,6 +22,7 @@ else:
             "mechanisms.counts.calibrated_counts": "CalibratedCounts",
             "mechanisms.counts.confirmed_counts": "ConfirmedCounts",
             "mechanisms.counts.contribution_bound": "ContributionBound",
+            "mechanisms.counts.correlated_counts": "CorrelatedCounts",
             "mechanisms.counts.gaussian_counts": "GaussianCounts",
             "mechanisms.counts.kept_pairs": "KeptPairs",
             "mechanisms.counts.laplace_counts": "LaplaceCounts",
@@ -34,6 +36,7 @@ __all__ = [
     "CalibratedCounts",
     "ConfirmedCounts",
     "ContributionBound",
+    "CorrelatedCounts",
     "GaussianCounts",
     "KeptPairs",
     "LaplaceCounts",

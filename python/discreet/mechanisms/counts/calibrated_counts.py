@@ -132,9 +132,8 @@ class CalibratedCounts(TableMechanism):
         """Return the mechanism that chooses the most items of a user that weigh fully."""
         return ContributionBound.from_rho(rho=theorem.BOUND_SHARE * self.rho, percentile=theorem.PERCENTILE)
 
-    def _read(
-        self, table: Table, rng: _core.Rng | Opening | None, *, steps: type[CalibratedSteps] | None = None
-    ) -> Release:
+    def _lists(self, table: Table) -> LocalLists:
+        """Return the items of every user, or raise an error for a table that this mechanism does not take."""
         columns = [table.item] if isinstance(table.item, str) else [*table.item]
         if table.period is not None and table.every is not None:
             columns.append(table.period.column)
@@ -148,9 +147,18 @@ class CalibratedCounts(TableMechanism):
                 "CalibratedCounts needs the rows on this machine: export the table to Parquet, or use ConfirmedCounts, "
                 "which counts where the rows are"
             )
-        lists = engines.held(table, any_order=True)
+        return engines.held(table, any_order=True)
+
+    def _read(
+        self, table: Table, rng: _core.Rng | Opening | None, *, steps: type[CalibratedSteps] | None = None
+    ) -> Release:
+        lists = self._lists(table)
         rng = opened(rng)
-        return (steps or CalibratedSteps)(self, lists.ordered() if rng.is_seeded else lists, rng).release()
+        return self._drawn(lists.ordered() if rng.is_seeded else lists, rng, steps)
+
+    def _drawn(self, lists: LocalLists, rng: _core.Rng, steps: type[CalibratedSteps] | None = None) -> Release:
+        """Return the release of lists, of which all labels that no user has are public."""
+        return (steps or CalibratedSteps)(self, lists, rng).release()
 
 
 class CalibratedSteps:
@@ -160,7 +168,8 @@ class CalibratedSteps:
         self.mechanism, self.lists, self.rng = mechanism, lists, rng
         self.labels, self.counts, users = lists.counted()
         self.users = users or 0
-        self.order = _core.top(self.labels, self.counts, mechanism.heads.rows_needed)
+        self.present = int(np.count_nonzero(self.counts))
+        self.order = _core.top(self.labels, self.counts, min(self.present, mechanism.heads.rows_needed))
         self.known, self.precision, self.spent = 0.0, 0.0, 0
 
     def release(self) -> Release:
@@ -184,7 +193,7 @@ class CalibratedSteps:
         """Confirm items, and pause or resume."""
         mechanism, heads = self.mechanism, self.mechanism.heads
         levels = confirmed_counts.priced_levels(heads.relative_error, 2, False, mechanism.rho, mechanism.delta)
-        limit = heads.rows_needed if len(self.order) < len(self.counts) else None
+        limit = heads.rows_needed if len(self.order) < self.present else None
         return _core.confirm(self.counts[self.order], limit, levels, heads._setting(begun, budget), self.rng, **more)
 
     def _published(self, rows: NDArray[np.int64], rng: _core.Rng, **more: Any) -> Release:

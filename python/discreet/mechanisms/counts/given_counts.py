@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _core
-from discreet.mechanisms.from_histogram import require_complete
+from discreet.cached import cached_property
+from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
 from discreet.mechanisms.noises import NoisyCounts
 from discreet.mechanisms.parameters import LINF_LIMIT, require_items
 from discreet.mechanisms.published import published
@@ -15,23 +16,48 @@ from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_number, require_whole
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from discreet.mechanisms.published import More
     from discreet.release.release import Release
     from discreet.tables.histogram import Histogram
 
-__all__ = ["GivenCounts"]
+__all__ = ["GivenCounts", "GivenItems"]
 
 
-class GivenCounts(NoisyCounts):
-    """A mechanism that releases noisy counts of all given `items`, also of items without users.
-
-    No item reveals a user, so there is no threshold and no delta.
-    """
+class GivenItems(HistogramMechanism):
+    """A mechanism for given `items`. They are public and reveal no user, so there is no threshold and no delta."""
 
     __slots__ = ()
 
     lists_items = "all"
 
     items: tuple[str | int | bytes, ...]
+
+    @cached_property
+    def _known(self) -> _core.KnownLabels:
+        """The items with a hash table."""
+        return _core.KnownLabels.from_sequence(self.items)
+
+    def _require(self, histogram: Histogram) -> None:
+        require_complete(histogram)
+        # Before the charge: an item may not fit the type of the column, and a table of items may not fit into memory.
+        self._known.require_like(histogram._in_any_order()[0])
+
+    def _counted(self, histogram: Histogram) -> tuple[_core.Labels, NDArray[np.int64]]:
+        """Return the items, spelled as in the histogram, and their exact counts, zero for an item without users."""
+        every, exact = histogram._in_any_order()
+        _, counts, places = self._known.split(every, exact)
+        none, numbers = np.zeros(0, np.int64), np.arange(len(counts))
+        labels, found = self._known.join((numbers, numbers, places), every, (none, none))
+        return labels.select(np.argsort(found)), counts
+
+
+class GivenCounts(GivenItems, NoisyCounts):
+    """A mechanism that releases noisy counts of all given `items`, also of items without users."""
+
+    __slots__ = ()
+
     l0: int | None  # type: ignore[assignment]
 
     @property
@@ -64,10 +90,11 @@ class GivenCounts(NoisyCounts):
             linf=require_whole("linf", self.linf, 1, LINF_LIMIT),
         )
 
-    def _require(self, histogram: Histogram) -> None:
-        require_complete(histogram)
+    def _noisy(self, counts: NDArray[np.int64], histogram: Histogram, rng: _core.Rng) -> tuple[NDArray[np.int64], More]:
+        """Return noisy counts, and further fields of the release."""
+        return counts + rng.sample(self.noise, len(counts)), {}
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        noisy = histogram._counts_of(self.items) + rng.sample(self.noise, len(self.items))
-        labels = _core.Labels.from_sequence(list(self.items))
-        return published(self, labels, np.arange(len(noisy)), rng, noisy=noisy, sigmas=self.deviation)
+        labels, counts = self._counted(histogram)
+        noisy, more = self._noisy(counts, histogram, rng)
+        return published(self, labels, np.arange(len(noisy)), rng, noisy=noisy, sigmas=self.deviation, **more)

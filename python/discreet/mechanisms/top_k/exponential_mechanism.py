@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
+from discreet.mechanisms.counts.given_counts import GivenItems
 from discreet.mechanisms.noises import GumbelNoise
 from discreet.mechanisms.parameters import LINF_LIMIT, require_items, require_rho
 from discreet.mechanisms.published import published
@@ -19,6 +18,7 @@ from discreet.privacy.validation import require_flag, require_number, require_wh
 from discreet.theorems import durfee_rogers2019, rogers2023
 
 if TYPE_CHECKING:
+    from discreet import _core
     from discreet.release.release import Release
     from discreet.tables.histogram import Histogram
 
@@ -32,7 +32,7 @@ The guarantee holds with the stop element too: it is one more candidate, whose s
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExponentialMechanism(GumbelNoise, HistogramMechanism):
+class ExponentialMechanism(GumbelNoise, GivenItems):
     """A mechanism that releases k of the given `items`, the most common first, without counts.
 
     The exponential mechanism draws one item after the other without replacement. It draws an item of c users with a
@@ -170,13 +170,10 @@ class ExponentialMechanism(GumbelNoise, HistogramMechanism):
         """
         return durfee_rogers2019.exponential_mechanism_chance(self.gamma, users, len(self.items) - 1, self.k)
 
-    def _require(self, histogram: Histogram) -> None:
-        require_complete(histogram)
-
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        counts = histogram._counts_of(self.items) + self.raised
+        labels, exact = self._counted(histogram)
+        counts = exact + self.raised
         rows, _ = rng.peel(counts, int(counts.max()), self.gamma, 0, _NEVER, self.k)
-        labels = _core.Labels.from_sequence(list(self.items))
         return published(self, labels, np.array(rows, np.int64), rng, ranked=True)
 
 
