@@ -153,7 +153,8 @@ def test_each_field_is_recomputed_or_named_as_a_claim(kind, tmp_path):
 def other(column, value, content):
     """Return values of a row that no release of the mechanism has."""
     if column == "sigma":
-        return [value * 1.001]
+        # The sigmas of other items depend on a number of users that is not published.
+        return [] if content["made_by"].startswith("CountsWithPublicItems") else [value * 1.001]
     if column == "rank":
         return [1000]
     if column == "method":
