@@ -283,7 +283,7 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
     none = factor == 2 and prices.nearly_none(heavy, (sigma**2 + 1 / (precision * factor**2)) ** 0.5, known)
     bands_budget = 0 if none else prices.share_of(plan.rho, prices.CALIBRATION_SHARE)
     looking, look_price, following = None, 0, None
-    if not none and not heads.stuck:
+    if not heads.stuck:
         looking = prices.look_sigma(prices.share_of(plan.rho, prices.LOOK_SHARE), heads.smallest, factor)
         if looking is None:
             return ended(none, None)

@@ -236,7 +236,7 @@ class CalibratedSteps:
             return None
         bands_budget = 0 if none else self._share(theorem.CALIBRATION_SHARE)
         looking, look_price, following, ratio = None, 0, None, 1.0
-        if not none and not stuck:
+        if not stuck:
             looking = theorem.look_sigma(self._share(theorem.LOOK_SHARE), smallest, 2)
             if looking is None:
                 return None
@@ -368,8 +368,8 @@ class CalibratedSteps:
             bottom, top, spread = math.exp(curve.logs[0]), math.exp(curve.logs[-1]), float(np.median(curve.spreads))
             differ = f"; estimates of single items differ by {100 * spread:.2g} %, which is part of sigma"
             notes.append(
-                f"true counts are about {top:.3g} times the weighted counts at the top, and {bottom:.3g} times at the "
-                f"bottom{differ if spread >= _SHOWN_SPREAD else ''}"
+                f"estimates are weighted counts times {top:.3g} at the top and {bottom:.3g} at the bottom, from "
+                f"medians of true counts{differ if spread >= _SHOWN_SPREAD else ''}"
             )
         elif others:
             notes.append("nearly no user has more items, so estimates are weighted counts")
