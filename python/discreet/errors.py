@@ -53,6 +53,7 @@ class Charged:
             which.
         release: The release, if it was complete: it is paid for, and may be published. Otherwise None.
         alone: Whether `budget.charge` made the charge, which makes no release.
+        pair: The epsilon and delta of the charge, if the budget adds up epsilons.
 
     Example:
         >>> from discreet.errors import Charged
@@ -66,12 +67,20 @@ class Charged:
     certain: bool
     release: object = None
     alone: bool = False
+    pair: tuple[float, float] | None = None
+
+    @property
+    def amount(self) -> str:
+        """The charge in the terms of the budget."""
+        if self.pair is not None:
+            return "epsilon {:.6g} and delta {:.3g}".format(*self.pair)
+        return f"rho {self.rho:.6g} and delta {self.delta:.3g}"
 
     @property
     def cost(self) -> str:
         """The sentence about the charge."""
         paid = "Charged" if self.certain else "Perhaps charged"
-        return f"{paid} to {self.dataset or 'the budget'}: rho {self.rho:.6g} and delta {self.delta:.3g}."
+        return f"{paid} to {self.dataset or 'the budget'}: {self.amount}."
 
     def __str__(self) -> str:
         if self.alone:
@@ -226,22 +235,26 @@ class AlreadyCharged(DiscreetError):
         time: The time of the charge.
         digest: The SHA-256 of the published rows, which `Release.digest` of a copy of them is; empty if the ledger has
             no release of them: the process ended before it, or still runs.
+        replaced_by: The key of the last charge that replaces this one; empty if none does.
     """
 
-    def __init__(self, once: str, dataset: str, time: str, digest: str) -> None:
+    def __init__(self, once: str, dataset: str, time: str, digest: str, replaced_by: str = "") -> None:
         self.once, self.dataset, self.time, self.digest = once, dataset, time, digest
+        self.replaced_by = replaced_by
         self.remedy = (
             f"If the rows are lost, they cannot be drawn again: give a new key and replaces {once!r}, which is "
             "charged in full."
         )
+        if replaced_by:
+            self.remedy = f"The charge with the key {replaced_by!r} replaced it."
         found = f"Its rows have the SHA-256 {digest}." if digest else "It still runs, or ended without a release."
         super().__init__(
             f"once {once!r} was charged to {dataset} at {time}. Nothing is charged again. {found} {self.remedy}"
         )
         self.names = ("once", "replaces")
 
-    def __reduce__(self) -> tuple[type[AlreadyCharged], tuple[str, str, str, str]]:
-        return type(self), (self.once, self.dataset, self.time, self.digest)
+    def __reduce__(self) -> tuple[type[AlreadyCharged], tuple[str, ...]]:
+        return type(self), (self.once, self.dataset, self.time, self.digest, self.replaced_by)
 
 
 class LedgerError(DiscreetError):

@@ -122,6 +122,7 @@ class Call:
         if self.budget is None:
             return named()
         more: dict[str, Any] = {"about": self.about, "promise": promise, "by_epsilon": asked.epsilon is not None}
+        more["stated"] = asked.guarantee(mechanism)
         release: Release = self.budget.publish(mechanism, named, self.charge, **more)
         return release
 
@@ -158,7 +159,8 @@ class Asked(Generic[_Made]):
     def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
         budget._require_chargeable()  # noqa: SLF001 - a ledger that is read-only is refused before the data is read
-        budgets.require(budget, mechanism, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
+        stated = self.guarantee(mechanism)
+        budgets.require(budget, stated, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

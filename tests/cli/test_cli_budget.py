@@ -155,7 +155,11 @@ def test_a_history_with_unencodable_text_is_exported(run, tmp_path, monkeypatch)
         (["verify", "missing.csv"], 1, "no such file"),
         (["verify", "log.csv", "--max-epsilon", "1"], 2, "give both --max-epsilon and --delta"),
         (["verify", "log.csv", "--delta", "1e-6"], 2, "give both --max-epsilon and --delta"),
-        (["verify", "log.csv", "--delta", "1", "--max-epsilon", "1"], 2, "--delta must be a number above 0 and below"),
+        (
+            ["verify", "log.csv", "--delta", "1", "--max-epsilon", "1"],
+            2,
+            "--delta must be a number at least 0 and below",
+        ),
         (["verify", "log.csv", "--delta", "1e-6", "--max-epsilon", "0"], 2, "--max-epsilon must be a number above 0"),
         (["verify", "log.csv", "--delta", "1e-6", "--max-epsilon", "nan"], 2, "--max-epsilon must be a number above 0"),
     ],

@@ -156,7 +156,7 @@ def test_a_budget_is_split_at_the_command_line():
     lines = discreet("budget", "split", "l", "--dataset", "clicks", "-n", 2)[1].splitlines()
     assert lines[0] == "--epsilon 0.5 --delta 5e-07"
     columns = ["--user", "user", "--item", "page", "--ledger", "l", "--dataset", "clicks"]
-    for left in ("epsilon 0.5, delta 5e-07.", "rho 0, delta 0."):
+    for left in ("epsilon 0.5, delta 5e-07.", "epsilon 0, delta 0."):
         code, _, err = discreet("count", "visits.csv", *columns, *lines[0].split(), "--l0", "1")
         assert (code, left in err) == (0, True), err
     assert discreet("count", "visits.csv", *columns, *lines[0].split(), "--l0", "1")[0] == 3

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from discreet.budgets.balance import Balance
 from discreet.errors import BudgetExceeded, ParameterError, shortened
-from discreet.privacy.guarantee import Promising
+from discreet.privacy.guarantee import Guarantee, Promising
 
 __all__ = ["require"]
 
@@ -19,7 +19,7 @@ _LEAST = 0.03
 
 def require(
     budget: Balance,
-    mechanism: Promising,
+    mechanism: Guarantee | Promising,
     made: Callable[[float, float], Promising],
     epsilon: float | None,
     delta: float | None,
@@ -28,7 +28,7 @@ def require(
 
     Args:
         budget: The budget to charge.
-        mechanism: The requested mechanism.
+        mechanism: The requested mechanism, or its guarantee.
         made: Returns the mechanism for another epsilon and delta, or raises ParameterError.
         epsilon: The requested epsilon; None if a rho was given, for which BudgetExceeded has its own advice.
         delta: The requested delta.

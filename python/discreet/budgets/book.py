@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from discreet.budgets.charge import NOTHING, Account, Charge
@@ -17,6 +18,8 @@ Change = tuple[str, str, int, int, int]
 """The kind of an event, its dataset, the number of the event that reserved its charge, and units of rho and delta.
 
 Successive charges may be one change."""
+_ALL = Fraction(2**64), Fraction(2**64)
+"""An epsilon and a delta above those of every budget."""
 _CHARGE_LIMIT = 2**140
 """An upper bound on every charge in whole units, small enough to fit a float."""
 
@@ -37,9 +40,13 @@ class Book:
     """The number and the promise of each charge that is made once, by its dataset and key."""
     labels: set[tuple[str, str]] = field(default_factory=set)
     """The datasets and labels of charges."""
+    by_rho: set[str] = field(default_factory=set)
+    """The datasets with a charge that has no pair of epsilon and delta, among the past events."""
+    paired: int = -1
+    """The number of the last past event whose charge has a pair."""
 
     def __copy__(self) -> Book:
-        named = dict(self.keys), set(self.labels)
+        named = dict(self.keys), set(self.labels), set(self.by_rho), self.paired
         return Book(self.number, self.hash, self.end, dict(self.accounts), dict(self.drawing), *named)
 
     def add(self, event: Event) -> None:
@@ -88,12 +95,17 @@ class Book:
                 rho, delta = self._settled(reserver, name, Charge(rho, delta))
             elif kind != "charged":
                 raise ParameterError("an event has an unknown kind")
+            if kind != "released" and reserver != self.paired and (rho or delta):
+                self.by_rho.add(name)
             sums = spent[name]
             sums[0] += rho
             sums[1] += delta
         self.number = number
         for name, (rho, delta) in spent.items():
-            self.accounts[name] = replace(self.accounts[name], spent=Charge(rho, delta))
+            account = replace(self.accounts[name], spent=Charge(rho, delta))
+            if name in self.by_rho and account.used is not None:  # an earlier version summed shares of pairs as rhos
+                account = replace(account, used=_ALL)
+            self.accounts[name] = account
 
     def _changes(self, rows: list[dict[str, Any]]) -> Iterator[Change]:
         """Open the datasets of past events, and yield the other events as changes."""
@@ -111,7 +123,7 @@ class Book:
             elif kind != "created":
                 if "pair" in row:
                     epsilon, delta_used = map(float, row["pair"])
-                    account = self.account(name)
+                    account, self.paired = self.account(name), number
                     self.accounts[name] = replace(account, used=account.used_with((epsilon, delta_used)))
                 if "about" in row:
                     self._name(number, name, row["about"], row.get("promise", ""))

@@ -48,7 +48,7 @@ class Charge:
         return Charge(self.rho + other.rho, self.delta + other.delta)
 
     def __sub__(self, other: Charge) -> Charge:
-        return Charge(self.rho - other.rho, self.delta - other.delta)
+        return Charge(self.rho - other.rho, self.delta - other.delta, self.pair if other == NOTHING else None)
 
     def within(self, other: Charge) -> bool:
         """Return whether neither rho nor delta exceeds the one of `other`."""
@@ -252,14 +252,15 @@ class Account:
     def _by_pair(self, guarantee: Guarantee, total: Pair) -> Charge:
         """Return the charge of the epsilon and delta of a guarantee.
 
-        A guarantee without a pair has that of its rho at twice its delta. One that has no smaller pair than the total,
-        in epsilon or in delta, takes the whole total.
+        A guarantee without a pair has that of its rho at twice its delta. One whose epsilon is not smaller than the
+        total's, or whose delta is larger, takes the whole total.
         """
         pair = guarantee.dp
         if pair is None and guarantee.delta < 0.5:
             at = 2 * guarantee.delta or total[1] / 16
             pair = guarantee.epsilon(at), at
-        if pair is None or not (pair[0] < total[0] and pair[1] < total[1]):
+        # Roundings make an epsilon a little smaller than the one that was asked for.
+        if pair is None or not (pair[0] < (1 - 1e-9) * total[0] and pair[1] <= total[1]):
             if not guarantee.implies(*total):
                 return replace(Charge.of(guarantee), pair=(math.inf, 1.0))
             return replace(self._most, pair=total)
@@ -339,6 +340,8 @@ class Account:
 
     def is_whole(self, charge: Charge) -> bool:
         """Return whether a charge is that of one release which takes a whole account in epsilon."""
+        if charge.pair is not None:
+            return charge.pair == self.promise.dp
         return self.promise.dp is not None and (charge.rho, charge.delta) == (self._most.rho, self._most.delta)
 
     @property

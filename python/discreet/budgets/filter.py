@@ -196,6 +196,7 @@ class PrivacyFilter(Balance):
         about: Provenance | None = None,
         promise: str = "",
         by_epsilon: bool = False,
+        stated: Guarantee | None = None,
     ) -> Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream.
 
@@ -207,10 +208,11 @@ class PrivacyFilter(Balance):
             about: What the charge is for.
             promise: The SHA-256 of the parameters of the release, for `about.once`.
             by_epsilon: Whether the caller stated the guarantee in epsilon.
+            stated: The guarantee of the mechanism as the caller stated it; that of the mechanism by default.
         """
         require_charging(charge)
         self._require_unnamed(about, promise)
-        guarantee = self._guaranteed(mechanism)
+        guarantee = self._guaranteed(mechanism if stated is None else stated)
         self._require_chargeable()
         account = self._account()
         promised = account.require(guarantee, by_epsilon=by_epsilon and charge == "guarantee")

@@ -289,7 +289,8 @@ class Dataset(PrivacyFilter):
 
     def _already(self, once: str) -> AlreadyCharged:
         row = next(row for row in self.history if row.once == once)
-        return AlreadyCharged(once, self.name, row.time, row.digest)
+        later = [row.once for row in self.history if row.replaces == once and row.once]
+        return AlreadyCharged(once, self.name, row.time, row.digest, *later[-1:])
 
     def _reserve(self, event: Event, receipt: Receipt) -> int:
         def decide(book: Book) -> Event | None:

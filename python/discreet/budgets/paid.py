@@ -72,7 +72,7 @@ class Receipt:
         if not self._state:
             return None
         rho, delta = self.cost.floats()
-        return Charged(self.dataset, rho, delta, self._state == "made", self.release, self.alone)
+        return Charged(self.dataset, rho, delta, self._state == "made", self.release, self.alone, self.cost.pair)
 
     def tell(self, error: BaseException) -> None:
         """Give an exception the attribute `charged`, and a note that says it, if anything was charged."""

@@ -186,23 +186,28 @@ def publish(
         release, failure = ending.release, error  # it is complete and paid for, so it is published
     if is_new and output is not None and os.path.lexists(output):
         replaceable = False  # a file that has appeared may have the rows of another charge
+    elif replaceable:
+        try:
+            outputs.require_unpublished(output, budget, ledger, None, overwrite=overwrite)
+        except click.UsageError:
+            replaceable = False  # another command has written the rows of its charge meanwhile
     report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=replaceable, title=title)
     if failure is not None:
         raise failure
     ending.told = True
     if budget is not None and not quiet:
         cost, total, left = release.guarantee, budget.total, budget.remaining
-        charged, rest = (f"rho {one.rho:.6g} and delta {one.delta:.3g}" for one in (cost, left))
-        charged = f"the whole guarantee, {charged}"
-        if left.dp is not None and cost.dp is not None:  # epsilons add up
-            charged, rest = ("epsilon {:.6g} and delta {:.3g}".format(*dp) for dp in (cost.dp, left.dp))
-        elif cost.rho > total.rho or cost.delta > total.delta:
+        paid, rest = ending.charged, f"rho {left.rho:.6g}, delta {left.delta:.6g}"
+        amount, pair = ("", None) if paid is None else (paid.amount, paid.pair)
+        charged = f"the whole guarantee, {amount}"
+        if pair is not None and pair != budget.guarantee.dp:  # epsilons add up
+            charged, rest = amount, "epsilon {:.6g}, delta {:.6g}".format(*(left.dp or (0.0, 0.0)))
+        elif pair is not None or cost.rho > total.rho or cost.delta > total.delta:
             charged = "the whole budget"
         elif parameters.get("charge") == "spent":
-            # The ledger rounds up to whole units of its own, so the charge can be larger in the last digits.
-            charged = f"what was spent, rho {release.spent.rho:.6g} and delta {release.spent.delta:.3g}"
+            charged = f"what was spent, {amount}"
         click.echo(
-            f"Charged to {dataset}: {charged}. Remaining for {dataset}: {rest.replace(' and', ',')}.",
+            f"Charged to {dataset}: {charged}. Remaining for {dataset}: {rest}.",
             err=True,
         )
         if left.rho > 0 and left.delta == 0 < total.delta:

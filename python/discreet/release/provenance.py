@@ -141,7 +141,7 @@ def _files(data: object) -> list[str]:
     for one in data if isinstance(data, list | tuple) else [data]:
         path = one.path if isinstance(one, CsvFiles) else one
         if isinstance(path, str | os.PathLike):
-            with suppress(TypeError, ValueError):  # the engine refuses what is no path
+            with suppress(Exception):  # the engine refuses what is no path
                 names.append(os.path.basename(os.path.normpath(os.fsdecode(path))))  # noqa: PTH119 - may be a pattern
     return names
 
