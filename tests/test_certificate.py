@@ -244,7 +244,21 @@ def test_a_policy_is_checked_with_rounding_against_the_release(tmp_path):
         {"max_epsilon": 1},
         {"delta": 1e-6},
         {"max_epsilon": "1", "delta": 1e-6},
-        {"max_epsilon": 1, "delta": 0},
+        {"max_epsilon": 1, "delta": -1},
     ):
         with pytest.raises(ParameterError):
             verify(path, **wrong)
+
+
+def test_a_policy_is_about_users_and_may_be_pure(tmp_path):
+    path = tmp_path / "rows.csv"
+    log = {"user": [1, 2], "page": ["home"] * 2}
+    discreet.count(log, user="user", item="page", items=["home"], epsilon=1).write(path, certificate=True)
+    assert 0.999 < verify(path, max_epsilon=1, delta=0).epsilon <= 1
+    assert "(1, 0)-DP" in str(verify(path))
+    with pytest.raises(InputError, match="the policy allows"):
+        verify(path, max_epsilon=0.99, delta=0)
+    stream = discreet.BinaryMechanism.from_rho(rho=0.1, delta=1e-7, l0=1, horizon=2, unit="event").start()
+    stream.step([["home"]] * 900).write(path, certificate=True)
+    with pytest.raises(InputError, match="is per event"):
+        verify(path, max_epsilon=9, delta=1e-6)

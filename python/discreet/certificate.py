@@ -227,13 +227,18 @@ def require_policy(max_epsilon: object, delta: object) -> tuple[float, float] | 
         raise ParameterError(
             "give both max_epsilon and delta: the epsilon of a guarantee depends on it", names="max_epsilon delta"
         )
-    return require_number("max_epsilon", max_epsilon, 0, 1000), require_number("delta", delta, 0, 1, open_high=True)
+    return require_number("max_epsilon", max_epsilon, 0, 1000), require_number(
+        "delta", delta, 0, 1, open_low=False, open_high=True
+    )
 
 
 def require_within(guarantee: Guarantee, max_epsilon: float, delta: float, *, what: str) -> float:
     """Return the epsilon of a guarantee at a delta, rounded up; raise InputError if it exceeds the policy."""
+    if guarantee.unit != "user":
+        raise InputError(f"{what} is per {guarantee.unit}, and the policy is about users")
     try:
-        epsilon = guarantee.epsilon(delta)
+        is_pure = guarantee.dp is not None and guarantee.dp[1] == 0 == delta
+        epsilon = guarantee.dp[0] if is_pure and guarantee.dp is not None else guarantee.epsilon(delta)
     except ParameterError:
         raise InputError(
             f"{what} exceeds the policy: it has no epsilon at delta {delta:g}, because its own delta is "
@@ -419,7 +424,10 @@ class _Facts:
         made, sigmas = self.innermost, rows["sigmas"]
         if isinstance(made, mechanisms.CountsWithPublicItems):
             # Those of other items depend on a number of users that is not published.
-            return int(np.isclose(sigmas, made.public.deviation, rtol=1e-9).sum()) >= len(made.items)
+            given = {*made.items}
+            public = np.array([item in given for item in rows["items"]], bool)
+            are_all = rows["part_of"] is not None or int(public.sum()) == len(given)
+            return are_all and _all_close(sigmas[public], np.array([made.public.deviation]))
         if isinstance(made, _COUNTS_USERS):
             heads = made.heads if isinstance(made, mechanisms.CalibratedCounts) else made
             factor, common = (1, 0.0) if rows["users"] is None else (2, rows["users"][1] ** 2)

@@ -83,6 +83,11 @@ def audited(
     guarantee = mechanism.guarantee if dp is None else mechanism.guarantee.stating(*dp)
     chance, module, given = np.random.default_rng(seed), copied(), plan(mechanism)
     violations, tightest, seen = list[Finding](), None, set[int]()
+    none: dict[str, Mapping[str, int]] = {"first": {}, "second": {}}
+    if mechanism.rho > guarantee.rho:  # all steps together may cost this much
+        violations.append(Cost(epsilon=0.0, delta=mechanism.rho, allowed=guarantee.rho, **none))
+    if mechanism.delta > guarantee.delta:
+        violations.append(Finding(epsilon=math.inf, delta=mechanism.delta, allowed=guarantee.delta, **none))
     for _ in range(pairs):
         past = Past(chance, given)
         worst = max(_findings(past, taken(past, module), seen), key=_badness)
@@ -110,7 +115,7 @@ def audited(
         misfits=tuple(misfits),
         tables=len(tables),
         releases=reached,
-        compared=(*_COMPARED, _BY_LAW, _BY_BITS) if runs else _COMPARED,
+        compared=(*_COMPARED, *([_BY_LAW] if reached else []), _BY_BITS) if runs else _COMPARED,
         limits=_LIMITS,
     )
 

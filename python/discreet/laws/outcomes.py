@@ -38,7 +38,18 @@ Chances = NDArray[np.float64]
 Pair = tuple[Chances, Chances]
 """The probabilities of all outcomes under two histograms, in the same order."""
 
-USERS = "number of users"
+
+class _NoItem(str):
+    """A label that no item has, not even one of the same text."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+USERS = _NoItem("number of users")
 """The label of the number of users in a table, for mechanisms that read it. It is no item."""
 _MOST_OUTCOMES = 20_000_000
 _REST = 1e-16

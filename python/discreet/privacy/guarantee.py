@@ -237,7 +237,8 @@ class Guarantee:
         epsilon, delta = self.quoted
         if (epsilon, delta) == self.dp or math.isinf(epsilon):
             return str(self)
-        return f"{replace(self, dp=None)}, which implies ({epsilon:.4g}, {delta:.4g})-DP"
+        stated = self if self.dp is not None and self.dp[1] == 0 else replace(self, dp=None)  # pure DP says more
+        return f"{stated}, which implies ({epsilon:.4g}, {delta:.4g})-DP"
 
     def stating(self, epsilon: float, delta: float) -> Guarantee:
         """Return the same guarantee, quoted as (epsilon, delta)-DP.
@@ -282,7 +283,9 @@ class Guarantee:
             rho = math.nextafter(rho, math.inf)
         pair = None
         if self.dp is not None and other.dp is not None:
-            epsilon = math.nextafter(self.dp[0] + other.dp[0], math.inf)
+            epsilon = self.dp[0] + other.dp[0]
+            if math.isfinite(epsilon) and Fraction(epsilon) < Fraction(self.dp[0]) + Fraction(other.dp[0]):
+                epsilon = math.nextafter(epsilon, math.inf)
             pair = (epsilon, _either(self.dp[1], other.dp[1]))
         return Guarantee(rho, _either(self.delta, other.delta), self.unit, pair, self.neighbours)
 
