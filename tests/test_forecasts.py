@@ -191,6 +191,7 @@ def test_a_given_bound_is_one_of_those_compared():
     found = comparison("select", l0=3, **PROMISE)
     assert {row.l0 for row in found.rows if row.name == "dp_sips"} == {1, 3, 10, 30, 100}
     assert found.recommended.l0 == 100
+    assert comparison("select", **PROMISE).recommended == found.recommended
 
 
 def test_the_page_of_plans_names_every_bound_that_a_plan_tries():

@@ -85,7 +85,7 @@ def test_chosen_mechanisms_keep_the_guarantee():
         ("count", {"rho": 1, "epsilon": 1, "delta": 1e-6}),
         ("count", {"rho": 1, "delta": 1e-6, "foo": 1}),
         ("count", {"rho": 1, "delta": 1e-6, "l0": 0}),
-        ("select", {"rho": 1, "delta": 1e-6}),
+        ("select", {"rho": 1, "delta": 1e-6, "method": "threshold"}),
         ("top_k", {"rho": 1, "delta": 1e-6, "k": 0}),
         ("top_k", {"rho": 1, "delta": 1e-6, "k": 5, "k_bar": 3}),
         ("count", {"rho": 1, "delta": 1e-6, "l0": 2, "relative_error": 0.3}),

@@ -119,7 +119,7 @@ COMMANDS = [
     # The columns get the threads, and the rows get none.
     ("check log.csv", 3),
     ("demo", 0),
-    ("plan count --epsilon 1 --delta 1e-6 --l0 2", 0),
+    ("plan count --epsilon 1 --delta 1e-6 --l0 2 --like users=900,median=2,p95=5", 0),
 ]
 
 

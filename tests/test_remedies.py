@@ -301,7 +301,6 @@ def test_a_noun_for_the_number_one_is_singular():
     ("missing", "remedy"),
     [
         ("--delta", "far below 1 / number of users"),
-        ("--l0", "the most items of a user that count"),
         ("--user", "`discreet check FILE` lists the columns"),
         ("--item", "`discreet check FILE` lists the columns"),
     ],

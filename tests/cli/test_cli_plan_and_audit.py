@@ -17,7 +17,7 @@ def test_plans_need_no_data():
     code, out, _ = discreet("plan", "top-k", "-k", "3", *BUDGET, "--json")
     assert code == 0
     assert json.loads(out)["mechanism"].startswith("GumbelTopK(k=3")
-    assert discreet("plan", "select", *BUDGET)[0] == 2
+    assert discreet("plan", "select", *BUDGET)[0] == 0
     assert discreet("plan", "count", "--rho", "1", "--epsilon", "1", "--delta", "1e-6")[0] == 2
 
 

@@ -69,7 +69,7 @@ def test_missing_and_impossible_options_have_a_remedy():
 def test_a_plan_names_its_public_data_by_options():
     code, out, errors = discreet("plan", "count", *BUDGET)
     assert code == 0, errors
-    assert "give --like users=...,items=...,exponent=...,items-per-user=..." in out
+    assert "give --like users=...,median=...,p95=..." in out
     assert "like=," not in out
     assert "give --user and --item together" in errors_of("plan", "count", *BUDGET, "--like", "x.csv", "--user", "u")
     named = errors_of("plan", "count", *BUDGET, "--user", "u", "--item", "i")

@@ -70,7 +70,7 @@ def test_other_files_are_checked(tmp_path, form):
     assert f"1 row left out: page has more than {_core.LONGEST:,} bytes" in facts
     assert facts[-10:-6] == ["3 rows counted", "2 users", "2 items", "items per user, 50%: 1"]
     assert facts[-2] == "items per user, most: 2"
-    assert facts[-1].endswith("discreet plan count --like users=2,median=1,p95=2,items=2")
+    assert facts[-1].endswith("discreet plan count --rho 1 --delta 1e-6 --like users=2,median=1,p95=2,items=2")
 
 
 def test_a_file_is_checked_without_columns(tmp_path):

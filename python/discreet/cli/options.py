@@ -334,7 +334,7 @@ written = joined(
         metavar="FILE",
         type=FILE,
         help="Write to FILE and overwrite it. The command refuses if FILE is one of its inputs. The suffix sets the "
-        "format: .csv, .json, .jsonl, .parquet, or .html for a report.",
+        "format: .csv, .json, .jsonl, .parquet, or .html for a report of at most 1,000 items.",
     ),
     click.option(
         "-f",

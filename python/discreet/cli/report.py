@@ -11,6 +11,7 @@ from discreet.cli import endings
 from discreet.imports import held
 from discreet.release import export
 from discreet.release.export import plain_text
+from discreet.release.report import ROWS
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -104,6 +105,12 @@ def publish(
         _print(table(release, shown=_TABLE_ROWS), "The rows are on standard output.")
     else:
         _print(export.text(release.columns, release.header, chosen), "The rows are on standard output.")
+    if chosen == "html" and len(release) > ROWS:
+        click.echo(
+            f"Note: the report has {ROWS:,} of the {len(release):,} items, and the others are lost. -o FILE.csv keeps "
+            "all.",
+            err=True,
+        )
     if quiet:
         return
     for line in guarantee_lines(release):

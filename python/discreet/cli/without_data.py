@@ -32,8 +32,8 @@ def plan() -> None:
     \b
     discreet plan count --epsilon 1 --delta 1e-6 --l0 10
     discreet plan top-k -k 10 --rho 0.5 --delta 1e-6 --json
-    discreet plan count --rho 1 --delta 1e-6 --like users=20000,items=50000,exponent=1,items-per-user=20
-    discreet plan count --delta 1e-6 --users 50
+    discreet plan count --rho 1 --delta 1e-6 --like users=20000,median=8,p95=60
+    discreet plan count --delta 1e-6 --l0 10 --users 50
     """
 
 

@@ -115,7 +115,8 @@ class Check(Private):
             for name, number in self.items_per_user:
                 yield f"items per user, {name}: {number:,}"
             if self.users:
-                yield f"for a forecast, round what may be published: discreet plan count --like {self.like}"
+                command = f"discreet plan count --rho 1 --delta 1e-6 --like {self.like}"
+                yield f"for a forecast, round what may be published: {command}"
 
     @property
     def like(self) -> str:

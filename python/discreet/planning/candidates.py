@@ -135,7 +135,7 @@ def _for_top_k(parameters: Parameters, source: Source) -> Iterator[tuple[str, Ch
 
 
 def _for_select(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
-    promise, given = _promise(parameters), parameters["l0"]
+    promise, given = _promise(parameters), parameters.get("l0")
     for l0 in sorted({*([given] if given else []), *(l0 for l0 in L0S if l0 < source.most)}):
         if source.clipped(l0) is not None:
             yield from _possible("threshold", _chosen, "select", l0=l0, method="threshold", **promise)

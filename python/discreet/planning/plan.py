@@ -136,7 +136,14 @@ class Plan:
         return self.text(NUMBERS)
 
     def text(self, advice: str) -> str:
-        """Return the plan as lines of text, with this advice if it has no public data."""
+        """Return the plan as lines of text.
+
+        Args:
+            advice: The sentence at the end of a plan without public data.
+
+        Returns:
+            The lines, joined.
+        """
         return "\n".join([*self._lines(advice), *([] if self.comparison is None else [str(self.comparison)])])
 
     def _lines(self, advice: str) -> list[str]:

@@ -188,7 +188,7 @@ class Shape:
         Example:
             >>> import discreet as dp
             >>> print(dp.Shape.of_numbers(users=4_400, median=35, p95=200, items=3_700))
-            4,400 users, 3,700 items, exponent 1, 62.2 items per user, spread 1.07
+            4,400 users, 3,700 items, exponent 1, 60.8 items per user, spread 1.07
         """
         users = require_whole("users", users, 1, _USERS_LIMIT)
         median = require_whole("median", median, 1, _ITEMS_LIMIT)

@@ -79,7 +79,7 @@ class Release(Rows):
         seeded: True if the randomness was seeded, so that the rows give no privacy.
         notes: Notes for the reader, from public parameters and published values.
         kind: What a number counts: "users", "events" or "pairs" of user and item; or "sums".
-        listed: Which items were listed in advance and are published even if nobody has them: "none", "some" or "all".
+        listed: Which of the items were listed in advance and need no threshold: "none", "some" or "all".
             Other items of few users are left out.
         clipped: Whether the release was made with a bound on what each user contributes. Counts may then be below the
             numbers of users, and sigma does not include the difference.
