@@ -66,7 +66,9 @@ def test_a_budget_shows_its_total_once():
     )
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "l0", "is_whole"), [(0.5, 5e-7, None, False), (1.0, 1e-6, 3, True), (0.01, 1e-6, 3, False)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "l0", "is_whole"), [(0.5, 5e-7, None, False), (1.0, 1e-6, 3, True), (0.01, 1e-6, 3, False)]
+)
 def test_a_release_says_that_it_took_a_whole_budget(epsilon, delta, l0, is_whole):
     budget = dp.Budget(epsilon=1.0, delta=1e-6)
     total = budget.total

@@ -250,7 +250,7 @@ def require_within(guarantee: Guarantee, max_epsilon: float, delta: float, *, wh
 
 
 def policy_text(epsilon: float, most: float, delta: float) -> str:
-    """Return an epsilon and the largest allowed one, with so many digits that they differ if they do."""
+    """Return an epsilon and the largest allowed one, with enough digits to tell them apart."""
     shown, limit = f"{rounded_up(epsilon):.4g}", f"{most:g}"
     if (float(shown) > float(limit)) != (epsilon > most):
         shown, limit = repr(epsilon), repr(most)

@@ -52,6 +52,8 @@ __all__ = [
 
 _Data = TypeVar("_Data")
 _Made = TypeVar("_Made", bound=Promising)
+_TEXTS = re.compile(r"""'(-?[0-9]+)'|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+"""A text in a repr; the group has the digits of one that is a number. Quotes inside of a text begin no other."""
 
 
 class Options(Columns, Labels, total=False):
@@ -104,7 +106,7 @@ class Call:
                 from hashlib import sha256
             parts = self.about.verb, mechanism, asked.guarantee(mechanism), self.charge, columns, more
             # The command lists public items as text, and as integers if the column has them.
-            text = re.sub(r"'(-?[0-9]+)'", r"\1", repr(parts))
+            text = _TEXTS.sub(lambda found: found[1] or found[0], repr(parts))
             promise = sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         self.budget._require_unnamed(self.about, promise)  # noqa: SLF001 - before the data is read
         asked.require_paid(self.budget, mechanism)

@@ -79,6 +79,12 @@ def test_another_promise_under_a_key_is_refused(views, other):
         dp.count(LOG, **COUNT, budget=views, once="night", memory="1GB", progress=False, label="another label")
 
 
+def test_quotes_in_public_items_tell_promises_apart(views):
+    dp.count(LOG, **COUNT, items=["a'1'b'"], budget=views, once="night")
+    with pytest.raises(ParameterError, match="other parameters or columns"):
+        dp.count(LOG, **COUNT, items=["a1b'"], budget=views, once="night")
+
+
 def test_a_key_is_found_after_the_budget_is_spent(views):
     release = dp.count(LOG, **(COUNT | {"rho": 1}), budget=views, once="all")
     with pytest.raises(AlreadyCharged, match=release.digest):

@@ -45,7 +45,7 @@ LIMITS = (
     "what happens around a release: a column that does not name users, parameters that were chosen from the data, "
     "other releases of the same data, running times, access to the machine",
 )
-"""What no audit shows."""
+"""The faults that no audit finds."""
 _EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 

@@ -46,7 +46,7 @@ class Event:
     digest: str = ""
     """The SHA-256 of the published rows."""
     about: Provenance | None = None
-    """What a charge is for."""
+    """The provenance of the release that was charged."""
     promise: str = ""
     """The SHA-256 of the parameters of a release that is charged once."""
     version: str = _core.__version__

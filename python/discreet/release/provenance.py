@@ -52,7 +52,7 @@ def require_label(name: str, text: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What a release was made from and is called. It depends on the parameters of the call alone, never on the data.
+    """The origin and the label of a release. It depends on the parameters of the call alone, never on the data.
 
     All fields are texts of printable characters, and empty if there is nothing to say.
 
