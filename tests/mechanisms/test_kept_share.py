@@ -194,18 +194,19 @@ def test_a_note_gives_no_share_that_the_noise_hides():
 
 
 def test_a_bound_that_was_found_is_stated_with_its_share():
-    release = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto")
+    release = dp.count(LOG, **COLUMNS, rho=20, delta=1e-6, l0="auto")
     exact = float(np.percentile(SIZES, 95))
     assert abs(release.l0 - exact) <= 2
     kept = np.minimum(SIZES, release.l0).sum() / SIZES.sum()
     # 8 standard deviations: a chance of 1e-15.
     assert abs(release.kept_share.value - kept) < 8 * release.kept_share.sigma
     assert release.clipped
-    assert release.guarantee == Guarantee(1.0, 1e-6)
+    assert release.guarantee == Guarantee(20.0, 1e-6)
     assert any(note.startswith(f"l0 = {release.l0} was found") for note in release.notes)
+    # The sigma is about 0.015, and a note states a share up to 0.1.
     assert any("pairs were kept" in note for note in release.notes)
     assert release.measure == f"counts of users clipped to {release.l0} items each; sigma is the noise alone"
-    assert "CountsWithFoundBound(rho=1.0, delta=1e-06, percentile=95, most=1000, l0_share=0.05)" in release.made_by
+    assert "CountsWithFoundBound(rho=20.0, delta=1e-06, percentile=95, most=1000, l0_share=0.05)" in release.made_by
     bound = CountsWithFoundBound.from_rho(rho=1, delta=1e-6, percentile=50, l0_share=0.3)
     low = dp.count(LOG, **COLUMNS, mechanism=bound)
     assert low.l0 < release.l0
@@ -234,7 +235,7 @@ def test_a_written_release_keeps_its_share_and_verifies(tmp_path, suffix, l0):
 
 
 def test_a_report_states_the_share(tmp_path):
-    release = dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto")
+    release = dp.count(LOG, **COLUMNS, rho=20, delta=1e-6, l0="auto")
     release.write(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "was found with privacy" in text
