@@ -41,6 +41,13 @@ def test_a_release_draws_into_the_current_axes(pyplot):
     assert "two sigma" in axes.get_xlabel()
 
 
+def test_a_second_release_does_not_draw_over_the_first(pyplot):
+    first = counted().plot(top=5)
+    second = counted().plot(top=2)
+    assert (len(first.patches), len(second.patches)) == (5, 2)
+    assert second is pyplot.gca()
+
+
 def test_a_release_draws_into_given_axes(pyplot):
     left, right = pyplot.subplots(1, 2)[1]
     assert counted().plot(left) is left

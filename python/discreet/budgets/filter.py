@@ -91,7 +91,7 @@ class PrivacyFilter(Balance):
         """Plot the rho of each charge and of the rest, as shares of the total (needs matplotlib).
 
         Args:
-            ax: The axes to draw into; pyplot's current axes by default.
+            ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
             options: Options of `Axes.barh`, such as a color.
 
         Returns:

@@ -165,7 +165,7 @@ class Ledger:
         A line is the larger of two parts: of the total rho, and of the total delta.
 
         Args:
-            ax: The axes to draw into; pyplot's current axes by default.
+            ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
             options: Options of `Axes.step`, such as a line width.
 
         Returns:

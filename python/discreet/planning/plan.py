@@ -235,7 +235,7 @@ class Plan:
         For mechanisms that select one item after another, plot how many items the compared mechanisms name instead.
 
         Args:
-            ax: The axes to draw into; pyplot's current axes by default.
+            ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
             options: Options of `Axes.plot` or `Axes.barh`, such as a color.
 
         Returns:

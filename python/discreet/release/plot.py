@@ -49,7 +49,7 @@ def bars(
         title: The title of the plot.
         measure: The meaning of the counts.
         estimated: Whether each count is an estimate; None if no count is.
-        ax: The axes to draw into; pyplot's current axes by default.
+        ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
         options: Options of `Axes.barh`.
     """
     axes = _axes(ax, 7, 1.4 + 0.25 * len(items))
@@ -92,7 +92,7 @@ def running(
     Args:
         series: For each item its rounds, noisy counts and sigmas, from the releases of a `Stream`.
         title: The title of the plot.
-        ax: The axes to draw into; pyplot's current axes by default.
+        ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
         options: Options of `Axes.plot`.
     """
     axes = _axes(ax, 8, 4.5)
@@ -142,7 +142,7 @@ def steps(
     Args:
         series: For each budget its times and the percentage that is spent then.
         title: The title of the plot.
-        ax: The axes to draw into; pyplot's current axes by default.
+        ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
         options: Options of `Axes.step`.
     """
     axes = _axes(ax, 8, 4)
@@ -175,11 +175,11 @@ def _label(item: object) -> str:
 
 
 def _axes(given: Axes | None, width: float, height: float) -> Axes:
-    """Return the given axes, or pyplot's current ones, or those of a new figure of this size in inches."""
+    """Return the given axes, or pyplot's current ones if they are empty, or those of a new figure of these inches."""
     with needs("matplotlib"):
         from matplotlib import pyplot
     if given is None:
-        if not pyplot.get_fignums():
+        if not pyplot.get_fignums() or pyplot.gca().has_data():
             pyplot.figure(figsize=(width, height), layout="constrained")
         given = pyplot.gca()
     # A notebook shows the value of a cell with this method. Axes have none, and their text says nothing.

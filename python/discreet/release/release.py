@@ -434,7 +434,7 @@ class Release(Rows):
         """Plot the largest counts with error bars of two sigma (needs matplotlib).
 
         Args:
-            ax: The axes to draw into; pyplot's current axes by default.
+            ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
             top: The number of counts to draw.
             options: Options of `Axes.barh`, such as a color.
 

@@ -39,7 +39,7 @@ class Shown(Private):
         counts of each. It costs no budget.
 
         Args:
-            ax: The axes to draw into; pyplot's current axes by default.
+            ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
             top: The most items to draw.
             options: Options of `Axes.plot`, such as a line width.
 
