@@ -18,6 +18,7 @@ __all__ = [
     "Lists",
     "NodeNoise",
     "Noise",
+    "Pairs",
     "Rng",
     "Threshold",
     "WeightedNoise",
@@ -129,6 +130,36 @@ class Lists:
     ) -> tuple[NDArray[np.int64], int]: ...
     def sizes(self) -> NDArray[np.int64]: ...
     def weights(self, weighting: str, bits: int, *, target: int = 1, few: int = 1) -> NDArray[np.int64]: ...
+
+@final
+class Pairs:
+    """The rows of all users; not shown, compared, copied or pickled."""
+
+    @staticmethod
+    def read(
+        source: object,
+        user: str | Sequence[str],
+        item: str | Sequence[str],
+        *,
+        value: str | None = None,
+        resolution: float = 1.0,
+        only: Labels | None = None,
+        like: Pairs | None = None,
+        threads: int | None = None,
+        memory: int | None = None,
+        times: _Times | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> Pairs: ...
+    def sizes(self, *, progress: Callable[[], None] | None = None) -> NDArray[np.int64]: ...
+    def counts(self, l0: int, *, progress: Callable[[], None] | None = None) -> tuple[Labels, NDArray[np.int64]]: ...
+    def measured(
+        self,
+        items: Labels,
+        l0: int,
+        measures: Sequence[tuple[str, int, int, int]],
+        *,
+        progress: Callable[[], None] | None = None,
+    ) -> tuple[Labels, NDArray[np.int64]]: ...
 
 @final
 class CsvInput:

@@ -58,6 +58,7 @@ fn tally<'py>(
 /// number is that of the users of the item at `rank`, from 1, in the order of common items; 0 if there are fewer items.
 #[pyfunction]
 #[pyo3(signature = (source, user, item, levels, rank, *, memory=None, times=None))]
+#[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn items_per_user(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,

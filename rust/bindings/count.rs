@@ -190,7 +190,7 @@ pub(super) fn threads_or_all(threads: Option<usize>) -> usize {
     threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(16))
 }
 
-fn to_python(py: Python<'_>, (counts, fields): (Counts, Schema)) -> Counted<'_> {
+pub(super) fn to_python(py: Python<'_>, (counts, fields): (Counts, Schema)) -> Counted<'_> {
     (PyLabels(counts.labels, fields), counts.counts.into_pyarray(py))
 }
 

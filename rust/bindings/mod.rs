@@ -17,6 +17,7 @@ mod ledger;
 mod listed;
 mod node_noise;
 mod noise;
+mod pairs;
 mod private_count_release;
 mod rng;
 mod rows;
@@ -54,6 +55,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(noise::chance_table, module)?)?;
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;
     module.add_function(wrap_pyfunction!(convolution::compose, module)?)?;
+    module.add_class::<pairs::PyPairs>()?;
     module.add_class::<union::PyLists>()?;
     check::register(module)?;
     wanted::register(module)?;

@@ -12,6 +12,7 @@ from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag, require_number, require_path
 from discreet.release import export, intervals, markup, plot, reading, report
+from discreet.release.aggregates import Aggregate
 from discreet.release.comparison import Comparison, compared
 from discreet.release.export import ItemType
 from discreet.release.facts import Kind, Listed, Summed, measure_of
@@ -100,6 +101,8 @@ class Release(Rows):
         version: The version of discreet that made the rows.
         every: The length of the periods in the first column of items: 1h, 1d, 1w or 1mo; None without periods.
         part_of: The number of items of the whole release, if this is a part of it; None otherwise.
+        aggregates: Further numbers of each item, `Aggregate`s with `values` and `sigmas` in the order of the rows; empty
+            unless they were asked for (`dp.aggregate`).
         provenance: What the release was made from and is called, a `Provenance`; None if a mechanism made it alone.
         claimed: Whether the release was read from a file. The guarantee and `seeded` are then what the file claims.
 
@@ -147,6 +150,7 @@ class Release(Rows):
     summed: Summed | None = None
     part_of: int | None = None
     provenance: Provenance | None = None
+    aggregates: tuple[Aggregate, ...] = ()
 
     def __post_init__(self) -> None:
         given: object = self.items
@@ -168,6 +172,7 @@ class Release(Rows):
             sigmas=None if self.sigmas is None else self.sigmas[rows],
             confirmed=None if self.confirmed is None else self.confirmed[rows],
             ranks=self._rank[rows] if self.ranked else None,
+            aggregates=tuple(one.part(rows) for one in self.aggregates),
             notes=notes,
             part_of=whole,
         )
@@ -195,7 +200,10 @@ class Release(Rows):
         lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes, *self._empty]
         # The column after the items, a count or a rank, is printed before them.
         end = len(self.item_names)
-        lines += [f"{(cells[end:] or [''])[0]:>12}  {', '.join(cells[:end])}" for cells in self._shown(_SHOWN)]
+        others = {end + 2 + 2 * place: one.name for place, one in enumerate(self.aggregates)}
+        for cells in self._shown(_SHOWN):
+            more = "".join(f", {export.shortened(name, 20)} {cells[place]}" for place, name in others.items())
+            lines.append(f"{(cells[end:] or [''])[0]:>12}  {', '.join(cells[:end])}{more}")
         if len(self) > _SHOWN:
             lines.append(f"{'...':>12}")
         return "\n".join(lines)
@@ -414,6 +422,7 @@ class Release(Rows):
             **({} if self.kept_share is None else {"kept_share": [*self.kept_share]}),
             **({} if self.round is None else {"round": self.round}),
             **({} if self.every is None else {"every": self.every}),
+            **({"aggregates": [one.header for one in self.aggregates]} if self.aggregates else {}),
             **({} if self.provenance is None else {"provenance": dict(self.provenance)}),
             "measure": self.measure,
             "version": self.version,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
+    from discreet.release.aggregates import Aggregate
+
 __all__ = ["METHODS", "Row", "Rows", "series"]
 
 METHODS = ("confirmed", "estimated")
@@ -113,6 +115,7 @@ class Rows(_Lazy):
         ranked: bool
         ranks: NDArray[np.int64] | None
         item_type: ItemType
+        aggregates: tuple[Aggregate, ...]
 
         def _part(self, rows: NDArray[np.int64]) -> Self: ...
     else:
@@ -274,7 +277,7 @@ class Rows(_Lazy):
             columns.append(("sigma", self.sigmas, "float64"))
         if self.confirmed is not None:
             columns.append(("method", self.methods, "string"))
-        return columns
+        return [*columns, *(column for one in self.aggregates for column in one.columns)]
 
     @property
     def methods(self) -> list[str]:

@@ -10,7 +10,7 @@ use crate::count::bound::lister::{Items, Keeper, Part as ListPart};
 use crate::count::bound::user_choices::Choice;
 use crate::count::by_user::dealt::{Dealt, Users};
 use crate::count::by_user::numbered::{Numbered, Numbering};
-use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, finite};
+use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, finite, joined};
 use crate::count::dense::{Layout, Packed, Visit, most_items};
 use crate::count::morsels::{self, MORSEL, Morsel};
 use crate::count::pairs::Pair;
@@ -145,18 +145,11 @@ fn moved<P: Pair>(
 impl Few {
     /// Numbers the items of all threads alike.
     fn of<P: Pair>(read: Vec<Read<P>>, item_type: LabelType, keys: &HashKeys) -> Result<Self> {
-        let (mut parts, mut items) = (Vec::new(), Numbered::new(item_type));
-        for one in read {
-            let Read::ByUser(one) = one else { continue };
-            let (rows, own) = *one;
-            if items.items.labels.is_empty() {
-                items = own;
-                parts.push((rows, Vec::new()));
-            } else {
-                let names = items.join(&own.items, keys)?;
-                parts.push((rows, names));
-            }
-        }
+        let by_user = read.into_iter().filter_map(|one| match one {
+            Read::ByUser(one) => Some(*one),
+            Read::ByItem(_) => None,
+        });
+        let (parts, items) = joined(by_user, item_type, keys)?;
         Ok(Self { parts: Parts::Dealt(parts), items: items.items })
     }
 

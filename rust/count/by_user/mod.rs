@@ -7,6 +7,7 @@
 
 pub(crate) mod dealt;
 pub(crate) mod few;
+pub mod measured;
 mod numbered;
 pub mod sums;
 
@@ -18,13 +19,14 @@ use crate::columns::Batch;
 use crate::columns::values::units;
 use crate::count::Limits;
 use crate::count::by_user::dealt::{Dealt, Row, Users};
-use crate::count::by_user::numbered::{Numbering, UNLISTED};
+use crate::count::by_user::numbered::{Numbered, Numbering, UNLISTED};
 use crate::count::morsels::{MORSEL, Morsel, Morsels};
 use crate::count::threads::{STOPPED, run_jobs};
 use crate::count::user_keys::UserKeys;
 use crate::count::worker::gathered_rows;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
+use crate::labels::LabelType;
 
 /// Rows processed at a time. This many rows stay in the L1 cache.
 const AT_ONCE: usize = 1 << 9;
@@ -135,6 +137,28 @@ fn finite(value: f64) -> Option<()> {
 
 /// One thread's rows, and the number over all threads of each of the thread's items; none if they are the same.
 type Part<R> = (Dealt<R>, Vec<u32>);
+
+/// Numbers the items of all threads alike.
+///
+/// # Errors
+/// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for an item.
+fn joined<R>(
+    read: impl IntoIterator<Item = (Dealt<R>, Numbered)>,
+    item_type: LabelType,
+    keys: &HashKeys,
+) -> Result<(Vec<Part<R>>, Numbered)> {
+    let (mut parts, mut items) = (Vec::new(), Numbered::new(item_type));
+    for (rows, own) in read {
+        if items.items.labels.is_empty() {
+            items = own;
+            parts.push((rows, Vec::new()));
+        } else {
+            let names = items.join(&own.items, true, keys)?;
+            parts.push((rows, names));
+        }
+    }
+    Ok((parts, items))
+}
 
 /// Calls `work` for each user with the user's key and items, and `close` with the number of each partition after its
 /// users. Returns the state of each thread, which begins as

@@ -71,21 +71,22 @@ impl Numbered {
         Ok(made)
     }
 
-    /// Adds the items of another thread. Returns the number here of each.
+    /// Returns the number here of each of other items. New ones are added if `grows`, and are [`UNLISTED`] if not.
     ///
     /// # Errors
     /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for an item.
-    pub fn join(&mut self, others: &Candidates, keys: &HashKeys) -> Result<Vec<u32>> {
+    pub fn join(&mut self, others: &Candidates, grows: bool, keys: &HashKeys) -> Result<Vec<u32>> {
         (0..others.labels.len())
             .map(|row| {
                 others.labels.with_bytes(row, |bytes| {
                     if others.labels.label_type().is_integer() {
-                        return self.of_integer(others.rank(row), true, keys);
+                        return self.of_integer(others.rank(row), grows, keys);
                     }
                     let (cell, hash) = (PrefixedString::new(bytes), others.rank(row));
                     match self.found(cell, hash) {
                         Some(number) => Ok(number),
-                        None => self.push(bytes, hash, hash, keys),
+                        None if grows => self.push(bytes, hash, hash, keys),
+                        None => Ok(UNLISTED),
                     }
                 })
             })

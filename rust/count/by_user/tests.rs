@@ -8,6 +8,7 @@ use arrow_array::{Array, DictionaryArray, Float64Array, Int64Array, StringArray}
 use super::*;
 use crate::columns::Column;
 use crate::columns::values::Values;
+use crate::count::by_user::measured::{Measure, Measured, Pairs};
 use crate::count::by_user::numbered::Numbered;
 use crate::count::by_user::sums::{Clipping, Room, add_kept, clipped_sums, listed_sizes};
 use crate::labels::Strings;
@@ -143,6 +144,86 @@ fn a_bound_keeps_sums_of_l0_items_of_each_user() {
     }
 }
 
+const MEASURES: [Measure; 3] = [Measure::Rows(3), Measure::Sum(-30, 50), Measure::Mean(-4, 9, 2)];
+
+/// Returns what one pair adds to the sums of [`MEASURES`], from its values in halves; NaN is a row without a value.
+fn added(values: &[f64]) -> [i64; 4] {
+    let own: Vec<i64> =
+        values.iter().filter(|value| value.is_finite()).map(|value| (2.0 * value) as i64).collect();
+    let (sum, len) = (own.iter().sum::<i64>(), own.len() as i64);
+    let rows = (values.len() as i64).min(3);
+    if own.is_empty() {
+        return [rows, 0, 0, 0];
+    }
+    // The centre of the bounds is 2.
+    let mean = ((sum as f64 / len as f64).clamp(-4.0, 9.0) - 2.0) * len.min(2) as f64;
+    [rows, sum.clamp(-30, 50), (mean + 0.5).floor() as i64, len.min(2)]
+}
+
+#[test]
+fn measures_are_exact_in_memory_and_spilled() {
+    let all = rows(4, 20_000, 300, 40);
+    let holed: Vec<Case> = all
+        .iter()
+        .enumerate()
+        .map(|(row, &(user, item, value))| {
+            (user, item, if row % 5 == 0 { f64::NAN } else { value })
+        })
+        .collect();
+    let mut own: BTreeMap<(i64, i64), Vec<f64>> = BTreeMap::new();
+    for &(user, item, value) in &holed {
+        own.entry((user, item)).or_default().push(value);
+    }
+    let chosen = [3, 900, 5, 1, 0];
+    for is_text in [false, true] {
+        for (memory, threads) in [(None, 2), (Some(4096), 1), (Some(1 << 17), 3)] {
+            let (item_type, listed) = labels(&chosen, is_text);
+            let room = Room { threads, memory };
+            let read = |keys: Option<&Arc<HashKeys>>| {
+                Pairs::read(batches(&holed, is_text), (item_type, None), 0.5, keys, room, || Ok(()))
+                    .unwrap()
+            };
+            let pairs = read(None);
+            let found = pairs.measured(&listed, 1000, &MEASURES, || Ok(())).unwrap();
+            let expected: Vec<i64> = chosen
+                .iter()
+                .flat_map(|item| {
+                    let mine = own.iter().filter(|((_, other), _)| other == item);
+                    mine.fold([0; 4], |all, (_, values)| {
+                        let more = added(values);
+                        std::array::from_fn(|place| all[place] + more[place])
+                    })
+                })
+                .collect();
+            assert_eq!(found, expected);
+            let among = (item_type, Some(&listed));
+            let few =
+                Pairs::read(batches(&holed, is_text), among, 0.5, None, room, || Ok(())).unwrap();
+            assert_eq!(few.measured(&listed, 5, &MEASURES, || Ok(())).unwrap(), expected);
+            let counts = pairs.counts(1000, || Ok(())).unwrap();
+            assert_eq!(counts.counts.iter().sum::<i64>(), own.len() as i64);
+            let sizes = pairs.sizes(|| Ok(())).unwrap();
+            assert_eq!(sizes.iter().sum::<i64>(), own.len() as i64);
+            // With a bound, each user keeps the same items in every sum, also of other pairs with the same keys.
+            let again = read(Some(pairs.keys()));
+            let all: Vec<i64> = (0..40).collect();
+            let (_, every) = labels(&all, is_text);
+            let users = pairs.counts(7, || Ok(())).unwrap();
+            let one = again.measured(&every, 7, &[Measure::Rows(1)], || Ok(())).unwrap();
+            let mut found: Vec<i64> = one.into_iter().filter(|&count| count > 0).collect();
+            let mut counted = users.counts.clone();
+            found.sort_unstable();
+            counted.sort_unstable();
+            assert_eq!(found, counted);
+            assert_eq!(counted.iter().sum::<i64>(), {
+                let mut sizes = BTreeMap::new();
+                own.keys().for_each(|(user, _)| *sizes.entry(user).or_insert(0) += 1);
+                sizes.into_values().map(|size: i64| size.min(7)).sum::<i64>()
+            });
+        }
+    }
+}
+
 #[test]
 fn totals_beyond_64_bits_are_exact() {
     let keys = HashKeys::from_os().unwrap();
@@ -155,6 +236,15 @@ fn totals_beyond_64_bits_are_exact() {
     users.each(std::iter::once(&*rows), &keys, |user, own| found.push((user, own.to_vec())));
     found.sort_unstable();
     assert_eq!(found, [(7, vec![(3, 3 * i128::from(i64::MAX) + 2)]), (8, vec![(3, 5)])]);
+    let (mut users, mut kept) = (Users::<Measured>::default(), Vec::new());
+    let many = [7, 3, i64::MAX.cast_unsigned(), u64::MAX];
+    users.add_up([many; 3].chunks(2), &keys, &mut kept);
+    assert_eq!(kept.len(), 3);
+    users.each(std::iter::once(&*kept), &keys, |_, own| {
+        let total = own[0].1;
+        assert_eq!(total.sum, 3 * i128::from(i64::MAX));
+        assert_eq!((total.rows, total.valued), (3 * u64::from(u32::MAX), 3 * u64::from(u32::MAX)));
+    });
 }
 
 #[test]

@@ -1,0 +1,477 @@
+"""`Aggregates`: counts of users and rows, sums and means of several columns for one selection of items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _core
+from discreet.engines.engine import Label
+from discreet.engines.local import listed_labels
+from discreet.engines.pairs import read_pairs
+from discreet.engines.selection import columns_of
+from discreet.engines.table import Table
+from discreet.errors import ParameterError
+from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.counts.contribution_bound import ContributionBound
+from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.parameters import (
+    L0_SHARE,
+    PERCENTILE,
+    require_countable,
+    require_delta,
+    require_items,
+    require_rho,
+)
+from discreet.mechanisms.published import noted, published
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.privacy.conversion import cdp_rho, round_down
+from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
+from discreet.privacy.validation import require_number, require_text, require_whole
+from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, named
+from discreet.release.release import Release, changed
+from discreet.tables.histogram import Histogram
+from discreet.theorems import rogers2024
+from discreet.wording import counted
+
+__all__ = ["Aggregates"]
+
+_LIMIT = 2**30
+_NOISIEST = 1e9
+"""The largest scale of discrete Gaussian noise."""
+_WIDEST = 2**31
+"""The largest change of a sum of means by one user and item. With it no sum exceeds 64 bits."""
+Bounded = tuple[str, int, int, float]
+"""A column of values, the least and the largest value that counts in units, and the unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One aggregate: how it is measured, and the scale of the noise of each of its sums."""
+
+    kind: KindOfAggregate
+    column: str | None
+    low: int
+    high: int
+    resolution: float
+    most: int | None
+    sigmas: tuple[float, ...]
+
+    @property
+    def asked(self) -> tuple[str, int, int, int]:
+        """The measure as the engine takes it."""
+        return self.kind, self.low, self.high, self.most or 1
+
+    @property
+    def centre(self) -> int:
+        """The number from which a mean is measured."""
+        return (self.low + self.high) // 2
+
+    def published(self, noisy: NDArray[np.int64]) -> Aggregate:
+        """Return the aggregate of noisy sums, one column for each of them."""
+        values: NDArray[Any]
+        if self.kind == "mean":
+            values, sigmas = self._mean(noisy)
+            values, sigmas = in_column_units(values, self.resolution), sigmas * self.resolution
+        else:
+            values, sigmas = noisy[:, 0], np.full(len(noisy), self.sigmas[0])
+            if self.kind == "sum":
+                values, sigmas = in_column_units(values, self.resolution), sigmas * self.resolution
+        return Aggregate(
+            kind=self.kind,
+            column=self.column,
+            low=self.low,
+            high=self.high,
+            resolution=self.resolution,
+            most=self.most,
+            values=values,
+            sigmas=sigmas,
+        )
+
+    def _mean(self, noisy: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the quotients of two noisy sums, and the standard deviations of their errors.
+
+        The error of a quotient is that of its numerator, and of its denominator times the quotient, over the
+        denominator. A denominator below four of its sigmas says too little, and then nothing but the bounds is known.
+        """
+        scale, rows_scale = self.sigmas
+        rows = np.maximum(noisy[:, 1], 1)
+        quotient = np.clip(noisy[:, 0] / rows, self.low - self.centre, self.high - self.centre)
+        sigmas = np.hypot(scale, np.abs(quotient) * rows_scale) / rows
+        widest = (self.high - self.low) / 2
+        sigmas = np.where(noisy[:, 1] < 4 * rows_scale, widest, np.minimum(sigmas, widest))
+        return self.centre + quotient, sigmas
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregates(TableMechanism):
+    """A mechanism that counts users and rows, and adds up and averages columns, for one selection of items.
+
+    It answers `SELECT item, COUNT(DISTINCT user), COUNT(*), SUM(a), AVG(b) ... GROUP BY item` for items that are not
+    known in advance, as one release with one guarantee. The counts of users select the items: a `GaussianThreshold` with
+    all of delta. All numbers of an item are about the same users: each user keeps at most `l0` items, chosen uniformly
+    once for all numbers. Every number has an equal part of rho, a mean two of them, the counts of users one, or `share`.
+
+    With `items`, a public list, no item needs a threshold, and the guarantee has no delta. Without `l0`, 5 % of rho
+    first finds a bound that about 95 % of the users do not exceed; of listed items a user may have all.
+
+    A user and item add to the rows at most `rows`; to a sum the user's own sum, clipped to the bounds; and to a mean the
+    user's own mean, clipped to the bounds, with the weight of at most `rows` rows with a value. The sums are taken
+    around the centre of the bounds of a mean, so that its noise is that of half their width.
+
+    Args:
+        rho: The privacy cost in zCDP: above 0 and at most 10,000.
+        delta: The probability that the guarantee fails: above 0 and below 1; None with `items`.
+        l0: The most items of one user: from 1 to 2^30; None to find a bound.
+        rows: The most rows of a user for an item that count: from 1 to 2^30; None to count no rows. Means need it.
+            Choose it without the data.
+        sums: For each column to add up its name, the least and the largest sum of one user for one item in units, from
+            -2^30 to 2^30, and the unit, from 1e-12 to 1e12. Choose them without the data.
+        means: The same for each column to average, with bounds of a user's mean.
+        items: The public items, or None to find items.
+        share: The part of rho, after a bound was found, for the counts of users: above 0 and below 1; None for a part
+            that is equal to that of every other number.
+        most: The largest l0 to find: from 2 to 2^20. Choose it without the data.
+
+    Raises:
+        ParameterError: A parameter is out of range, or two numbers have one name.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(5000)], "shop": ["a"] * 5000, "price": [19.99] * 5000}
+        >>> made = dp.mechanisms.Aggregates(rho=1, delta=1e-6, l0=1, rows=1, means=(("price", 0, 5000, 0.01),))
+        >>> release = made.release(log, user="user", item="shop")
+        >>> release.items, bool(19 < release.aggregates[1].values[0] < 21)
+        (['a'], True)
+
+    Source:
+        Rogers (2023), Theorem 7 for the selection, Theorem 4 for the noise of the numbers and Theorem 6 for all steps
+        together. Desfontaines et al. (2020), Section 1, for the selection before sums. Li, Lyu, Su and Yang (2016),
+        "Differential Privacy: From Theory to Practice", Section 2, for means around the centre of their bounds.
+    """
+
+    rho: float
+    delta: float | None
+    l0: int | None
+    rows: int | None = None
+    sums: tuple[Bounded, ...] = ()
+    means: tuple[Bounded, ...] = ()
+    items: tuple[Label, ...] | None = None
+    share: float | None = None
+    most: int = 1_000
+
+    def __post_init__(self) -> None:
+        self._set(
+            rho=require_rho(self.rho),
+            l0=None if self.l0 is None else require_whole("l0", self.l0, 1, _LIMIT),
+            rows=None if self.rows is None else require_whole("rows", self.rows, 1, _LIMIT),
+            sums=tuple(_bounded("sums", one) for one in _several("sums", self.sums)),
+            means=tuple(_bounded("means", one) for one in _several("means", self.means)),
+            most=require_whole("most", self.most, 2, 2**20),
+        )
+        if self.items is None:
+            self._set(delta=require_delta(self.delta))
+        else:
+            if self.delta is not None:
+                raise ParameterError("public items need no delta: leave it out", names="delta items")
+            self._set(items=require_items(self.items))
+            require_countable(self.items)
+        if self.means and self.rows is None:
+            raise ParameterError("means need rows, the most rows of a user for an item that count", names="means rows")
+        if self.rows is None and not self.sums:
+            raise ParameterError("give rows, sums or means; count alone counts users", names="rows sums means")
+        if len({*self.names}) < len(self.names):
+            raise ParameterError("two columns of the release would have one name: name each column once", names="sums")
+        if self.share is not None:
+            self._set(share=require_number("share", self.share, 0, 1, open_high=True))
+        # Nothing may be refused after the charge. The scales of noise grow with l0, so all lie between these.
+        if self._finds:
+            _, _, _ = self.bound, self.bounded(1), self.bounded(self.most)
+            return
+        for scale in (scale for scales in self.scales.values() for scale in scales):
+            _ = _core.Noise.discrete_gaussian(scale)
+
+    @classmethod
+    def from_rho(cls, *, rho: float, delta: float | None, l0: int | None, **parameters: Any) -> Self:
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1; None with `items`.
+            l0: The most items of one user; None to find a bound.
+            **parameters: Further parameters of the class.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
+        return cls(rho=rho, delta=delta, l0=l0, **parameters)
+
+    @classmethod
+    def from_epsilon(cls, *, epsilon: float, delta: float, l0: int | None, **parameters: Any) -> Self:
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP; with `items`, which need no delta, all of it.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items of one user; None to find a bound.
+            **parameters: Further parameters of the class.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
+        """
+        if parameters.get("items") is not None:
+            return cls(rho=rho_of_listed(epsilon, delta), delta=None, l0=l0, **parameters)
+        rho, own = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own, l0=l0, **parameters)
+
+    @property
+    def lists_items(self) -> str:
+        """Which items are published even if nobody has them."""
+        return "none" if self.items is None else "all"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee: delta-approximate rho-zCDP, the sum of all steps (Rogers 2023, Theorem 6).
+
+        Each user keeps at most l0 items. The choice depends on the user's items and on random keys alone, which are the
+        same for all steps and independent of the data, so the guarantee holds for each value of the keys. One user then
+        changes each number of at most l0 items by at most its bound, and its noise has the scale of sqrt(l0) bounds.
+        """
+        return Guarantee(self.rho, self.delta or 0.0)
+
+    @property
+    def protects(self) -> Sensitivity:
+        """Return the sensitivity: a user may have any rows, because the mechanism clips each user's contribution."""
+        return Sensitivity(l0=None, linf=1)
+
+    @property
+    def _finds(self) -> bool:
+        """Whether a bound on the items of a user is found."""
+        return self.l0 is None and self.items is None
+
+    @property
+    def _l0(self) -> int:
+        """The most items of a user that count; the largest one if it is found."""
+        if self.items is not None:
+            return min(len(self.items), self.l0 or len(self.items))
+        return self.l0 or self.most
+
+    @property
+    def bound(self) -> ContributionBound:
+        """Return the mechanism that finds l0, if it was left out."""
+        return ContributionBound.from_rho(rho=round_down(L0_SHARE * self.rho), percentile=PERCENTILE, most=self.most)
+
+    def bounded(self, l0: int) -> Self:
+        """Return the mechanism of the later steps, which have the rest of rho.
+
+        Args:
+            l0: The bound that was found.
+
+        Returns:
+            An Aggregates.
+        """
+        return replace(self, l0=l0, rho=round_down((1 - L0_SHARE) * self.rho, 8))
+
+    @property
+    def _parts(self) -> int:
+        """The number of noisy sums of an item besides its count of users."""
+        return (self.rows is not None) + len(self.sums) + 2 * len(self.means)
+
+    @property
+    def _counting(self) -> float:
+        """The rho of the counts of users."""
+        return round_down((1 / (1 + self._parts) if self.share is None else self.share) * self.rho)
+
+    @property
+    def selection(self) -> GaussianThreshold:
+        """Return the mechanism that counts users and selects items; without l0, that of the largest l0.
+
+        Raises:
+            ParameterError: The items are listed, so nothing selects them.
+        """
+        if self.items is not None:
+            raise ParameterError("listed items need no selection")
+        if self._finds:
+            return self.bounded(self.most).selection
+        return GaussianThreshold.from_rho(rho=self._counting, delta=self.delta or 0.0, l0=self._l0)
+
+    @property
+    def scales(self) -> dict[str, tuple[float, ...]]:
+        """Return the scale of the noise of each number, in units: of a mean, those of its two sums.
+
+        A dict by the names of the columns, with "count" first; without l0, for the largest l0.
+        """
+        if self._finds:
+            return self.bounded(self.most).scales
+        count = self.selection.sigma if self.items is None else _scale(self._counting, 1, self._l0)
+        return {"count": (count,), **{named(one.kind, one.column): one.sigmas for one in self._plan()}}
+
+    def _plan(self) -> list[_Measured]:
+        """Return how each aggregate is measured."""
+        own, l0 = round_down((self.rho - self._counting) / self._parts, 16), self._l0
+        plan = []
+        if self.rows is not None:
+            plan.append(_Measured("rows", None, 0, 0, 1.0, self.rows, (_scale(own, self.rows, l0),)))
+        for column, low, high, unit in self.sums:
+            scale = _scale(own, max(abs(low), abs(high)), l0)
+            plan.append(_Measured("sum", column, low, high, unit, None, (scale,)))
+        for column, low, high, unit in self.means:
+            assert self.rows is not None
+            centre = (low + high) // 2
+            widest = self.rows * max(high - centre, centre - low)
+            if widest > _WIDEST:
+                raise ParameterError(
+                    "a mean needs narrower bounds, a larger resolution or fewer rows: their product is above 2^31",
+                    names="means rows",
+                )
+            scales = (_scale(own, widest, l0), _scale(own, self.rows, l0))
+            plan.append(_Measured("mean", column, low, high, unit, self.rows, scales))
+        return plan
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns of numbers of a release."""
+        named_ones = [("rows", None)] if self.rows is not None else []
+        named_ones += [("sum", column) for column, *_ in self.sums]
+        named_ones += [("mean", column) for column, *_ in self.means]
+        found = [named(kind, column) for kind, column in named_ones]
+        return ["count", "sigma", *(name for one in found for name in (one, f"{one}_sigma"))]
+
+    def release_chance(self, users: int) -> float:
+        """Return the probability that an item is selected.
+
+        Args:
+            users: The number of users of the item, each with at most l0 items.
+
+        Returns:
+            A probability from 0 to 1; 1 for listed items.
+        """
+        return self.selection.release_chance(users) if self.items is None else 1.0
+
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        used = columns_of(table.user, table.item, table.period)
+        if {*self.names} & {*used}:
+            raise ParameterError(
+                "a column of users, items or times has the name of a column of the release; rename it", names="user item"
+            )
+        columns = [*dict.fromkeys((column, unit) for column, _, _, unit in (*self.sums, *self.means))]
+        # Errors of the values come before the charge. The sums are made after it, from the rows in memory.
+        pairs = read_pairs(table, columns or [(None, 1.0)], self.items)
+        if not self._finds:
+            return self._steps(columns, pairs, rng)
+        numbers = pairs[0].sizes()
+        rng = opened(rng)
+        l0 = self.bound._drawn(numbers, rng)  # noqa: SLF001 - a step of this release
+        release = self.bounded(l0)._steps(columns, pairs, rng)  # noqa: SLF001 - of this class
+        note = f"l0 = {l0:,} was found with privacy: about {PERCENTILE} % of the users do not have more items"
+        own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
+        return changed(release, **own, notes=(*release.notes, note))
+
+    def _steps(
+        self, columns: list[tuple[str, float]], pairs: list[_core.Pairs], rng: _core.Rng | Opening | None
+    ) -> Release:
+        """Return the release of counts of users, and of all other numbers of the released items."""
+        l0 = self._l0
+        if self.items is None:
+            counts = pairs[0].counts(l0)
+            rng = opened(rng)
+            histogram = Histogram._of(*counts, Sensitivity(l0=l0, linf=1), None, clipped_to=l0)  # noqa: SLF001
+            first = self.selection.release(histogram, rng=rng)
+        else:
+            labels, users = pairs[0].measured(_labels(self.items), l0, [("rows", 0, 0, 1)])
+            rng = opened(rng)
+            first = self._counts(labels, users[:, 0], rng)
+        labels, found = _labels(first.items), []
+        for one in self._plan():
+            place = 0 if one.column is None else columns.index((one.column, one.resolution))
+            sums = pairs[place].measured(labels, l0, [one.asked])[1] if len(first) else np.zeros((0, 2), np.int64)
+            noise = [rng.sample(_core.Noise.discrete_gaussian(scale), len(first)) for scale in one.sigmas]
+            found.append(one.published(sums[:, : len(noise)] + np.stack(noise, axis=1)))
+        own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
+        measures = tuple(one.measure for one in found)
+        return changed(first, **own, aggregates=tuple(found), notes=(*first.notes, *measures))
+
+    def _counts(self, labels: _core.Labels, users: NDArray[np.int64], rng: _core.Rng) -> Release:
+        """Return the release of the counts of users of listed items."""
+        assert self.items is not None
+        (scale,) = self.scales["count"]
+        noisy = users + rng.sample(_core.Noise.discrete_gaussian(scale), len(users))
+        bound = self._l0 if self._l0 < len(self.items) else None
+        own: dict[str, Any] = {"noisy": noisy, "sigmas": scale, "clipped": bound is not None, "l0": bound}
+        release = published(self, labels, np.arange(len(users)), rng, **own)
+        return noted(release) if release.clipped else release
+
+
+def _labels(items: Iterable[Any]) -> _core.Labels:
+    labels = listed_labels(tuple(items))
+    assert labels is not None
+    return labels
+
+
+def rho_of_listed(epsilon: float, delta: float) -> float:
+    """Return the rho of a release of listed items whose total guarantee is (epsilon, delta)-DP.
+
+    All of delta goes to the conversion from zCDP. Both are rounded down, so that the guarantee implies this epsilon in
+    spite of its own roundings.
+
+    Args:
+        epsilon: The total epsilon.
+        delta: The total delta.
+
+    Returns:
+        A rho.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+    """
+    return round_down(cdp_rho(epsilon, round_down(delta, 64)), 64)
+
+
+def _scale(rho: float, bound: int, l0: int) -> float:
+    """Return the scale of the noise of numbers of which one user changes l0 by `bound` each."""
+    scale = bound * rogers2024.measurement_sigma(rho / l0)
+    if not math.isfinite(scale) or scale > _NOISIEST:
+        raise ParameterError(
+            f"the noise of {counted(l0, 'item')} of one user would have a scale of {scale:.3g} units, above 1e9; give "
+            "narrower bounds, a larger resolution, a smaller l0 or a larger rho"
+        )
+    return scale
+
+
+def _several(name: str, given: object) -> tuple[Any, ...]:
+    if not isinstance(given, tuple | list):
+        raise ParameterError(f'{name} must be a tuple such as (("price", 0, 5000, 0.01),)', names=name)
+    return tuple(given)
+
+
+def _bounded(name: str, given: object) -> Bounded:
+    """Return a column with its bounds and its unit, or raise ParameterError."""
+    if not isinstance(given, tuple | list) or len(given) != 4:
+        raise ParameterError(
+            f'each of {name} must have a column, the least and the largest value, and the unit, such as ("price", 0, '
+            "5000, 0.01)",
+            names=name,
+        )
+    column, low, high, unit = given
+    if not isinstance(column, str):
+        raise ParameterError("value must be the name of a column", names=name)
+    require_text("the name of the column of values", column)
+    low, high = require_whole("low", low, -_LIMIT, _LIMIT), require_whole("high", high, -_LIMIT, _LIMIT)
+    if low >= high:
+        raise ParameterError("bounds must be the least value and then the largest: low must be below high", names=name)
+    return column, low, high, require_number("resolution", unit, 1e-12, 1e12, open_low=False)
+
+

@@ -1,0 +1,153 @@
+"""Further numbers of each released item: rows, sums and means of columns, each with its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from discreet.release.export import Column
+
+__all__ = ["KINDS", "Aggregate", "columns_of", "in_column_units", "named", "read_aggregates"]
+
+KindOfAggregate: TypeAlias = Literal["rows", "sum", "mean"]
+KINDS: tuple[KindOfAggregate, ...] = ("rows", "sum", "mean")
+_FIELDS = ("kind", "column", "low", "high", "resolution", "most")
+_LIMIT = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Aggregate:
+    """One more number of each item of a release, with the bounds under which it was measured.
+
+    Args:
+        kind: "rows", "sum" or "mean".
+        column: The column of values; None for rows.
+        low: The least value that counts, in units of `resolution`: of a user's sum, or of a user's mean.
+        high: The largest such value.
+        resolution: The unit to which values were rounded.
+        most: The most rows of a user for an item that count, in rows and means; None for sums.
+        values: One number for each row of the release, as int64 for rows, and as float64 in units of the column for
+            sums and means.
+        sigmas: The standard deviation of the noise of each number, in the same units.
+    """
+
+    kind: KindOfAggregate
+    column: str | None = None
+    low: int = 0
+    high: int = 0
+    resolution: float = 1.0
+    most: int | None = None
+    values: NDArray[np.int64] | NDArray[np.float64]
+    sigmas: NDArray[np.float64]
+
+    @property
+    def name(self) -> str:
+        """The name of the column of values."""
+        return named(self.kind, self.column)
+
+    @property
+    def measure(self) -> str:
+        """The meaning of the values."""
+        if self.kind == "rows":
+            return f"{self.name}: rows, at most {self.most:,} of each user and item"
+        low, high = in_column_units(np.array([self.low, self.high]), self.resolution).tolist()
+        if self.kind == "sum":
+            return f"{self.name}: sums of {self.column}, that of each user and item clipped to [{low:g}, {high:g}]"
+        return (
+            f"{self.name}: means of {self.column} over rows, at most {self.most:,} of each user and item, whose mean is "
+            f"clipped to [{low:g}, {high:g}]"
+        )
+
+    def part(self, rows: NDArray[np.int64]) -> Self:
+        """Return the numbers of some rows.
+
+        Args:
+            rows: The places of the rows.
+
+        Returns:
+            An Aggregate.
+        """
+        return replace(self, values=self.values[rows], sigmas=self.sigmas[rows])
+
+    @property
+    def columns(self) -> list[Column]:
+        """The column of values and the column of their noise, as the release publishes them."""
+        kind = "int64" if self.kind == "rows" else "float64"
+        return [(self.name, self.values, kind), (f"{self.name}_sigma", self.sigmas, "float64")]
+
+    @property
+    def header(self) -> dict[str, object]:
+        """The facts in the header of a file."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+
+def named(kind: str, column: str | None) -> str:
+    """Return the name of the column of an aggregate."""
+    return kind if column is None else f"{column}_{kind}"
+
+
+def columns_of(aggregates: Sequence[Aggregate]) -> list[str]:
+    """Return the names of all columns of aggregates."""
+    return [name for one in aggregates for name, _, _ in one.columns]
+
+
+def in_column_units(units: NDArray[Any], resolution: float) -> NDArray[np.float64]:
+    """Return numbers of units in the unit of their column, each as the float next to its decimal."""
+    digits = max(0, -int(Decimal(str(resolution)).normalize().as_tuple().exponent))
+    found: NDArray[np.float64] = np.round(units * resolution, min(digits + (0 if units.dtype.kind == "i" else 3), 15))
+    return found
+
+
+def read_aggregates(header: Mapping[str, object], cells: Mapping[str, list[Any]]) -> tuple[Aggregate, ...]:
+    """Return the aggregates in the header and the cells of a file, read as untrusted input.
+
+    Raises:
+        ValueError: They are no possible aggregates.
+    """
+    given = header.get("aggregates", [])
+    if not isinstance(given, list) or len(given) > 100:
+        raise ValueError("aggregates must be a short list")
+    return tuple(_read(one, cells) for one in given)
+
+
+def _read(given: object, cells: Mapping[str, list[Any]]) -> Aggregate:
+    if not isinstance(given, dict) or {*given} != {*_FIELDS} or given["kind"] not in KINDS:
+        raise ValueError("an aggregate must have its kind, column and bounds")
+    kind, column, low, high, resolution, most = (given[name] for name in _FIELDS)
+    is_rows = kind == "rows"
+    if (column is None) != is_rows or not isinstance(column, str | None):
+        raise ValueError("an aggregate must have the name of its column, and rows have none")
+    if type(low) is not int or type(high) is not int or not -_LIMIT <= low <= high <= _LIMIT:
+        raise ValueError("the bounds of an aggregate must be whole numbers, the lower one first")
+    if type(resolution) not in (int, float) or not 1e-12 <= resolution <= 1e12:
+        raise ValueError("the resolution of an aggregate must be a number")
+    if (most is None) != (kind == "sum") or (most is not None and (type(most) is not int or not 1 <= most <= _LIMIT)):
+        raise ValueError("the most rows of an aggregate must be a whole number")
+    name = named(kind, column)
+    values = _numbers(cells.get(name, []), whole=is_rows)
+    return Aggregate(
+        kind=kind,
+        column=column,
+        low=low,
+        high=high,
+        resolution=float(resolution),
+        most=most,
+        values=values,
+        sigmas=_numbers(cells.get(f"{name}_sigma", []), whole=False),
+    )
+
+
+def _numbers(cells: list[Any], *, whole: bool) -> NDArray[Any]:
+    if any(type(cell) is not int and (whole or type(cell) is not float) for cell in cells):
+        raise ValueError("a number of an aggregate is not a number")
+    found = np.array(cells, np.int64 if whole else np.float64)
+    if not whole and not np.all(np.abs(found) < 1e30):
+        raise ValueError("a number of an aggregate is out of range")
+    return found

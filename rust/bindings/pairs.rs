@@ -1,0 +1,122 @@
+//! `Pairs`: the rows of all users, and several sums over one choice of each user's items.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+
+use super::count::{listed, threads_or_all, to_python};
+use super::sources::{Sources, watched};
+use super::values::{PyLabels, Schema};
+use super::wanted::{Times, Wanted};
+use crate::count::by_user::measured::{Measure, Pairs};
+use crate::count::by_user::sums::Room;
+use crate::count::make_ready;
+use crate::error::{Error, Result};
+
+/// A kind of measure, its bounds, and the most rows of a pair.
+type Given = (String, i64, i64, i64);
+
+const MOST: i64 = 1 << 30;
+
+/// The rows of all users. The class has no methods to print, compare, copy or pickle them.
+#[pyclass(name = "Pairs", module = "discreet._core", frozen)]
+pub struct PyPairs(Pairs, Schema);
+
+#[pymethods]
+impl PyPairs {
+    /// Read a source or a list of sources, as in `count_distinct`, with a column of values or without; of the items
+    /// `only`, if they are given. With `like`, other pairs, users choose the same items.
+    #[staticmethod]
+    #[pyo3(signature = (source, user, item, *, value=None, resolution=1.0, only=None, like=None, threads=None, memory=None, times=None, progress=None))]
+    #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
+    fn read(
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        user: &Bound<'_, PyAny>,
+        item: &Bound<'_, PyAny>,
+        value: Option<String>,
+        resolution: f64,
+        only: Option<&PyLabels>,
+        like: Option<&Self>,
+        threads: Option<usize>,
+        memory: Option<usize>,
+        times: Option<Times>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        if !(resolution > 0.0 && resolution.is_finite()) {
+            return Err(Error::Parameter("the resolution must be finite and above 0").into());
+        }
+        let wanted = Wanted::new(user, item, times)?.with(value);
+        make_ready(memory);
+        let mut sources = Sources::open(source, &wanted)?;
+        let (types, fields) = (sources.types(), sources.fields());
+        let only = only.map(|only| listed(only, types.1, fields.as_deref())).transpose()?;
+        let room = Room { threads: threads_or_all(threads), memory };
+        let keys = like.map(|like| like.0.keys());
+        let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
+            Pairs::read(sources.batches(), (types.1, only.as_deref()), resolution, keys, room, tick)
+        };
+        Ok(Self(watched(py, progress, work)?, fields))
+    }
+
+    /// Return the number of items of each user, in any order of the users.
+    #[pyo3(signature = (*, progress=None))]
+    fn sizes<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        Ok(watched(py, progress, |tick| self.0.sizes(tick))?.into_pyarray(py))
+    }
+
+    /// Return the items and the number of users of each. Each user keeps at most `l0` items, chosen uniformly.
+    #[pyo3(signature = (l0, *, progress=None))]
+    fn counts<'py>(
+        &self,
+        py: Python<'py>,
+        l0: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(PyLabels, Bound<'py, PyArray1<i64>>)> {
+        let counts = watched(py, progress, |tick| self.0.counts(require(l0)?, tick))?;
+        Ok(to_python(py, (counts, self.1.clone())))
+    }
+
+    /// Return the given items as labels of the column of items, and for each item the sums of all measures, over the
+    /// choice of items that `counts` makes. A measure is "rows", "sum" or "mean" with its least and largest value and the
+    /// most rows of a user for an item; a mean has two sums.
+    #[pyo3(signature = (items, l0, measures, *, progress=None))]
+    fn measured<'py>(
+        &self,
+        py: Python<'py>,
+        items: &PyLabels,
+        l0: usize,
+        measures: Vec<Given>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(PyLabels, Bound<'py, PyArray2<i64>>)> {
+        let measures = measures.iter().map(measure).collect::<Result<Vec<_>>>()?;
+        let labels = listed(items, self.0.item_type(), self.1.as_deref())?;
+        let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
+            self.0.measured(&labels, require(l0)?, &measures, tick)
+        };
+        let sums = watched(py, progress, work)?;
+        let rows = labels.len();
+        let shape = [rows, sums.len().checked_div(rows).unwrap_or(0)];
+        Ok((PyLabels(labels.into_owned(), self.1.clone()), sums.into_pyarray(py).reshape(shape)?))
+    }
+}
+
+fn require(l0: usize) -> Result<usize> {
+    if l0 == 0 { Err(Error::Parameter("l0 must be at least 1")) } else { Ok(l0) }
+}
+
+fn measure((kind, low, high, most): &Given) -> Result<Measure> {
+    let (low, high, most) = (*low, *high, *most);
+    if low > high || low < -MOST || high > MOST || !(1..=MOST).contains(&most) {
+        return Err(Error::Parameter("the bounds of a measure are out of range"));
+    }
+    match kind.as_str() {
+        "rows" => Ok(Measure::Rows(most)),
+        "sum" => Ok(Measure::Sum(low, high)),
+        "mean" => Ok(Measure::Mean(low, high, most)),
+        _ => Err(Error::Parameter("a measure must be rows, sum or mean")),
+    }
+}

@@ -1,0 +1,247 @@
+//! Several sums over one choice of each user's items: of users, rows, values, and of what means need.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::columns::Batch;
+use crate::columns::values::units;
+use crate::count::bound::candidates::Candidates;
+use crate::count::bound::user_choices::Choice;
+use crate::count::by_user::dealt::Row;
+use crate::count::by_user::numbered::{Numbered, Numbering, UNLISTED};
+use crate::count::by_user::sums::Room;
+use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, joined};
+use crate::count::result::Counts;
+use crate::count::{Limits, make_ready, morsels};
+use crate::error::Result;
+use crate::hash::HashKeys;
+use crate::labels::{LabelType, Labels};
+use crate::memory::arena::release_memory;
+
+/// A row with a value in units, or without one, and how often it stands for itself and for a value.
+pub(super) type Measured = [u64; 4];
+
+/// The sum of the values of a pair of a user and an item.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Total {
+    /// The sum of the values in units.
+    pub sum: i128,
+    /// The number of rows.
+    pub rows: u64,
+    /// The number of rows with a value.
+    pub valued: u64,
+}
+
+/// A part of a total: the sum, and the numbers of rows and of rows with a value.
+type Value = (i64, u32, u32);
+
+impl Row for Measured {
+    type Value = Value;
+    type Total = Total;
+    fn new([low, high]: Choice, (sum, rows, valued): Value) -> Self {
+        [low, high, sum.cast_unsigned(), u64::from(rows) << 32 | u64::from(valued)]
+    }
+    fn parts(&self) -> (Choice, Value) {
+        let [low, high, sum, rows] = *self;
+        ([low, high], (sum.cast_signed(), (rows >> 32) as u32, rows as u32))
+    }
+    fn add(total: &mut Total, (sum, rows, valued): Value) {
+        total.sum += i128::from(sum);
+        total.rows += u64::from(rows);
+        total.valued += u64::from(valued);
+    }
+    fn take(total: &mut Total) -> (Value, bool) {
+        let sum = total.sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let most = |number: u64| number.min(u32::MAX.into()) as u32;
+        let (rows, valued) = (most(total.rows), most(total.valued));
+        total.sum -= i128::from(sum);
+        total.rows -= u64::from(rows);
+        total.valued -= u64::from(valued);
+        ((sum, rows, valued), *total != Total::default())
+    }
+}
+
+/// What a pair of a user and an item adds to the sums of the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// The number of rows, with the most that count.
+    Rows(i64),
+    /// The sum of the values, with its bounds.
+    Sum(i64, i64),
+    /// The mean of the values less the centre of its bounds, times `w`; and `w`, the number of rows with a value but at
+    /// most a given number. The bounds come first.
+    Mean(i64, i64, i64),
+}
+
+impl Measure {
+    /// Returns the number of sums of an item.
+    fn sums(self) -> usize {
+        if matches!(self, Self::Mean(..)) { 2 } else { 1 }
+    }
+
+    /// Returns the number from which means are measured: halfway between their bounds, rounded down.
+    fn centre(low: i64, high: i64) -> i64 {
+        (low + high).div_euclid(2)
+    }
+
+    /// Returns what a pair adds to each sum.
+    fn of(self, total: &Total) -> [i64; 2] {
+        match self {
+            Self::Rows(most) => [total.rows.min(most.cast_unsigned()).cast_signed(), 0],
+            Self::Sum(..) | Self::Mean(..) if total.valued == 0 => [0, 0],
+            Self::Sum(low, high) => [total.sum.clamp(low.into(), high.into()) as i64, 0],
+            Self::Mean(low, high, most) => {
+                let (rows, weight) = (i128::from(total.valued), i128::from(most));
+                let weight = rows.min(weight);
+                let bounds = (i128::from(low) * rows, i128::from(high) * rows);
+                let centre = i128::from(Self::centre(low, high));
+                // The sum of the values lies within 2^53 rows and 2^64 rows, and the weight below 2^31.
+                let scaled = (total.sum.clamp(bounds.0, bounds.1) - centre * rows) * weight;
+                let rounded = (2 * scaled + rows).div_euclid(2 * rows);
+                [rounded as i64, weight as i64]
+            }
+        }
+    }
+}
+
+/// The rows of all pairs by user.
+pub struct Pairs {
+    parts: Vec<Part<Measured>>,
+    items: Candidates,
+    keys: Arc<HashKeys>,
+    item_type: LabelType,
+    threads: usize,
+}
+
+impl Pairs {
+    /// Reads all rows, or those of the items `only`. The values are rounded to units of `resolution`. A row without a
+    /// finite value counts as a row alone. With the keys of other pairs, users choose the same items.
+    ///
+    /// # Errors
+    /// The same as those of [`count_distinct`](crate::count::count_distinct).
+    pub fn read(
+        batches: impl Iterator<Item = Result<Batch>>,
+        (item_type, only): (LabelType, Option<&Labels>),
+        resolution: f64,
+        keys: Option<&Arc<HashKeys>>,
+        room: Room,
+        mut tick: impl FnMut() -> Result<()>,
+    ) -> Result<Self> {
+        let keys = match keys {
+            Some(keys) => Arc::clone(keys),
+            None => Arc::new(HashKeys::from_os()?),
+        };
+        let (limits, stop) = (Limits::within(room.threads, room.memory), AtomicBool::new(false));
+        let listed = only.map(|only| Numbered::listed(only, item_type, &keys)).transpose()?;
+        let value = |value| Some(units(value, resolution).map_or((0, 1, 0), |units| (units, 1, 1)));
+        let job = || {
+            let mut dealer =
+                Dealer::<Measured>::new(Numbering::new(listed.as_ref(), item_type), &keys, &limits);
+            let stop = &stop;
+            move |mut morsels| {
+                dealer.run(&mut morsels, stop, |_| false, value)?;
+                Ok((dealer.rows, dealer.items.own))
+            }
+        };
+        let read = morsels::share(batches, limits.threads, job, &stop, &mut tick)?;
+        release_memory(0);
+        let (parts, items) = match listed {
+            Some(listed) => {
+                (read.into_iter().map(|(rows, _)| (rows, Vec::new())).collect(), listed)
+            }
+            None => joined(read, item_type, &keys)?,
+        };
+        make_ready(room.memory);
+        Ok(Self { parts, items: items.items, keys, item_type, threads: limits.threads })
+    }
+
+    /// Returns the keys that choose each user's items.
+    #[must_use]
+    pub fn keys(&self) -> &Arc<HashKeys> {
+        &self.keys
+    }
+
+    /// Returns the type of the items.
+    #[must_use]
+    pub fn item_type(&self) -> LabelType {
+        self.item_type
+    }
+
+    /// Returns the number of items of each user.
+    ///
+    /// # Errors
+    /// Errors of `tick` and of temporary files.
+    pub fn sizes(&self, tick: impl FnMut() -> Result<()>) -> Result<Vec<i64>> {
+        let work = |sizes: &mut Vec<i64>, _, own: &mut [(u32, Total)]| sizes.push(own.len() as i64);
+        let shared = (self.threads, &*self.keys);
+        Ok(each_user(&self.parts, shared, tick, Vec::new, work, |_, _| Ok(()))?.concat())
+    }
+
+    /// Returns the number of users of each item, for at most `l0` items of each user, chosen uniformly.
+    ///
+    /// # Errors
+    /// Errors of `tick` and of temporary files, or if there is no memory for the labels.
+    pub fn counts(&self, l0: usize, tick: impl FnMut() -> Result<()>) -> Result<Counts> {
+        let sums = self.summed(self.items.labels.len(), 1, l0, tick, |sums, item, _| {
+            sums[item as usize] += 1;
+        })?;
+        let mut counts = Counts { labels: self.items.labels.clone(), counts: sums, users: None };
+        counts.drop_zeros()?;
+        Ok(counts)
+    }
+
+    /// Returns for each item of `chosen` the sums of all measures, over the same choice of each user's items as
+    /// [`Self::counts`] with this `l0`.
+    ///
+    /// # Errors
+    /// The same as those of [`Self::counts`], and those of a list that has an item twice.
+    pub fn measured(
+        &self,
+        chosen: &Labels,
+        l0: usize,
+        measures: &[Measure],
+        tick: impl FnMut() -> Result<()>,
+    ) -> Result<Vec<i64>> {
+        let mut listed = Numbered::listed(chosen, self.item_type, &self.keys)?;
+        let places = listed.join(&self.items, false, &self.keys)?;
+        let width = measures.iter().map(|measure| measure.sums()).sum();
+        self.summed(chosen.len(), width, l0, tick, |sums, item, total| {
+            let place = places[item as usize];
+            if place == UNLISTED {
+                return;
+            }
+            let mut sums = sums[place as usize * width..].iter_mut();
+            for measure in measures {
+                let own = measure.of(total);
+                for (more, sum) in own.into_iter().take(measure.sums()).zip(&mut sums) {
+                    *sum += more;
+                }
+            }
+        })
+    }
+
+    /// Returns `width` sums of each of `len` items. `add` adds a pair to them.
+    fn summed(
+        &self,
+        len: usize,
+        width: usize,
+        l0: usize,
+        tick: impl FnMut() -> Result<()>,
+        add: impl Fn(&mut [i64], u32, &Total) + Sync,
+    ) -> Result<Vec<i64>> {
+        let Self { parts, items, keys, threads, .. } = self;
+        let begin = || (vec![0_i64; len * width], Placed::new());
+        let work = |(sums, placed): &mut (Vec<i64>, Placed<Total>),
+                    user: u128,
+                    own: &mut [(u32, Total)]| {
+            let kept = choose(own, l0, placed, |item| items.place(user, item as usize, keys));
+            own[..kept].iter().for_each(|(item, total)| add(sums, *item, total));
+        };
+        let done = each_user(parts, (*threads, keys), tick, begin, work, |_, _| Ok(()))?;
+        let mut all = vec![0; len * width];
+        for (own, _) in done {
+            all.iter_mut().zip(own).for_each(|(all, own)| *all += own);
+        }
+        Ok(all)
+    }
+}
