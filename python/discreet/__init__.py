@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from discreet.privacy import Guarantee
     from discreet.release import Release
     from discreet.streams import BinaryMechanism, Stream
-    from discreet.sums import sum  # noqa: A004 - the name of the command, and of SQL
+    from discreet.sums import aggregate, sum  # noqa: A004 - the name of the command, and of SQL
     from discreet.tables import Histogram, Table
 else:
     __getattr__, __dir__ = lazy(
@@ -83,7 +83,7 @@ else:
             "privacy": "Guarantee",
             "release": "Release",
             "streams": "BinaryMechanism Stream",
-            "sums": "sum",
+            "sums": "aggregate sum",
             "tables": "Histogram Table",
         },
         otherwise=deprecated,
@@ -113,6 +113,7 @@ __all__ = [
     "Table",
     "TruncatedGeometric",
     "__version__",
+    "aggregate",
     "answer_queries",
     "count",
     "plan",

@@ -55,6 +55,8 @@ _COUNTS_USERS = mechanisms.ConfirmedCounts | _CALIBRATED
 """The mechanisms that publish the number of users, and confirm items one after another."""
 _MEASURES_USERS = _COUNTS_USERS | mechanisms.CorrelatedCounts
 """The mechanisms that publish the number of users."""
+_FINDS = mechanisms.DiscoverAndSum | mechanisms.Aggregates
+"""The mechanisms that read rows, and find a bound on the items of a user if none is given."""
 _NAMES = mechanisms.UnionMechanism | mechanisms.OptimalSelection
 """The mechanisms that publish names alone."""
 
@@ -312,9 +314,9 @@ def _most_l0(mechanism: Promising) -> int | None:
     """Return the largest l0 of a release of this mechanism, or None if any l0 is possible."""
     if isinstance(mechanism, mechanisms.CountsWithFoundBound):
         return mechanism.most
-    if isinstance(mechanism, mechanisms.DiscoverAndSum) and mechanism.l0 is None:
+    if isinstance(mechanism, _FINDS) and mechanism.finds_l0:
         return mechanism.most
-    if isinstance(mechanism, mechanisms.CountsWithShare | mechanisms.KeptPairs | mechanisms.DiscoverAndSum):
+    if isinstance(mechanism, mechanisms.CountsWithShare | mechanisms.KeptPairs | _FINDS):
         return mechanism.l0
     return mechanism.protects.l0 if isinstance(mechanism, HistogramMechanism) else None
 
@@ -335,7 +337,7 @@ class _Facts:
         inner: object = mechanism
         if isinstance(inner, mechanisms.CountsWithFoundBound):
             inner = inner.counting(l0 or 1)[0]
-        if isinstance(inner, mechanisms.DiscoverAndSum) and inner.l0 is None:
+        if isinstance(inner, _FINDS) and inner.finds_l0:
             inner = inner.bounded(l0 or 1)
         known, replaced = frozenset[object](), False
         while isinstance(inner, mechanisms.Replacement | mechanisms.CountsWithShare | mechanisms.KnownItems):
@@ -361,7 +363,8 @@ class _Facts:
     def always_clips(self) -> bool:
         made = self.mechanism
         clips = isinstance(made, mechanisms.TableMechanism | mechanisms.KeptPairs | streams.StreamMechanism)
-        return clips and not isinstance(made, _CALIBRATED)
+        is_free = isinstance(made, mechanisms.Aggregates) and made.items is not None and self.l0 is None
+        return clips and not isinstance(made, _CALIBRATED) and not is_free
 
     @property
     def measures(self) -> tuple[list[str], ...]:
@@ -374,6 +377,8 @@ class _Facts:
         counts = ["count", "sigma"]
         if isinstance(made, _CALIBRATED):
             return ([*counts, "method"],)
+        if isinstance(made, mechanisms.Aggregates):
+            return (made.names,)
         return (counts, []) if isinstance(made, HistogramMechanism) else (counts,)  # `select` drops counts
 
     @property
@@ -384,9 +389,9 @@ class _Facts:
             return made.m_prime
         if isinstance(made, mechanisms.ClippedSums):
             return made.l0 if made.moved < len(made.items) else None
-        bounded = (
-            mechanisms.CountsWithShare | mechanisms.KeptPairs | mechanisms.DiscoverAndSum | streams.StreamMechanism
-        )
+        if isinstance(made, mechanisms.Aggregates) and made.items is not None:
+            return made.l0 if made.l0 is not None and made.l0 < len(made.items) else None
+        bounded = mechanisms.CountsWithShare | mechanisms.KeptPairs | _FINDS | streams.StreamMechanism
         return made.l0 if isinstance(made, bounded) else None
 
     @property
@@ -394,7 +399,7 @@ class _Facts:
         """Whether the bound of counts depends on the release: on a histogram, or on a bound that was found."""
         made = self.mechanism
         is_given = isinstance(made, HistogramMechanism) and not self.always_clips
-        finds = isinstance(made, mechanisms.DiscoverAndSum) and made.l0 is None
+        finds = isinstance(made, _FINDS) and made.finds_l0
         return is_given or finds or isinstance(made, mechanisms.CountsWithFoundBound)
 
     def sums(self, summed: Summed | None) -> bool:
@@ -408,9 +413,18 @@ class _Facts:
 
     def has_threshold(self, above: object, *, has_counts: bool) -> bool:
         """Return whether a release can have this threshold. In a table of counts of at least a number it is higher."""
-        if above is None or not isinstance(self.innermost, ThresholdMechanism):
-            return above is None and not (has_counts and isinstance(self.innermost, ThresholdMechanism))
-        return type(above) is int and above >= self.innermost.threshold.value
+        made = self.threshold
+        if above is None or made is None:
+            return above is None and not (has_counts and made is not None)
+        return type(above) is int and above >= made.threshold.value
+
+    @property
+    def threshold(self) -> ThresholdMechanism | None:
+        """The mechanism that selects items by a threshold, or None."""
+        made = self.innermost
+        if isinstance(made, mechanisms.Aggregates):
+            return made.selection if made.items is None else None
+        return made if isinstance(made, ThresholdMechanism) else None
 
     def has_round(self, number: object) -> bool:
         """Return whether a release can be of this round."""
@@ -436,12 +450,26 @@ class _Facts:
             return _all_close(own, np.array([step.sigma**2 for level in levels for step in level.steps]), common)
         if isinstance(made, mechanisms.PrivateCountRelease):
             return _all_close(sigmas, np.array([level.sigma for level in made.levels]))
+        if isinstance(made, mechanisms.Aggregates):
+            return self._has_aggregates(made, rows)
         if isinstance(made, mechanisms.DiscoverAndSum):
             made = made.sums(tuple(map(str, range(max(1, number)))))
         sigma = getattr(made, "deviation", getattr(made, "sigma", None))
         if isinstance(made, streams.StreamMechanism):
             sigma = made.deviation(rows["round"]) if rows["round"] else 0.0
         return sigma is None or _all_close(sigmas, np.array([sigma]))
+
+    def _has_aggregates(self, made: mechanisms.Aggregates, rows: dict[str, Any]) -> bool:
+        """Return whether a release can have these bounds and sigmas of its numbers; sigmas of means are claims."""
+        expected, found = made.empty(), rows["aggregates"]
+        if [one.header for one in found] != [one.header for one in expected]:
+            return False
+        sigmas = [rows["sigmas"], *(one.sigmas for one in found if one.kind != "mean")]
+        units = [1.0, *(1.0 if one.kind == "rows" else one.resolution for one in expected if one.kind != "mean")]
+        scales = [scale[0] for scale in made.scales.values() if len(scale) == 1]
+        return all(
+            _all_close(own, np.array([scale * unit])) for own, scale, unit in zip(sigmas, scales, units, strict=True)
+        )
 
     @property
     def steps(self) -> bool:
@@ -577,10 +605,11 @@ def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
         "clipped": facts.claims_l0 and isinstance(made, HistogramMechanism),
         "l0": facts.claims_l0,
         "kept_share": isinstance(made, measures),
-        "above": isinstance(facts.innermost, ThresholdMechanism),
+        "above": facts.threshold is not None,
         "users": isinstance(made, _MEASURES_USERS),
         "round": isinstance(made, streams.StreamMechanism),
         "the column of summed": is_sum,
+        "the sigmas of means": isinstance(made, mechanisms.Aggregates) and bool(made.means),
     }
     claims = [name for name, is_claim in found.items() if is_claim]
     origin = ("provenance",) if "provenance" in content else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -78,13 +78,14 @@ class Call:
         budget: PrivacyFilter | None,
         charge: Charging = "guarantee",
         value: str | None = None,
+        values: Sequence[str] = (),
     ) -> Call:
         """Return the call of a verb; raise ParameterError if its columns, charge or labels are wrong."""
         require_charge(charge, budget)
         labels = {name: options.get(name) for name in Labels.__annotations__}
         columns: Any = {name: given for name, given in options.items() if name not in labels}
         table = as_table(data, columns, value, caller=verb)
-        about = Provenance.of(verb, table, **labels)
+        about = Provenance.of(verb, table, values=values, **labels)
         if budget is None and (about.once or about.replaces):
             raise ParameterError(
                 "once and replaces need budget, a dataset of a Ledger, which remembers charges", names="once replaces"

@@ -1,8 +1,8 @@
-"""The function `sum` of the package: private sums of a column for each item."""
+"""The functions `sum` and `aggregate` of the package: private sums of columns, and more numbers, for each item."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from numbers import Real
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from discreet.budgets.filter import PrivacyFilter
     from discreet.release.release import Release
 
-__all__ = ["sum"]
+__all__ = ["aggregate", "sum"]
 
+_SKIPPED_VALUES = "cells that are no finite numbers, such as dates or 3,50, count as rows without a value"
 _SKIPPED = "cells that are no finite numbers, such as dates or 3,50, are skipped: a sum of such cells is noise alone"
 
 
@@ -105,13 +106,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         if listed is None:
             made = made_for(mechanisms.DiscoverAndSum, rho, epsilon, delta=required(delta), l0=l0, **limits)
         else:
-            total = 1e-6 if delta is None and epsilon is None else required(delta)
-            own, epsilon, total = require_promise(rho, epsilon, total)
-            # All of delta goes to the conversion from zCDP, because the sums of listed items have no delta.
-            # Both are rounded down, so that the guarantee implies this epsilon in spite of its own roundings.
-            if epsilon is not None:
-                own = round_down(cdp_rho(epsilon, round_down(total, 64)), 64)
-            assert own is not None
+            own = _listed_rho(rho, epsilon, delta)
             made = mechanisms.ClippedSums(items=listed, rho=own, l0=l0, **limits)  # type: ignore[arg-type]
         return made, ()
 
@@ -120,6 +115,124 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     made, _ = asked.chosen()
     notes = (_SKIPPED, *unusual(asked.guarantee(made)))
     return publish(made, lambda: call.table, call, asked, notes)
+
+
+def _listed_rho(rho: float | None, epsilon: float | None, delta: float | None) -> float:
+    """Return the rho of numbers of listed items, which have no delta: all of it goes to the conversion from zCDP.
+
+    Both are rounded down, so that the guarantee implies this epsilon in spite of its own roundings.
+    """
+    total = 1e-6 if delta is None and epsilon is None else required(delta)
+    own, epsilon, total = require_promise(rho, epsilon, total)
+    if epsilon is not None:
+        own = round_down(cdp_rho(epsilon, round_down(total, 64)), 64)
+    assert own is not None
+    return own
+
+
+def aggregate(
+    data: object,
+    *,
+    rows: int | None = None,
+    sums: Mapping[str, Sequence[float | Decimal]] | None = None,
+    means: Mapping[str, Sequence[float | Decimal]] | None = None,
+    l0: int | None = None,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    items: Sequence[Label] | None = None,
+    budget: PrivacyFilter | None = None,
+    **options: Unpack[Options],
+) -> Release:
+    """Release counts of users and of rows, sums and means of columns for each item, in one list at one price.
+
+    The noisy counts of users select the items, with a threshold, so their labels need not be known in advance. All
+    numbers of an item are about the same users: at most `l0` items of each user count, chosen uniformly once. Every
+    number has an equal part of rho, a mean two of them (`Aggregates`). Without `l0`, 5 % of rho first finds a bound
+    that about 95 % of the users do not exceed, and `Release.l0` has it.
+
+    Choose all bounds without the data. What lies beyond them is clipped, which no sigma includes.
+
+    Args:
+        data: A `Table`, or the rows that a Table takes. They are read once for each column of values.
+        rows: The most rows of a user for an item that count, for the number of rows and for means, which need it.
+        sums: For each column to add up, the least and the largest sum of one user for one item, in units of the column:
+            `{"price": (0, 50)}`. A third number is the resolution, 1 by default: `{"price": (0, 50, 0.01)}` for amounts
+            with two decimal places. Bounds are whole multiples of it, and values are rounded to it.
+        means: For each column to average over rows, the least and the largest mean of one user for one item, with a
+            resolution as for sums.
+        l0: The most items of a user that count; by default a bound is found. With `items`, a user may have all of them
+            by default.
+        rho: The privacy cost of all numbers together, in delta-approximate rho-zCDP. Give exactly one of rho and
+            epsilon.
+        epsilon: The total (epsilon, delta)-DP guarantee.
+        delta: The probability that the guarantee fails. May be left out with rho and `items`: their guarantee in zCDP
+            has no delta. A given delta is then the one at which the guarantee is stated as (epsilon, delta)-DP.
+        items: Items that are public: numbers are released for each of them, without a threshold.
+        budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
+            what a ledger remembers of the charge: label, once, replaces, as in `count`.
+
+    Returns:
+        A Release of counts of users whose `aggregates` are the other numbers. Files and frames have a column for each
+        number and its sigma: rows, rows_sigma, price_sum, price_sum_sigma, price_mean and so on, in units of the
+        column.
+
+    Raises:
+        ParameterError: A parameter is missing or out of range. Nothing is charged.
+        SchemaError: A column is missing, or has another type.
+        InputError: The data cannot be read.
+        BudgetExceeded: The budget is insufficient. An error before the charge costs nothing.
+
+    Example:
+        >>> import discreet as dp
+        >>> sales = {"user": [*range(5000)] * 2, "shop": ["a"] * 10_000, "price": [19.99] * 10_000}
+        >>> bounds = {"rows": 2, "sums": {"price": (0, 50)}, "means": {"price": (0, 30, 0.01)}}
+        >>> release = dp.aggregate(sales, user="user", item="shop", **bounds, l0=1, rho=1, delta=1e-6)
+        >>> rows, total, mean = release.aggregates
+        >>> rows.name, bool(9_900 < rows.values[0] < 10_100), total.name, mean.name, bool(19 < mean.values[0] < 21)
+        ('rows', True, 'price_sum', 'price_mean', True)
+
+    Source:
+        Rogers (2023), Theorems 4, 6 and 7, and Desfontaines et al. (2020), Section 1; see `Aggregates`.
+    """
+    require_one(rho, epsilon)
+    bounded = {"sums": _bounded("sums", sums), "means": _bounded("means", means)}
+    values = dict.fromkeys(column for one in bounded.values() for column, *_ in one)
+    call = Call.of("aggregate", data, options, budget, values=[*values])
+    listed = require_known(items, others=False, l0=l0, mechanism=None)
+
+    def chosen(epsilon: float | None, delta: float | None) -> tuple[mechanisms.Aggregates, Notes]:
+        more: dict[str, Any] = {**bounded, "rows": rows, "l0": l0, "items": listed}
+        if listed is None:
+            return made_for(mechanisms.Aggregates, rho, epsilon, delta=required(delta), **more), ()
+        return mechanisms.Aggregates(rho=_listed_rho(rho, epsilon, delta), delta=None, **more), ()
+
+    asked = Asked(chosen, epsilon, delta, quoted_at=delta if listed is not None and epsilon is None else None)
+    made, _ = asked.chosen()
+    notes = (*((_SKIPPED_VALUES,) if values else ()), *unusual(asked.guarantee(made)))
+    return publish(made, lambda: call.table, call, asked, notes)
+
+
+def _bounded(name: str, given: object) -> tuple[tuple[str, int, int, float], ...]:
+    """Return columns with bounds in units and with their unit, or raise ParameterError."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise ParameterError(f'{name} must be a dict of columns and bounds, such as {{"price": (0, 50)}}', names=name)
+    found = []
+    for column, bounds in given.items():
+        if not isinstance(column, str):
+            raise ParameterError(f"a key of {name} must be the name of a column", names=name)
+        parts = list(bounds) if isinstance(bounds, tuple | list) else []
+        if len(parts) not in (2, 3):
+            raise ParameterError(
+                f"a value of {name} must have the least and the largest value of one user for one item, such as "
+                "(0, 50), and may have a resolution: (0, 50, 0.01)",
+                names=name,
+            )
+        found.append((column, *_in_units(tuple(parts[:2]), *(parts[2:] or [1.0]))))
+    return tuple(found)
 
 
 def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:

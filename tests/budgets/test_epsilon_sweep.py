@@ -9,7 +9,7 @@ import pytest
 import discreet as dp
 from discreet import Budget, Guarantee
 from discreet.errors import BudgetExceeded, ParameterError
-from discreet.mechanisms import CountsWithFoundBound, CountsWithShare, DiscoverAndSum
+from discreet.mechanisms import Aggregates, CountsWithFoundBound, CountsWithShare, DiscoverAndSum
 from discreet.planning.choose import choose
 
 EPSILONS = np.exp(np.random.default_rng(5).uniform(math.log(0.02), math.log(60), 200)).tolist()
@@ -26,6 +26,7 @@ VERBS = {
     "top_k": lambda e, d: choose("top_k", epsilon=e, delta=d, k=10)[0],
     "select": lambda e, d: choose("select", epsilon=e, delta=d, l0=1)[0],
     "select with l0": lambda e, d: choose("select", epsilon=e, delta=d, l0=7)[0],
+    "aggregate": lambda e, d: Aggregates.from_epsilon(epsilon=e, delta=d, l0=2, rows=3),
     "sum": lambda e, d: DiscoverAndSum.from_epsilon(epsilon=e, delta=d, l0=2, low=0, high=9),
 }
 

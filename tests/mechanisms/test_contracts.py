@@ -22,6 +22,7 @@ from discreet import (
 )
 from discreet.errors import ParameterError
 from discreet.mechanisms import (
+    Aggregates,
     CalibratedCounts,
     ClippedSums,
     ContributionBound,
@@ -189,6 +190,16 @@ class TestDiscoverAndSum(TableContract):
 class TestDiscoverAndSumFindsABound(TestDiscoverAndSum):
     def mechanism(self):
         return DiscoverAndSum.from_rho(rho=1.0, delta=1e-6, l0=None, low=0, high=10)
+
+
+class TestAggregates(TableContract):
+    def mechanism(self):
+        return Aggregates.from_rho(rho=1.0, delta=1e-6, l0=2, rows=2, sums=(("v", 0, 10, 1.0),))
+
+
+class TestAggregatesOfPublicItems(TestAggregates):
+    def mechanism(self):
+        return Aggregates(rho=1.0, delta=None, l0=None, items=("a", "b"), rows=2, means=(("v", 0, 10, 1.0),))
 
 
 class QueryContract(Contract):

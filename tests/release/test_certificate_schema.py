@@ -61,6 +61,10 @@ RELEASES = {
     "sums of a found bound": lambda: dp.sum(
         LOG, user="user", item="page", value="price", bounds=(0, 9), rho=1, delta=1e-6
     ),
+    "aggregates": lambda: dp.aggregate(
+        LOG, user="user", item="page", rows=2, sums={"price": (0, 9)}, means={"price": (0, 9)}, l0=2, rho=1, delta=1e-6
+    ),
+    "public aggregates": lambda: dp.aggregate(LOG, user="user", item="page", rows=2, items=["home"], rho=1),
     "public sums": lambda: dp.sum(LOG, user="user", item="page", value="price", items=["home"], bounds=(0, 9), rho=1),
     "a round": step_of_a_stream,
     "replaced users": lambda: dp.mechanisms.Replacement.from_rho(dp.GaussianThreshold, rho=1, delta=1e-6, l0=2).release(
@@ -230,10 +234,12 @@ def test_what_a_file_implies_is_what_its_mechanism_says():
         "ClippedSums": {"items": ("a",), "rho": 1.0, "low": 0, "high": 9},
         "DiscoverAndSum": {"rho": 1.0, "delta": 1e-6, "l0": 2, "low": 0, "high": 9},
         "ContributionBound": {"epsilon": 1.0},
+        "Aggregates": {"rho": 1.0, "delta": 1e-6, "l0": 2, "rows": 2},
     }
     made = [getattr(dp.mechanisms, name)(**given) for name, given in makers.items()]
     made += [dp.mechanisms.KnownItems(mechanism=threshold, items=("a",), least=9), threshold]
     made += [
+        dp.mechanisms.Aggregates(rho=1, delta=None, l0=None, rows=2, items=("a",)),
         dp.mechanisms.CountsWithShare.from_rho(rho=1, delta=1e-6, l0=2),
         dp.BinaryMechanism.from_rho(rho=1, delta=1e-6, l0=2, horizon=9),
     ]
@@ -241,9 +247,9 @@ def test_what_a_file_implies_is_what_its_mechanism_says():
         found = implied(repr(mechanism))
         assert (found.kind, found.listed) == (mechanism.releases, mechanism.lists_items), mechanism
         assert found.law == getattr(mechanism, "law", "gaussian")
-        assert found.bounds_items == (
-            not isinstance(mechanism, dp.mechanisms.LaplaceCounts | dp.mechanisms.CorrelatedCounts)
-        )
+        is_free = isinstance(mechanism, dp.mechanisms.Aggregates) and mechanism.items is not None
+        is_free |= isinstance(mechanism, dp.mechanisms.LaplaceCounts | dp.mechanisms.CorrelatedCounts)
+        assert found.bounds_items == (not is_free)
     confirmed = dp.ConfirmedCounts(rho=1, delta=1e-6)
     refined = dp.mechanisms.Refinement(
         of=confirmed.release(dp.Histogram.from_table(log, user="user", item="page")), rho=1

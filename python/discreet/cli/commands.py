@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from discreet.cli.check import check
     from discreet.cli.demo import demo
     from discreet.cli.doctor import doctor
-    from discreet.cli.releases import count, select, sum, top_k  # noqa: A004 - the name of a command
+    from discreet.cli.releases import aggregate, count, select, sum, top_k  # noqa: A004 - the name of a command
     from discreet.cli.stream import stream
     from discreet.cli.without_data import audit, plan
 else:
@@ -20,15 +20,30 @@ else:
             "cli.check": "check",
             "cli.demo": "demo",
             "cli.doctor": "doctor",
-            "cli.releases": "count select sum top_k",
+            "cli.releases": "aggregate count select sum top_k",
             "cli.stream": "stream",
             "cli.without_data": "audit plan",
         },
     )
 
-__all__ = ["audit", "budget", "check", "count", "demo", "doctor", "plan", "select", "stream", "sum", "top_k", "verify"]
+__all__ = [
+    "aggregate",
+    "audit",
+    "budget",
+    "check",
+    "count",
+    "demo",
+    "doctor",
+    "plan",
+    "select",
+    "stream",
+    "sum",
+    "top_k",
+    "verify",
+]
 
 SUMMARIES = {
+    "aggregate": "Count users and rows, add up and average columns.",
     "audit": "Verify a guarantee by computing exact distributions.",
     "budget": "Create and inspect privacy-budget ledgers.",
     "check": "Show the data's owner what a count reads; not private.",

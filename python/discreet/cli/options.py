@@ -14,6 +14,7 @@ from discreet.mechanisms.union.methods import METHODS
 from discreet.release.formats import FORMATS
 
 __all__ = [
+    "aggregated",
     "counted",
     "counting",
     "files",
@@ -187,6 +188,55 @@ summed = joined(
         type=FILE,
         help="Release a sum for each item in this file, one on each line and without a header, and apply no threshold. "
         "The file must be public, because all of its lines are published.",
+    ),
+)
+_bounds = "units of the column. Choose them without the data. May be given for several columns."
+aggregated = joined(
+    table,
+    click.option(
+        "--rows",
+        type=L0,
+        metavar="N",
+        help="Also count rows: at most N of each user for an item. --mean needs it. Choose N without the data.",
+    ),
+    click.option(
+        "--sum",
+        "sums",
+        type=(str, NUMBER, NUMBER),
+        multiple=True,
+        metavar="COLUMN LOW HIGH",
+        help=f"Also add up this column. The sum of one user for one item is clipped to these bounds, in {_bounds}",
+    ),
+    click.option(
+        "--mean",
+        "means",
+        type=(str, NUMBER, NUMBER),
+        multiple=True,
+        metavar="COLUMN LOW HIGH",
+        help="Also average this column over rows. The mean of one user for one item is clipped to these bounds, in "
+        f"{_bounds}",
+    ),
+    click.option(
+        "--resolution",
+        type=FLOAT,
+        default=1.0,
+        show_default=True,
+        metavar="UNIT",
+        help="Round values to this unit. 0.01 is for amounts with two decimal places.",
+    ),
+    click.option(
+        "--l0",
+        type=L0,
+        metavar="N",
+        help="Use at most N items of each user, the same ones for all numbers. Without --l0 and --items, 5 % of rho "
+        "finds N: about 95 % of the users do not have more items.",
+    ),
+    click.option(
+        "--items",
+        metavar="FILE",
+        type=FILE,
+        help="Release numbers for each item in this file, one on each line and without a header, and apply no "
+        "threshold. The file must be public, because all of its lines are published.",
     ),
 )
 known = joined(

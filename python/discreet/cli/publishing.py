@@ -38,6 +38,7 @@ _VERBS: dict[str, Callable[..., Release]] = {
     "top_k": api.top_k,
     "select": api.select,
     "sum": sums.sum,
+    "aggregate": sums.aggregate,
 }
 
 
@@ -48,6 +49,9 @@ class Asked(Parameters, total=False):
     item: tuple[str, ...] | str
     value: str
     bounds: tuple[Decimal, Decimal]
+    rows: int | None
+    sums: dict[str, tuple[Decimal, Decimal, float]]
+    means: dict[str, tuple[Decimal, Decimal, float]]
     resolution: float
     time: str | None
     every: str | None
@@ -84,7 +88,7 @@ class Options(Asked, FileOptions):
 
 
 def publish(
-    verb: Literal["count", "top_k", "select", "sum"],
+    verb: Literal["count", "top_k", "select", "sum", "aggregate"],
     *,
     file: str | None,
     sql: str | None,
@@ -122,10 +126,15 @@ def publish(
     if engine == "local" and master is not None:
         raise click.UsageError("--master needs --engine spark.")
     is_read_twice = verb == "sum" and items is None
-    if file == "-" and (is_read_twice or str(parameters.get("l0")) == "auto" or parameters.get("kept_share")):
+    several = len({*parameters.get("sums", ()), *parameters.get("means", ())}) > 1
+    if file == "-" and (
+        is_read_twice or several or str(parameters.get("l0")) == "auto" or parameters.get("kept_share")
+    ):
         what = "Without --items, this command reads" if is_read_twice else "--l0 auto and --kept-share read"
+        what = "With several columns of values, this command reads" if several else what
         raise click.UsageError(f"{what} the rows twice. Give a FILE, not standard input.")
-    if verb == "sum" and parameters.get("delta") is None and (items is None or parameters.get("epsilon") is not None):
+    sums_up = verb in ("sum", "aggregate")
+    if sums_up and parameters.get("delta") is None and (items is None or parameters.get("epsilon") is not None):
         raise click.UsageError(
             "--delta is missing. Choose it far below 1 / number of users, such as --delta 1e-6. Only --rho with "
             "--items needs no --delta."

@@ -1,8 +1,8 @@
-"""The commands that release rows: `discreet count`, `top-k` and `select`."""
+"""The commands that release rows: `discreet count`, `top-k`, `select`, `sum` and `aggregate`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -12,7 +12,7 @@ from discreet.cli.parsing import Command
 if TYPE_CHECKING:
     from discreet.cli.publishing import Options
 
-__all__ = ["count", "select", "sum", "top_k"]
+__all__ = ["aggregate", "count", "select", "sum", "top_k"]
 
 
 @click.command(cls=Command)
@@ -129,3 +129,32 @@ def sum(**options: Unpack[Options]) -> int:  # noqa: A001 - the name of the comm
         --resolution 0.01 --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
     """
     return work.publish("sum", **options)
+
+
+@click.command(cls=Command, short_help="Count users and rows, add up and average columns.")
+@options.aggregated
+@options.promise_of_sums
+@options.published_sums
+def aggregate(**options: Any) -> int:
+    """Count users and rows, add up and average columns for each item in FILE, as one list under one guarantee.
+
+    FILE is a Parquet, CSV, JSON lines or Arrow file, or a quoted glob or a folder of such files, as for `discreet
+    count`. It is read once for each column of --sum and --mean. A row whose value is no number, such as 3,50, counts as
+    a row, and not in sums and means.
+
+    The noisy counts of users select the items with a threshold. All numbers of an item are about the same users: at
+    most --l0 items of each user count. Every number has an equal part of rho, a mean two of them. The rows of the
+    output have the columns count, sigma, rows, rows_sigma, COLUMN_sum, COLUMN_sum_sigma, COLUMN_mean and so on, in
+    units of the column.
+
+    \b
+    discreet aggregate sales.parquet --user customer --item shop --rows 3 --sum price 0 50
+        --mean price 0 30 --resolution 0.01 --l0 5 --rho 1 --delta 1e-6 -o shops.csv
+    """
+    resolution = options.pop("resolution")
+    for name in ("sums", "means"):
+        given = options[name]
+        options[name] = {column: (low, high, resolution) for column, low, high in given}
+        if len(options[name]) < len(given):
+            raise click.UsageError(f"--{name[:-1]} names a column twice. Give each column once.")
+    return work.publish("aggregate", **options)

@@ -11,5 +11,5 @@ else:
 
 __all__ = ["OF", "publish"]
 
-OF = {"count": "publish", "select": "publish", "sum": "publish", "top-k": "publish"}
+OF = {"count": "publish", "select": "publish", "sum": "publish", "aggregate": "publish", "top-k": "publish"}
 """The work of a command by the command's name. The modules of other commands import their work themselves."""

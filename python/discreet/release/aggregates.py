@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from discreet.release.export import Column
+    from discreet.release.blocks import Column
 
 __all__ = ["KINDS", "Aggregate", "columns_of", "in_column_units", "named", "read_aggregates"]
 
@@ -56,13 +56,13 @@ class Aggregate:
     def measure(self) -> str:
         """The meaning of the values."""
         if self.kind == "rows":
-            return f"{self.name}: rows, at most {self.most:,} of each user and item"
+            return f"{self.name}: numbers of rows, at most {self.most:,} of each user and item"
         low, high = in_column_units(np.array([self.low, self.high]), self.resolution).tolist()
         if self.kind == "sum":
             return f"{self.name}: sums of {self.column}, that of each user and item clipped to [{low:g}, {high:g}]"
         return (
-            f"{self.name}: means of {self.column} over rows, at most {self.most:,} of each user and item, whose mean is "
-            f"clipped to [{low:g}, {high:g}]"
+            f"{self.name}: means of {self.column} over rows, at most {self.most:,} of each user and item, whose mean "
+            f"is clipped to [{low:g}, {high:g}]"
         )
 
     def part(self, rows: NDArray[np.int64]) -> Self:

@@ -15,6 +15,7 @@ from discreet import _core
 from discreet.engines import parquet, untrusted
 from discreet.errors import InputError, ParameterError, ResourceError
 from discreet.imports import importing
+from discreet.release.aggregates import columns_of, read_aggregates
 from discreet.release.blocks import Column, Values, blocks, csv_of, distinct_keys, escapes, header_of
 from discreet.release.formats import FORMATS, WRITTEN
 from discreet.release.replacing import (
@@ -242,7 +243,8 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
         if form not in FORMATS:
             raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
         content = untrusted.content(source)
-        if any(f'"{name}": "'.encode() in content for name in ("rank", "count", "sigma")):
+        numbers = ["rank", "count", "sigma", *columns_of(read_aggregates(header, {}))]
+        if any(f'{json.dumps(name)}: "'.encode() in content for name in numbers):
             raise ValueError("a number is text")
         if (found := csv_of(content, names, form)) is not None:
             if form == "json":
@@ -255,7 +257,7 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
         else:
             rows = [json.loads(line, object_pairs_hook=distinct_keys) for line in content.splitlines()]
         _require_as_written([[*row] for row in rows], names, own, header)
-        if any(isinstance(row.get(name), str) for row in rows for name in ("rank", "count", "sigma")):
+        if any(isinstance(row.get(name), str) for row in rows for name in numbers):
             raise ValueError("a number is text")
         return digest([(name, [row[name] for row in rows], "") for name in names])
     except ParameterError:

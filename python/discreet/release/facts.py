@@ -51,7 +51,7 @@ _ANY_NUMBER = (
 )
 """The mechanisms that count all items of a user."""
 _KNOWN = {
-    *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "CountsWithFoundBound", "DiscoverAndPeel"),
+    *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "Aggregates", "CountsWithFoundBound", "DiscoverAndPeel"),
     *("GaussianThreshold", "GaussianTopK", "GumbelTopK", "IteratedSetUnion"),
     *("OptimalSelection", "PermuteAndFlip", "Plume", "SetUnion"),
 }
@@ -154,15 +154,16 @@ def _of_call(call: ast.Call) -> Implied | None:
         return Implied(kind=found.kind, listed=listed, law=found.law, bounds_items=found.bounds_items)
     if name not in _KNOWN:
         return None
+    names_all = name in _ALL_LISTED or (name == "Aggregates" and not _is_none(given.get("items")))
     law: Law | None = "laplace" if name in _LAPLACE else "gaussian"
     if name == "KeptPairs":
         law = "gaussian" if _is_none(given.get("epsilon")) else "laplace"
     return Implied(
         kind=_KIND_OF.get(name, "users"),
-        listed="all" if name in _ALL_LISTED else "some" if name == "CountsWithPublicItems" else "none",
+        listed="all" if names_all else "some" if name == "CountsWithPublicItems" else "none",
         law=None if name == "CountsWithFoundBound" else law,
         bounds_items=name not in _ANY_NUMBER
-        and not (name in ("GaussianCounts", "LaplaceCounts") and _is_none(given.get("l0"))),
+        and not (name in ("Aggregates", "GaussianCounts", "LaplaceCounts") and names_all and _is_none(given.get("l0"))),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -58,7 +58,8 @@ class Provenance:
 
     Args:
         label: The caller's label.
-        verb: The function that made the release: "count", "top_k", "select" or "sum".
+        verb: The function that made the release: "count", "top_k", "select", "sum" or
+            "aggregate".
         columns: The names of the columns of users, items, times and values.
         period: The times that count, and the length of periods.
         files: The names of the files as they were given, without their folders.
@@ -83,12 +84,22 @@ class Provenance:
     begun: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @classmethod
-    def of(cls, verb: str, table: Table, *, label: object = None, once: object = None, replaces: object = None) -> Self:
+    def of(
+        cls,
+        verb: str,
+        table: Table,
+        *,
+        values: Sequence[str] = (),
+        label: object = None,
+        once: object = None,
+        replaces: object = None,
+    ) -> Self:
         """Return the provenance of a release of a table.
 
         Args:
             verb: The name of the function.
             table: The table that it reads.
+            values: The columns of values, if the function names them.
             label: The caller's label, or None.
             once: The caller's key, or None.
             replaces: The key or label of an earlier charge, or None.
@@ -97,7 +108,8 @@ class Provenance:
             ParameterError: A label or a key is no printable text of 1 to 200 characters.
         """
         period = table.period
-        named = {"users": table.user, "items": table.item, "times": period and period.column, "values": table.value}
+        named = {"users": table.user, "items": table.item, "times": period and period.column}
+        named["values"] = table.value or values
         columns = "; ".join(
             f"{what}: {name if isinstance(name, str) else ', '.join(name)}" for what, name in named.items() if name
         )

@@ -18,6 +18,7 @@ from discreet.errors import DiscreetError, InputError, ParameterError, ResourceE
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_path
 from discreet.release import export
+from discreet.release.aggregates import read_aggregates
 from discreet.release.blocks import distinct_keys
 from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
 from discreet.release.formats import FORMATS
@@ -226,6 +227,7 @@ def _require_agreement(fields: dict[str, Any], own: dict[str, Any] | None, certi
     values = {"rank": fields["ranks"], "count": fields["counts"], "sigma": fields["sigmas"], "method": methods}
     columns = list(export.item_columns(fields["items"], fields["item_type"]))
     columns += [(name, cells, kinds[name]) for name, cells in values.items() if cells is not None]
+    columns += [column for one in fields["aggregates"] for column in one.columns]
     if export.digest(columns) != certificate["digest"]:
         raise _Damaged(
             "its rows are not those of its certificate: another program changed one of them. Restore the files that "
@@ -242,7 +244,12 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         )
     kind, names = header["item_type"], header.get("columns")
     own = [("item", kind)] if isinstance(kind, str) else [(_name(name), kind) for name, kind in _list(kind)]
-    expected = [[name for name, _ in own] + measures for measures in _MEASURES]
+    try:
+        more = {name: kind for one in read_aggregates(header, {}) for name, _, kind in one.columns}
+    except ValueError as fault:
+        raise _Damaged(f"in its header, {fault}") from None
+    measures = [["count", "sigma", *more]] if more else _MEASURES
+    expected = [[name for name, _ in own] + numbers for numbers in measures]
     if not cells and names in expected:
         cells = _empty(names)
     if not own or [*cells] not in expected or len({*map(len, cells.values())}) != 1:
@@ -252,7 +259,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
     elif any(one not in (*_TYPES, *_TEXTS) for _, one in own):
         raise _Damaged("item_type in its header has an unknown type")
     if form == "csv":
-        cells = _converted(cells, dict(own))
+        cells = _converted(cells, dict(own), more)
     guarantee = _guarantee(header)
     spent = guarantee
     if "spent_rho" in header:
@@ -261,6 +268,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         l0, kept_share = l0_and_share(header)
         summed = summed_of(header)
         provenance = Provenance.read(header["provenance"]) if "provenance" in header else None
+        aggregates = read_aggregates(header, cells)
     except ValueError as fault:
         raise _Damaged(f"in its header, {fault}") from None
     has_counts, ranks = "count" in cells, cells.get("rank")
@@ -288,6 +296,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         "users": _users(header.get("users")),
         "notes": (*map(_text, _list(header["notes"])), *facts["notes"]),
         "provenance": provenance,
+        "aggregates": aggregates,
         "part_of": None if header.get("part_of") is None else _number(header["part_of"]),
     }
 
@@ -328,9 +337,10 @@ def _guarantee(header: dict[str, Any]) -> Guarantee:
         raise _Damaged("its header has no valid guarantee") from None
 
 
-def _converted(cells: Cells, own: dict[str, str]) -> Cells:
-    """Return the text cells of a CSV file as values. `own` has the type of each column of items."""
+def _converted(cells: Cells, own: dict[str, str], more: dict[str, str]) -> Cells:
+    """Return the text cells of a CSV file as values. `own` has the types of columns of items, `more` of aggregates."""
     kinds: dict[str, Callable[[str], object]] = {"rank": int, "count": int, "sigma": float, "method": str}
+    kinds |= {name: int if kind == "int64" else float for name, kind in more.items()}
     for name, kind in own.items():
         kinds[name] = int if kind in _RANGES else _bytes if kind == "binary" else _unescaped
     return {name: [kinds[name](cell) for cell in column] for name, column in cells.items()}

@@ -101,8 +101,8 @@ class Release(Rows):
         version: The version of discreet that made the rows.
         every: The length of the periods in the first column of items: 1h, 1d, 1w or 1mo; None without periods.
         part_of: The number of items of the whole release, if this is a part of it; None otherwise.
-        aggregates: Further numbers of each item, `Aggregate`s with `values` and `sigmas` in the order of the rows; empty
-            unless they were asked for (`dp.aggregate`).
+        aggregates: Further numbers of each item, each an `Aggregate` with `values` and `sigmas` in the order of the
+            rows; empty unless they were asked for (`dp.aggregate`).
         provenance: What the release was made from and is called, a `Provenance`; None if a mechanism made it alone.
         claimed: Whether the release was read from a file. The guarantee and `seeded` are then what the file claims.
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from discreet.release.aggregates import Aggregate
+
 __all__ = ["ROWS", "STYLE", "page"]
 
 ROWS = 1000
@@ -90,6 +92,10 @@ class Reported(Protocol):
     @property
     def methods(self) -> list[str]:
         """How each count was found; empty for a release of one method."""
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Further numbers of each item."""
 
     @property
     def ranked(self) -> bool:
@@ -273,6 +279,10 @@ def _table(shown: Reported, total: int) -> str:
             ends = shown.interval(_CONFIDENCE)
             bounds = zip(ends["low"].tolist(), ends["high"].tolist(), strict=True)
             columns.append((f"{_CONFIDENCE:.0%} interval", [f"{low:,} – {high:,}" for low, high in bounds]))
+    for name, cells, kind in (column for one in shown.aggregates for column in one.columns):
+        own = cells.tolist()  # type: ignore[union-attr]
+        texts = [f"{cell:,}" if kind == "int64" else f"{cell:,.6g}" for cell in own]
+        columns.append((export.shortened(name, _LABEL), texts))
     names = "".join(f"<th>{escaped(export.shortened(name, _LABEL))}</th>" for name in shown.item_names)
     head = names + "".join(f'<th class="number">{escaped(name)}</th>' for name, _ in columns)
     rows = []

@@ -37,25 +37,34 @@ _LONGEST = 60
 class Row:
     """A pair of item and noisy count, which also has the `sigma` of the count, and its `method` if there are several.
 
+    The values of all further columns of the release are items by their name: `row["price_mean"]`.
+
     It unpacks, compares and hashes like a tuple of two. It is no tuple, because pandas takes the columns of a frame
     from tuples cell by cell, without sigma. From an object that is a sequence with `_fields` and a mapping, pandas
     takes named columns: so `pandas.DataFrame(release)` has the columns of `Release.columns`.
     """
 
-    __slots__ = ("_names", "count", "item", "method", "sigma")
+    __slots__ = ("_more", "_names", "count", "item", "method", "sigma")
 
     def __init__(
-        self, item: Any, count: int, sigma: float, method: str | None = None, names: tuple[str, ...] = ("item",)
+        self,
+        item: Any,
+        count: int,
+        sigma: float,
+        method: str | None = None,
+        more: Mapping[str, Any] | None = None,
+        names: tuple[str, ...] = ("item",),
     ) -> None:
         self.item = item
         self.count = count
         self.sigma = sigma
         self.method = method
+        self._more = more or {}
         self._names = names
 
     @property
     def _fields(self) -> tuple[str, ...]:
-        return (*self._names, "count", "sigma", *(() if self.method is None else ("method",)))
+        return (*self._names, "count", "sigma", *(() if self.method is None else ("method",)), *self._more)
 
     def keys(self) -> tuple[str, ...]:
         """Return the names of the values: the columns of the item, count, sigma, and method if there are several."""
@@ -74,7 +83,7 @@ class Row:
             return self.item if len(self._names) == 1 else self.item[self._names.index(key)]
         if key != "item" and key not in self._fields:
             raise KeyError(key)
-        return getattr(self, key)
+        return self._more[key] if key in self._more else getattr(self, key)
 
     def __eq__(self, other: object) -> bool:
         return (self.item, self.count) == (tuple(other) if isinstance(other, Row) else other)
@@ -144,7 +153,10 @@ class Rows(_Lazy):
             return iter(self.items)
         names = self.item_names
         methods = self.methods or repeat(None, len(self))
-        rows = zip(self.items, self.counts.tolist(), self.sigmas.tolist(), methods, strict=True)
+        further = {name: cells.tolist() for one in self.aggregates for name, cells, _ in one.columns}  # type: ignore[union-attr]
+        more = (dict(zip(further, cells, strict=True)) for cells in zip(*further.values(), strict=True))
+        others = more if further else repeat(None, len(self))
+        rows = zip(self.items, self.counts.tolist(), self.sigmas.tolist(), methods, others, strict=True)
         return (Row(*row, names=names) for row in rows)
 
     def __len__(self) -> int:

@@ -30,10 +30,11 @@ from discreet.mechanisms.parameters import (
 )
 from discreet.mechanisms.published import noted, published
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
-from discreet.privacy.conversion import cdp_rho, round_down
+from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_text, require_whole
 from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, named
+from discreet.release.facts import Listed
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
@@ -113,16 +114,18 @@ class Aggregates(TableMechanism):
     """A mechanism that counts users and rows, and adds up and averages columns, for one selection of items.
 
     It answers `SELECT item, COUNT(DISTINCT user), COUNT(*), SUM(a), AVG(b) ... GROUP BY item` for items that are not
-    known in advance, as one release with one guarantee. The counts of users select the items: a `GaussianThreshold` with
-    all of delta. All numbers of an item are about the same users: each user keeps at most `l0` items, chosen uniformly
-    once for all numbers. Every number has an equal part of rho, a mean two of them, the counts of users one, or `share`.
+    known in advance, as one release with one guarantee. The counts of users select the items: a `GaussianThreshold`
+    with all of delta. All numbers of an item are about the same users: each user keeps at most `l0` items, chosen
+    uniformly once for all numbers. Every number has an equal part of rho, a mean two of them, the counts of users one,
+    or `share`.
 
     With `items`, a public list, no item needs a threshold, and the guarantee has no delta. Without `l0`, 5 % of rho
     first finds a bound that about 95 % of the users do not exceed; of listed items a user may have all.
 
-    A user and item add to the rows at most `rows`; to a sum the user's own sum, clipped to the bounds; and to a mean the
-    user's own mean, clipped to the bounds, with the weight of at most `rows` rows with a value. The sums are taken
-    around the centre of the bounds of a mean, so that its noise is that of half their width.
+    A user and item add to the rows at most `rows`; to a sum the user's own sum, clipped to the bounds; and to a mean
+    the user's own mean, clipped to the bounds, with the weight of at most `rows` rows with a value. A mean is the
+    quotient of two noisy sums. The first one adds up distances from the centre of the bounds, so its noise is that of
+    half their width.
 
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
@@ -151,8 +154,7 @@ class Aggregates(TableMechanism):
 
     Source:
         Rogers (2023), Theorem 7 for the selection, Theorem 4 for the noise of the numbers and Theorem 6 for all steps
-        together. Desfontaines et al. (2020), Section 1, for the selection before sums. Li, Lyu, Su and Yang (2016),
-        "Differential Privacy: From Theory to Practice", Section 2, for means around the centre of their bounds.
+        together. Desfontaines et al. (2020), Section 1, for the selection before sums.
     """
 
     rho: float
@@ -190,21 +192,36 @@ class Aggregates(TableMechanism):
         if self.share is not None:
             self._set(share=require_number("share", self.share, 0, 1, open_high=True))
         # Nothing may be refused after the charge. The scales of noise grow with l0, so all lie between these.
-        if self._finds:
+        if self.finds_l0:
             _, _, _ = self.bound, self.bounded(1), self.bounded(self.most)
             return
         for scale in (scale for scales in self.scales.values() for scale in scales):
             _ = _core.Noise.discrete_gaussian(scale)
 
     @classmethod
-    def from_rho(cls, *, rho: float, delta: float | None, l0: int | None, **parameters: Any) -> Self:
+    def from_rho(
+        cls,
+        *,
+        rho: float,
+        delta: float,
+        l0: int | None,
+        rows: int | None = None,
+        sums: tuple[Bounded, ...] = (),
+        means: tuple[Bounded, ...] = (),
+        share: float | None = None,
+        most: int = 1_000,
+    ) -> Self:
         """Return the mechanism that guarantees delta-approximate rho-zCDP.
 
         Args:
             rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1; None with `items`.
+            delta: The probability that the guarantee fails: above 0 and below 1.
             l0: The most items of one user; None to find a bound.
-            **parameters: Further parameters of the class.
+            rows: The most rows of a user for an item that count.
+            sums: The columns to add up.
+            means: The columns to average.
+            share: The part of rho for the counts of users.
+            most: The largest l0 to find.
 
         Returns:
             The mechanism.
@@ -212,19 +229,34 @@ class Aggregates(TableMechanism):
         Raises:
             ParameterError: A parameter is out of range.
         """
-        return cls(rho=rho, delta=delta, l0=l0, **parameters)
+        return cls(rho=rho, delta=delta, l0=l0, rows=rows, sums=sums, means=means, share=share, most=most)
 
     @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, l0: int | None, **parameters: Any) -> Self:
+    def from_epsilon(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        l0: int | None,
+        rows: int | None = None,
+        sums: tuple[Bounded, ...] = (),
+        means: tuple[Bounded, ...] = (),
+        share: float | None = None,
+        most: int = 1_000,
+    ) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
-        Half of delta goes to the conversion from zCDP; with `items`, which need no delta, all of it.
+        Half of delta goes to the conversion from zCDP.
 
         Args:
             epsilon: The total epsilon: above 0 and at most 1000.
             delta: The probability that the guarantee fails: above 0 and below 1.
             l0: The most items of one user; None to find a bound.
-            **parameters: Further parameters of the class.
+            rows: The most rows of a user for an item that count.
+            sums: The columns to add up.
+            means: The columns to average.
+            share: The part of rho for the counts of users.
+            most: The largest l0 to find.
 
         Returns:
             The mechanism.
@@ -232,14 +264,12 @@ class Aggregates(TableMechanism):
         Raises:
             ParameterError: A parameter is out of range, or too small for any noise.
         """
-        if parameters.get("items") is not None:
-            return cls(rho=rho_of_listed(epsilon, delta), delta=None, l0=l0, **parameters)
         rho, own = resolve_rho(None, epsilon, delta)
-        return cls(rho=rho, delta=own, l0=l0, **parameters)
+        return cls(rho=rho, delta=own, l0=l0, rows=rows, sums=sums, means=means, share=share, most=most)
 
     @property
-    def lists_items(self) -> str:
-        """Which items are published even if nobody has them."""
+    def lists_items(self) -> Listed:  # type: ignore[override]
+        """Return which items are published even if nobody has them."""
         return "none" if self.items is None else "all"
 
     @property
@@ -258,7 +288,7 @@ class Aggregates(TableMechanism):
         return Sensitivity(l0=None, linf=1)
 
     @property
-    def _finds(self) -> bool:
+    def finds_l0(self) -> bool:
         """Whether a bound on the items of a user is found."""
         return self.l0 is None and self.items is None
 
@@ -304,7 +334,7 @@ class Aggregates(TableMechanism):
         """
         if self.items is not None:
             raise ParameterError("listed items need no selection")
-        if self._finds:
+        if self.finds_l0:
             return self.bounded(self.most).selection
         return GaussianThreshold.from_rho(rho=self._counting, delta=self.delta or 0.0, l0=self._l0)
 
@@ -314,7 +344,7 @@ class Aggregates(TableMechanism):
 
         A dict by the names of the columns, with "count" first; without l0, for the largest l0.
         """
-        if self._finds:
+        if self.finds_l0:
             return self.bounded(self.most).scales
         count = self.selection.sigma if self.items is None else _scale(self._counting, 1, self._l0)
         return {"count": (count,), **{named(one.kind, one.column): one.sigmas for one in self._plan()}}
@@ -341,13 +371,15 @@ class Aggregates(TableMechanism):
             plan.append(_Measured("mean", column, low, high, unit, self.rows, scales))
         return plan
 
+    def empty(self) -> list[Aggregate]:
+        """Return the aggregates of a release without items: their facts without numbers."""
+        return [one.published(np.zeros((0, len(one.sigmas)), np.int64)) for one in self._plan()]
+
     @property
     def names(self) -> list[str]:
         """The names of the columns of numbers of a release."""
-        named_ones = [("rows", None)] if self.rows is not None else []
-        named_ones += [("sum", column) for column, *_ in self.sums]
-        named_ones += [("mean", column) for column, *_ in self.means]
-        found = [named(kind, column) for kind, column in named_ones]
+        found = [] if self.rows is None else [named("rows", None)]
+        found += [named(kind, column) for kind, of in (("sum", self.sums), ("mean", self.means)) for column, *_ in of]
         return ["count", "sigma", *(name for one in found for name in (one, f"{one}_sigma"))]
 
     def release_chance(self, users: int) -> float:
@@ -365,16 +397,17 @@ class Aggregates(TableMechanism):
         used = columns_of(table.user, table.item, table.period)
         if {*self.names} & {*used}:
             raise ParameterError(
-                "a column of users, items or times has the name of a column of the release; rename it", names="user item"
+                "a column of users, items or times has the name of a column of the release; rename it",
+                names="user item",
             )
         columns = [*dict.fromkeys((column, unit) for column, _, _, unit in (*self.sums, *self.means))]
         # Errors of the values come before the charge. The sums are made after it, from the rows in memory.
         pairs = read_pairs(table, columns or [(None, 1.0)], self.items)
-        if not self._finds:
+        if not self.finds_l0:
             return self._steps(columns, pairs, rng)
         numbers = pairs[0].sizes()
         rng = opened(rng)
-        l0 = self.bound._drawn(numbers, rng)  # noqa: SLF001 - a step of this release
+        l0 = self.bound._drawn(numbers, rng)
         release = self.bounded(l0)._steps(columns, pairs, rng)  # noqa: SLF001 - of this class
         note = f"l0 = {l0:,} was found with privacy: about {PERCENTILE} % of the users do not have more items"
         own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
@@ -421,25 +454,6 @@ def _labels(items: Iterable[Any]) -> _core.Labels:
     return labels
 
 
-def rho_of_listed(epsilon: float, delta: float) -> float:
-    """Return the rho of a release of listed items whose total guarantee is (epsilon, delta)-DP.
-
-    All of delta goes to the conversion from zCDP. Both are rounded down, so that the guarantee implies this epsilon in
-    spite of its own roundings.
-
-    Args:
-        epsilon: The total epsilon.
-        delta: The total delta.
-
-    Returns:
-        A rho.
-
-    Raises:
-        ParameterError: A parameter is out of range.
-    """
-    return round_down(cdp_rho(epsilon, round_down(delta, 64)), 64)
-
-
 def _scale(rho: float, bound: int, l0: int) -> float:
     """Return the scale of the noise of numbers of which one user changes l0 by `bound` each."""
     scale = bound * rogers2024.measurement_sigma(rho / l0)
@@ -473,5 +487,3 @@ def _bounded(name: str, given: object) -> Bounded:
     if low >= high:
         raise ParameterError("bounds must be the least value and then the largest: low must be below high", names=name)
     return column, low, high, require_number("resolution", unit, 1e-12, 1e12, open_low=False)
-
-

@@ -173,6 +173,11 @@ class DiscoverAndSum(TableMechanism):
         return cls(rho=rho, delta=own, l0=l0, low=low, high=high, resolution=resolution, share=share, most=most)
 
     @property
+    def finds_l0(self) -> bool:
+        """Whether a bound on the items of a user is found."""
+        return self.l0 is None
+
+    @property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: delta-approximate rho-zCDP, the sum of both steps (Rogers 2023, Theorem 6)."""
         return Guarantee(self.rho, self.delta)

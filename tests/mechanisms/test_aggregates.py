@@ -1,0 +1,212 @@
+"""Numbers of users and rows, sums and means of one selection, as one mechanism."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet as dp
+from discreet.engines.local import read
+from discreet.engines.pairs import read_pairs
+from discreet.errors import ParameterError, SchemaError
+from discreet.mechanisms import Aggregates
+from discreet.reference.aggregates import aggregates as reference
+from discreet.testing import seeded_rng
+from sales import EXACT, SALES
+
+MEASURES = [("rows", 0, 0, 2), ("sum", -3, 5, 1), ("mean", -4, 3, 2), ("mean", 0, 9, 3)]
+BOUNDS = [2, 5, 8, 2, 15, 3]
+"""The most that one user and item adds to each sum of MEASURES."""
+rows = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 4), st.one_of(st.none(), st.integers(-9, 9))), min_size=1, max_size=25
+)
+
+
+def table(rows):
+    users, items, values = zip(*rows, strict=True)
+    return dp.Table({"user": [*users], "item": [*items], "value": np.array(values, float)}, user="user", item="item")
+
+
+def measured(pairs, items, l0):
+    """Return the sums of the items by item."""
+    labels, sums = pairs.measured(dp._core.Labels.from_sequence([*items]), l0, MEASURES)
+    return dict(zip(labels.to_list(), sums.tolist(), strict=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=rows, l0=st.integers(1, 5))
+def test_all_numbers_are_those_of_one_choice_of_each_users_items(rows, l0):
+    chosen = sorted({item for _, item, _ in rows})[:3]
+    (pairs,) = read_pairs(table(rows), [("value", 1.0)])
+    found, counts = (
+        measured(pairs, chosen, l0),
+        dict(zip(*(part.tolist() for part in _counted(pairs, l0)), strict=True)),
+    )
+    users = sorted({user for user, *_ in rows})
+    sizes = {user: len({item for other, item, _ in rows if other == user}) for user in users}
+    # Each user's part is that of one order of the user's items; users are independent, so sums of parts are searched.
+    options = []
+    for user in users:
+        own = [row for row in rows if row[0] == user]
+        orders = itertools.permutations(sorted({item for _, item, _ in own}))
+        parts = set()
+        for order in orders if sizes[user] > l0 else [next(orders)]:
+            place = {item: number for number, item in enumerate(order)}
+            part = reference(own, chosen, l0, MEASURES, lambda _, item, place=place: place[item])
+            kept = tuple(sorted(order[:l0]))
+            parts.add((tuple(tuple(part[item]) for item in chosen), kept))
+        options.append(parts)
+    expected = (tuple(tuple(found[item]) for item in chosen), tuple(sorted((k, v) for k, v in counts.items())))
+    assert any(_together(parts) == expected for parts in itertools.islice(itertools.product(*options), 200_000))
+
+
+def _counted(pairs, l0):
+    labels, counts = pairs.counts(l0)
+    return np.array(labels.to_list()), counts
+
+
+def _together(parts):
+    """Return the sums of all users, and the counts of the items that they keep."""
+    sums = tuple(tuple(map(sum, zip(*rows, strict=True))) for rows in zip(*(part for part, _ in parts), strict=True))
+    kept = [item for _, own in parts for item in own]
+    return sums, tuple(sorted((item, kept.count(item)) for item in {*kept}))
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows=rows, more=rows, l0=st.integers(1, 3))
+def test_one_user_changes_the_numbers_of_l0_items_by_their_bounds(rows, more, l0):
+    # Both tables have the same random choice of items, which the guarantee takes as given.
+    with_user = table([*rows, *((9, item, value) for _, item, value in more)])
+    (without,) = read_pairs(table(rows), [("value", 1.0)])
+    pairs = read(
+        with_user,
+        lambda sources, _: dp._core.Pairs.read(sources, "user", "item", value="value", like=without),
+        value="value",
+    )
+    changes = np.array([*measured(pairs, range(5), l0).values()]) - [*measured(without, range(5), l0).values()]
+    assert np.count_nonzero(changes.any(axis=1)) <= l0
+    assert np.all(np.abs(changes) <= BOUNDS)
+
+
+@pytest.mark.parametrize("share", [None, 0.1, 0.9])
+@pytest.mark.parametrize(("l0", "items"), [(3, None), (None, None), (2, ("a", "b", "c")), (None, ("a", "b"))])
+def test_all_steps_cost_rho_together(l0, items, share):
+    bounds = {"rows": 3, "sums": (("v", -4, 2, 1.0),), "means": (("v", 0, 9, 1.0),)}
+    made = Aggregates(rho=0.7, delta=None if items else 1e-6, l0=l0, items=items, share=share, **bounds)
+    later = made.bounded(17) if made.finds_l0 else made
+    moved = 17 if made.finds_l0 else min(l0 or 9, len(items or range(9)))
+    scales = [scale for scales in later.scales.values() for scale in scales]
+    # The bounds of the count, rows, sum, and of both sums of the mean: 3 rows of at most 5 from the centre, 4.
+    changes = zip(scales, [1, 3, 4, 15, 3], strict=True)
+    cost = sum(moved * (bound / scale) ** 2 / 2 for scale, bound in changes)
+    cost += made.bound.guarantee.rho if made.finds_l0 else 0
+    assert 0.7 * (1 - 1e-9) < cost <= 0.7
+    assert made.guarantee == dp.Guarantee(0.7, 0 if items else 1e-6)
+    if items is None:
+        assert later.selection.guarantee.delta == 1e-6
+
+
+def test_numbers_of_sales_are_near_the_truth():
+    bounds = {"rows": 2, "sums": {"cents": (0, 40)}, "means": {"cents": (0, 20)}}
+    release = dp.aggregate(SALES, user="user", item="shop", **bounds, l0=3, rho=5, delta=1e-6)
+    assert sorted(release.items) == ["a", "b", "c"]
+    assert [one.name for one in release.aggregates] == ["rows", "cents_sum", "cents_mean"]
+    for one, truth in zip(release.aggregates, (8000, EXACT, EXACT / 8000), strict=True):
+        # 9 numbers with 7 standard deviations each: a chance of 3e-11.
+        assert np.all(np.abs(one.values - truth) < 7 * one.sigmas), one.name
+        assert np.all(one.sigmas < 0.02 * truth), one.name
+    assert {row["cents_sum"] for row in release} == {*release.aggregates[1].values.tolist()}
+
+
+def test_the_sigma_of_a_mean_is_that_of_its_error():
+    rng, rest = np.random.default_rng(2), {"rho": 0.05, "delta": 1e-6, "l0": 1, "rows": 2}
+    user = np.arange(3000).repeat(2)
+    log = {"user": user, "item": ["a"] * 6000, "v": 4 + rng.integers(0, 5, 6000)}
+    made, truth = Aggregates(**rest, means=(("v", 0, 30, 1.0),)), log["v"].mean()
+    found = [made.release(log, user="user", item="item", rng=seeded_rng(n)).aggregates[1] for n in range(400)]
+    errors = np.array([(one.values[0] - truth) / one.sigmas[0] for one in found])
+    assert 0.9 < errors.std() < 1.1
+    assert abs(errors.mean()) < 0.2
+
+
+def test_a_mean_of_too_few_rows_is_known_by_its_bounds_alone():
+    made = Aggregates(rho=0.1, delta=None, l0=None, rows=1, means=(("v", 0, 30, 1.0),), items=("a", "b"))
+    mean = made.release({"user": [1], "item": ["a"], "v": [3]}, user="user", item="item").aggregates[1]
+    assert mean.sigmas.tolist() == [15.0, 15.0]
+    assert np.all((mean.values >= 0) & (mean.values <= 30))
+
+
+def test_rows_without_a_value_count_as_rows_alone():
+    pyarrow = pytest.importorskip("pyarrow")
+    users = [*range(4000)] * 2
+    log = pyarrow.table({"user": users, "item": ["a"] * 8000, "v": [5] * 4000 + [None] * 4000})
+    made = Aggregates(rho=50, delta=1e-6, l0=1, rows=2, sums=(("v", 0, 9, 1.0),), means=(("v", 0, 9, 1.0),))
+    release = made.release(log, user="user", item="item", rng=seeded_rng(1))
+    found = [round(float(one.values[0]), -2 if one.kind != "mean" else 1) for one in release.aggregates]
+    assert found == [8000, 20_000, 5.0]
+
+
+def test_a_bound_is_found_and_noted():
+    log = {"user": np.arange(3000).repeat(3), "item": [*range(3)] * 3000}
+    release = dp.mechanisms.Aggregates(rho=50, delta=1e-6, l0=None, rows=1).release(
+        log, user="user", item="item", rng=seeded_rng(1)
+    )
+    assert (release.l0, sorted(release.items)) == (3, [0, 1, 2])
+    assert any("l0 = 3 was found" in note for note in release.notes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"rows": None, "sums": {}, "means": {}}, "give rows, sums or means"),
+        ({"rows": None, "means": {"cents": (0, 9)}}, "means need rows"),
+        ({"rows": 0}, "rows must"),
+        ({"sums": [("cents", 0, 9)]}, "sums must be a dict"),
+        ({"sums": {"cents": 9}}, "a value of sums must have"),
+        ({"sums": {"cents": (9, 0)}}, "low must be below high"),
+        ({"sums": {"cents": (0, 0.5)}}, "whole multiples of the resolution"),
+        ({"sums": {1: (0, 9)}}, "a key of sums must be"),
+        ({"sums": {"shop": (0, 9)}}, "another column than user, item and time"),
+        ({"means": {"cents": (0, 2**30)}, "rows": 9}, "product is above 2"),
+        ({"sums": {"cents": (0, 2**30)}, "rho": 1e-6}, "above 1e9"),
+        ({"delta": None}, "delta"),
+        ({"value": "cents"}, "value"),
+    ],
+)
+def test_wrong_parameters_cost_nothing(changes, text):
+    budget = dp.Budget(rho=5, delta=1e-3)
+    asked = {"user": "user", "item": "shop", "rows": 2, "l0": 3, "rho": 1, "delta": 1e-6, "budget": budget, **changes}
+    with pytest.raises((ParameterError, TypeError), match=text):
+        dp.aggregate(SALES, **asked)
+    assert budget.remaining.rho == 5
+
+
+def test_wrong_columns_and_sources_cost_nothing():
+    budget = dp.Budget(rho=5, delta=1e-3)
+    asked = {"user": "user", "item": "shop", "l0": 3, "rho": 1, "delta": 1e-6, "budget": budget}
+    with pytest.raises(SchemaError):
+        dp.aggregate(SALES, **asked, sums={"euros": (0, 9)})
+    with pytest.raises(ParameterError, match="has the name of a column of the release"):
+        dp.aggregate({"user": [1], "rows": ["a"]}, **{**asked, "item": "rows"}, rows=2)
+    table = dp.Table(SALES, user="user", item="shop")
+    more = {name: asked[name] for name in ("l0", "rho", "delta", "budget")}
+    with pytest.raises(ParameterError, match="need the rows"):
+        dp.aggregate(table.read(), **more, rows=2)
+    pyarrow = pytest.importorskip("pyarrow")
+    reader = pyarrow.table({name: [*cells] for name, cells in SALES.items()} | {"more": [1] * 24_000}).to_reader()
+    with pytest.raises(ParameterError, match="read twice"):
+        dp.aggregate(reader, **asked, sums={"cents": (0, 9), "more": (0, 9)})
+    assert budget.remaining.rho == 5
+
+
+def test_a_budget_pays_once_for_all_numbers():
+    budget = dp.Budget(rho=1, delta=1e-6)
+    release = dp.aggregate(
+        SALES, user="user", item="shop", rows=2, means={"cents": (0, 20)}, rho=1, items=["a"], budget=budget
+    )
+    assert release.guarantee == dp.Guarantee(1, 0)
+    assert budget.remaining == dp.Guarantee(0, 1e-6)
+    assert math.isclose(release.sigmas[0], math.sqrt(4 / 2), rel_tol=1e-6)
