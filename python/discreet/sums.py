@@ -203,10 +203,10 @@ def aggregate(
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[mechanisms.Aggregates, Notes]:
-        more: dict[str, Any] = {**bounded, "rows": rows, "l0": l0, "items": listed}
+        more: dict[str, Any] = {**bounded, "rows": rows, "l0": l0}
         if listed is None:
             return made_for(mechanisms.Aggregates, rho, epsilon, delta=required(delta), **more), ()
-        return mechanisms.Aggregates(rho=_listed_rho(rho, epsilon, delta), delta=None, **more), ()
+        return mechanisms.Aggregates(rho=_listed_rho(rho, epsilon, delta), delta=None, items=listed, **more), ()
 
     asked = Asked(chosen, epsilon, delta, quoted_at=delta if listed is not None and epsilon is None else None)
     made, _ = asked.chosen()
