@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from discreet import demo
 from discreet.demo import TableShape
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "mechanisms"))
+
+import user_shapes
 
 SHAPES = {
     "finance": TableShape(users=300_000, items=6_193, exponent=1.0, median=1, most=1),
@@ -16,3 +23,21 @@ SHAPES = {
 """Shapes of the benchmarks. finance has fewer users and more popular items than in `discreet.demo`.
 
 The last two are invented."""
+
+
+class Drawn:
+    """A shape of the tests of calibrated counts: what its users have in common is hard for an estimate."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def table(self, seed):
+        """Return the rows."""
+        return user_shapes.table(self.name, seed)[0]
+
+
+HARD = {
+    name: Drawn(name)
+    for name in ("bots", "spike", "outliers", "rare of heavy", "rare of light", "bimodal", "pareto", "Zipf 1.6")
+}
+"""More shapes for utility.py: bots and heavy users with items of their own, and users of two kinds."""

@@ -31,11 +31,12 @@ import numpy as np
 import discreet as dp
 import other_libraries
 import records
+import shapes
 from discreet.privacy.conversion import bun_steinke_epsilon
 from discreet.tables import Table
 from discreet.testing import seeded_rng
-from shapes import SHAPES
 
+SHAPES = {**shapes.SHAPES, **shapes.HARD}
 COLUMNS = {"user": "user", "item": "item"}
 DELTA = 1e-6
 RHOS = (0.1, 0.5, 1.0)
@@ -208,6 +209,8 @@ def main():
         add_default(given)
         return
     record = {"machine": records.machine("opendp"), "delta": DELTA, "runs": given.runs, "shapes": {}, "tables": {}}
+    if given.shape and given.record and Path(given.record).exists():  # only these shapes are measured anew
+        record = json.loads(Path(given.record).read_text("utf-8"))
     for name in given.shape or SHAPES:
         record["shapes"][name] = measure(SHAPES[name].table(1), given.runs)
         show(name, record["shapes"][name])
@@ -225,7 +228,7 @@ def add_libraries(given):
     record = json.loads(Path(given.record).read_text("utf-8")) if given.record else {"machine": {}, "shapes": {}}
     for library in given.library:
         package = other_libraries.LIBRARIES[library][1]
-        for name in given.shape or SHAPES:
+        for name in given.shape or shapes.SHAPES:
             try:
                 row = measure_library(library, SHAPES[name].table(1), given.runs)
             except ImportError as error:
@@ -241,8 +244,8 @@ def add_default(given):
     """Measure calibrated counts and add their figures to the record."""
     record = json.loads(Path(given.record).read_text("utf-8")) if given.record else {"shapes": {}, "tables": {}}
     paths = sorted(given.data.glob("*.parquet")) if given.data else []
-    shapes = {name: SHAPES[name].table(1) for name in given.shape or SHAPES}
-    for kind, tables in (("shapes", shapes), ("tables", {path.stem: path for path in paths})):
+    generated = {name: SHAPES[name].table(1) for name in given.shape or SHAPES}
+    for kind, tables in (("shapes", generated), ("tables", {path.stem: path for path in paths})):
         for name, data in tables.items():
             try:
                 found = {}

@@ -24,8 +24,9 @@ SPARKS = ["local[2]", "local-cluster[2,1,1024]", "connect", "sail"]
 
 def require(form):
     """Skip the test if a form of Spark is not installed."""
-    pytest.importorskip("pyspark", minversion="4.0", reason="PySpark 4 is not installed")
+    pytest.importorskip("pyspark", minversion="3.5", reason="PySpark is not installed")
     if form in ("connect", "sail"):
+        pytest.importorskip("pyspark", minversion="4.0", reason="Spark Connect needs PySpark 4")
         pytest.importorskip("grpc", reason="pyspark[connect] is not installed")
     if form == "sail":
         pytest.importorskip("pysail", reason="Sail is not installed")

@@ -20,6 +20,12 @@ pytestmark = pytest.mark.spark
 classic = pytest.mark.parametrize("spark", ["local[2]"], indirect=True)
 
 
+@pytest.fixture
+def newer():
+    """Skip tests of what PySpark 3.5 does not have."""
+    pytest.importorskip("pyspark", minversion="4.0", reason="PySpark 4 is not installed")
+
+
 @pytest.fixture(scope="module", params=["local[2]", "sail"])
 def spark(request):
     with spark_session(request.param) as session:
@@ -79,6 +85,7 @@ OTHERS = ["1.0D", "1.0BD", "now()", "array(1)", "map(1, 2)", "struct(1)", "parse
 
 @classic
 @pytest.mark.parametrize("cell", [*OTHERS, "NULL"])
+@pytest.mark.usefixtures("newer")
 def test_other_column_types_are_refused_before_reading(spark, cell):
     for columns in ({"user": cell}, {"item": cell}):
         with pytest.raises(SchemaError, match=r"cast it to (text or, by try_cast, to integers|a date or to text)"):
@@ -86,6 +93,7 @@ def test_other_column_types_are_refused_before_reading(spark, cell):
 
 
 @classic
+@pytest.mark.usefixtures("newer")
 def test_text_with_a_collation_is_compared_by_its_bytes(spark):
     cells = "(1L, 'a' COLLATE UTF8_LCASE), (2L, 'A' COLLATE UTF8_LCASE), (2L, 'a' COLLATE UTF8_LCASE)"
     assert counted(spark.sql(f"SELECT * FROM VALUES {cells} AS t(user, item)")) == {"a": 2, "A": 1}
@@ -134,6 +142,7 @@ def test_public_functions_and_plume_read_a_dataframe(spark):
     assert sorted(plume.items) == ["i0", "i1", "i2"]
 
 
+@pytest.mark.usefixtures("newer")
 def test_an_error_on_a_cell_does_not_show_the_cell(spark):
     from pyspark.logger import PySparkLogger
     from pyspark.sql.functions import col
@@ -192,6 +201,7 @@ ODD += ["%C3%A9", "%zz", "a+b", "a%2Bb", "*"]
 
 
 @classic
+@pytest.mark.usefixtures("newer")
 def test_folders_are_columns_as_of_the_local_engine(spark, tmp_path):
     for user, name in enumerate(ODD):
         written(tmp_path / "odd" / f"day={name}" / "k.`=x" / "0.parquet", user=[user], item=["a"], raw=["b"])
@@ -214,6 +224,7 @@ def test_no_folder_gives_one_person_to_many_users(spark, tmp_path):
 
 
 @classic
+@pytest.mark.usefixtures("newer")
 def test_files_win_over_a_folder_of_the_same_spelling(spark, tmp_path):
     for shop in range(3):
         written(tmp_path / f"user=shop{shop}" / "day=1" / "0.parquet", user=[7])
@@ -248,6 +259,7 @@ def test_files_of_different_types_are_refused_before_reading(spark, tmp_path):
 
 
 @classic
+@pytest.mark.usefixtures("newer")
 def test_odd_cells_of_files_are_those_of_the_local_engine(spark, tmp_path):
     """One row decides neither between a release and an error, nor the label of another row."""
     pyarrow = pytest.importorskip("pyarrow")

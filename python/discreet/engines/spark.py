@@ -69,7 +69,7 @@ def histogram(
     users: bool = False,
     tick: Progress | None = None,
 ) -> Counted:
-    """Return the distinct users of each item of a DataFrame of PySpark 4, classic or Connect; see `Engine`.
+    """Return the distinct users of each item of a DataFrame of PySpark 4, or of a classic one of 3.5; see `Engine`.
 
     Without a `limit` the driver fetches the counts of all items.
     """
@@ -161,8 +161,12 @@ def _session(source: object) -> SparkSession:
     """Return the session of a DataFrame, or raise ParameterError if `source` is another object."""
     from pyspark.sql import DataFrame, functions
 
-    if not hasattr(functions, "is_valid_utf8"):
-        raise ParameterError("this PySpark is too old; install a newer one: pip install 'pyspark>=4'")
+    if not hasattr(functions, "window_time"):
+        raise ParameterError("this PySpark is too old; install a newer one: pip install 'pyspark>=3.5'")
+    if not hasattr(DataFrame, "toArrow") and type(source).__module__ == "pyspark.sql.connect.dataframe":
+        raise ParameterError(
+            "Spark Connect needs PySpark 4: pip install 'pyspark[connect]>=4', or give a DataFrame of a classic session"
+        )
     if not isinstance(source, DataFrame):
         raise ParameterError("data of PySpark must be a DataFrame; convert a pandas-on-Spark frame by .to_spark()")
     _hide_failed_cells()
@@ -294,7 +298,11 @@ def _cell(name: str, kind: str) -> Column:
         return functions.when(functions.year(column).between(1, 9999), column)
     is_short = functions.octet_length(column) <= _core.LONGEST
     if kind == "string":
-        return functions.when(functions.is_valid_utf8(column) & is_short, column.cast("binary"))
+        raw = column.cast("binary")
+        if hasattr(functions, "is_valid_utf8"):
+            return functions.when(functions.is_valid_utf8(column) & is_short, raw)
+        # PySpark 3.5: decoding replaces what is not UTF-8.
+        return functions.when((functions.encode(functions.decode(raw, "UTF-8"), "UTF-8") == raw) & is_short, raw)
     return functions.when(is_short, column)
 
 
@@ -335,7 +343,7 @@ def _collected(counts: DataFrame, kind: str | Fields) -> Counted:
     try:
         table = counts.toArrow()
         columns = {name: table[name].to_pylist() for name in table.column_names}
-    except ImportError:
+    except (ImportError, AttributeError):  # without pyarrow, or of PySpark 3.5
         rows = counts.collect()
         columns = {name: [row[name] for row in rows] for name in counts.columns}
     items = columns["item"]
@@ -391,9 +399,11 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], tick: Progress 
 
 def _hide_failed_cells() -> None:
     """Filter PySpark's own loggers, which print the cell on which a query failed, for queries of this module."""
-    with importing():
-        from pyspark.logger import PySparkLogger
-
+    try:
+        with importing():
+            from pyspark.logger import PySparkLogger
+    except ImportError:  # PySpark 3.5 prints no cells
+        return
     for kind in ("DataFrame", "SQL"):
         PySparkLogger.getLogger(f"{kind}QueryContextLogger").addFilter(_is_of_others)
 

@@ -64,9 +64,11 @@ def opened(path: str, master: str, columns: Sequence[str]) -> Iterator[DataFrame
 def _started(master: str) -> SparkSession:
     try:
         with importing():
-            from pyspark.sql import SparkSession
+            from pyspark.sql import DataFrame, SparkSession
+        if not hasattr(DataFrame, "metadataColumn"):
+            raise ImportError
     except ImportError:
-        raise ResourceError("the engine spark needs PySpark: pip install 'pyspark[connect]>=4'") from None
+        raise ResourceError("the engine spark needs PySpark 4: pip install 'pyspark[connect]>=4'") from None
     builder = SparkSession.builder.appName("discreet")
     interrupts: list[int] = []
     try:
