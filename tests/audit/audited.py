@@ -83,6 +83,10 @@ SETS = {
             (5.0, 1e-3, 2, 1),
             (0.9, 0.05, 2, 2),
         ]
+    ]
+    + [
+        {"rho": rho, "delta": delta, "l0": l0}
+        for rho, delta, l0 in [(0.5, 1e-3, 1), (0.01, 0.05, 1), (2.0, 1e-6, 1), (0.3, 1e-2, 2), (0.1, 0.2, 3)]
     ],
     LaplaceTopK: [
         {"scale": scale, "delta": delta, "l0": l0, "linf": linf, "k_bar": k_bar}

@@ -17,7 +17,15 @@ from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import is_zero, require_number, require_whole
 from discreet.release.intervals import Law
 
-__all__ = ["EpsilonPerItem", "GaussianNoise", "GumbelNoise", "LaplaceNoise", "NoisyCounts", "laplace_deviation"]
+__all__ = [
+    "EpsilonPerItem",
+    "GaussianNoise",
+    "GumbelNoise",
+    "LaplaceNoise",
+    "NoisyCounts",
+    "laplace_deviation",
+    "require_some",
+]
 
 
 def laplace_deviation(scale: float) -> float:
@@ -114,6 +122,15 @@ class GumbelNoise:
         return round_up(self.linf * self.gamma, 1)
 
 
+def require_some(delta: object) -> None:
+    """Raise ParameterError for a delta of 0."""
+    if is_zero(delta):
+        raise ParameterError(
+            "delta must be above 0: with delta=0 no item can ever be released, because an item without users never "
+            "is. If the items are known without the data, use LaplaceCounts, which needs no delta"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class EpsilonPerItem(HistogramMechanism):
     """A mechanism that splits an (epsilon, delta)-DP guarantee evenly over a user's l0 items."""
@@ -123,11 +140,7 @@ class EpsilonPerItem(HistogramMechanism):
     l0: int = 1
 
     def __post_init__(self) -> None:
-        if is_zero(self.delta):
-            raise ParameterError(
-                "delta must be above 0: with delta=0 no item can ever be released, because an item without users never "
-                "is. If the items are known without the data, use LaplaceCounts, which needs no delta"
-            )
+        require_some(self.delta)
         if is_zero(self.epsilon):
             raise ParameterError(
                 "epsilon must be above 0: with epsilon=0 an item of n users could be released with probability n delta "
