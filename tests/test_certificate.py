@@ -262,3 +262,42 @@ def test_a_policy_is_about_users_and_may_be_pure(tmp_path):
     stream.step([["home"]] * 900).write(path, certificate=True)
     with pytest.raises(InputError, match="is per event"):
         verify(path, max_epsilon=9, delta=1e-6)
+
+
+def test_the_unit_is_a_claim_unless_a_ledger_or_a_stream_has_it(tmp_path):
+    path, ledger = tmp_path / "rows.csv", tmp_path / "ledger"
+    log = {"user": [*range(3000)], "page": ["home"] * 3000, "ts": ["2026-01-01"] * 3000}
+    day = {"user": "user", "item": "page", "time": "ts", "unit": "user-day"}
+    days = Ledger.open(ledger).dataset("days", rho=9, delta=1e-5, unit="user-day")
+    release = discreet.count(log, **day, rho=0.1, delta=1e-6, l0=1, budget=days)
+    release.write(path, certificate=True)
+    found, read = verify(path), discreet.Release.read(path)
+    assert found.guarantee == read.guarantee == release.guarantee
+    assert found.guarantee.unit == "user-day"
+    assert read.measure == release.measure
+    assert "unit" in found.claims
+    assert "per user and day in UTC" in str(found)
+    assert verify(path, ledger=ledger).dataset == "days"
+    assert "unit" not in verify(path, ledger=ledger).claims
+    with pytest.raises(InputError, match="is per user and day in UTC, and the policy is about users"):
+        verify(path, max_epsilon=9, delta=1e-5)
+    content = certificate(path).read_text()
+    for unit, words in (("user", "user"), ("user-week", "user and week in UTC"), ("event", "event")):
+        changed = content.replace('"user-day"', f'"{unit}"')
+        certificate(path).write_text(changed)
+        with pytest.raises(InputError, match="not imply: guarantee, measure" if unit != "event" else "claims more"):
+            verify(path)
+        # Whoever changes all texts, too, makes a claim that only the ledger refutes.
+        changed = changed.replace("user and day in UTC", words).replace("user-days clipped", f"{unit}s clipped")
+        certificate(path).write_text(changed)
+        if unit != "event":
+            assert verify(path).guarantee.unit == unit
+            assert "unit" in verify(path).claims
+        with pytest.raises(InputError, match=f"of another unit than {unit}" if unit != "event" else "claims more"):
+            verify(path, ledger=ledger)
+    stream = discreet.BinaryMechanism.from_rho(rho=0.1, delta=1e-7, l0=1, horizon=2, unit="event").start()
+    stream.step([["home"]] * 900).write(path, certificate=True)
+    assert "unit" not in verify(path).claims
+    certificate(path).write_text(certificate(path).read_text().replace('"event"', '"user-day"'))
+    with pytest.raises(InputError, match="claims more"):
+        verify(path)

@@ -166,7 +166,7 @@ def test_private_attributes_of_a_handle_reveal_no_data(kind):
     """Streams are exempt: their private attributes hold arrays, which only code that names the attributes can read."""
     handle = kind.from_pairs([*range(COUNT)], ["secret-label"] * COUNT)
     attributes = object.__getstate__(handle)
-    public = {"_limit", "_cap", "_below", "_sensitivity", "_clipped_to", "_every"}
+    public = {"_limit", "_cap", "_below", "_sensitivity", "_clipped_to", "_every", "_unit"}
     assert set(attributes) <= {"_rows", "_sorted", "_users", "_labels", "_lists", *public}
     assert not any(map(is_data, shown(attributes)))
 

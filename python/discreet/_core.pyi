@@ -53,7 +53,7 @@ __all__ = [
     "top",
 ]
 
-_Times = tuple[str, str | None, int | None, int | None]
+_Times = tuple[str, str | None, int | None, int | None, str | None]
 
 LONGEST: int
 LONGEST_LINE: int

@@ -98,9 +98,9 @@ def count(
             instead of the chosen one. Leave out rho, epsilon, delta, l0, kept_share and relative_error then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
-            what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged once;
-            `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
+            And what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged
+            once; `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
 
     Returns:
         A Release of items, counts and the standard deviation (sigma) of each count's error; with `l0`, of its noise
@@ -225,9 +225,9 @@ def top_k(
         items: Items that are public, such as the pages of a site map; the k items are among them.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
-            what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged once;
-            `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
+            And what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged
+            once; `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
 
     Returns:
         A Release of items; its rows are ranks 1, 2, 3 and so on.
@@ -296,9 +296,9 @@ def select(
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
-            what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged once;
-            `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
+            And what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged
+            once; `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
 
     Returns:
         A Release of items, sorted by item.

@@ -18,7 +18,7 @@ from discreet.engines import untrusted
 from discreet.errors import InputError, ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
-from discreet.privacy.guarantee import Guarantee, Promising, rounded_up
+from discreet.privacy.guarantee import UNITS, Guarantee, Promising, per_unit, rounded_up
 from discreet.privacy.validation import require_number, require_path
 from discreet.release import export, reading
 from discreet.release.facts import Kind, Listed, Summed, measure_of, summed_of
@@ -117,6 +117,9 @@ def verify(
     follow. The result names the other fields, which are claims. A certificate is not a signature: it reveals mistakes
     and damage, but does not prove who wrote it.
 
+    The unit of the guarantee is a claim too, unless a stream or a ledger has it: the mechanism sees keys of users, and
+    not whether a key is a user or a user in one day. With `ledger`, its dataset must have this unit.
+
     With `max_epsilon` and `delta`, the guarantee must also keep a policy: converted to (epsilon, delta)-DP at this
     delta, its epsilon, rounded up, must be at most `max_epsilon`. Add the guarantees of several releases for their
     total.
@@ -178,6 +181,8 @@ def verify(
             f"the certificate of {path} names a mechanism that this version does not know: the certificate is damaged, "
             "or a newer version of discreet wrote it; restore the certificate, or update discreet"
         ) from None
+    if facts.reads_rows and claimed.unit != "event":
+        promised = per_unit(promised, claimed.unit)
     if not _implies(promised, claimed):
         raise InputError(f"the certificate of {path} claims more than its mechanism promises, which is {promised}")
     if l0 is not None and most is not None and l0 > most:
@@ -206,7 +211,7 @@ def verify(
             f"the rows of {path} contradict the mechanism of the certificate in the column {wrong}. Restore the files "
             "that were written together"
         )
-    dataset = None if ledger is None else _paid_by(ledger, digest, made_by, provenance)
+    dataset = None if ledger is None else _paid_by(ledger, digest, made_by, provenance, claimed)
     epsilon = None if policy is None else require_within(claimed, *policy, what=f"the guarantee of {path}")
     return Verified(
         made_by=made_by,
@@ -214,7 +219,10 @@ def verify(
         version=version,
         digest=digest,
         dataset=dataset,
-        claims=(*_claims(content, facts), *(() if rows is not None else ("the rows: the file is too large",))),
+        claims=(
+            *_claims(content, facts, is_paid=dataset is not None),
+            *(() if rows is not None else ("the rows: the file is too large",)),
+        ),
         epsilon=epsilon,
         policy=policy,
         provenance=provenance,
@@ -237,7 +245,10 @@ def require_policy(max_epsilon: object, delta: object) -> tuple[float, float] | 
 def require_within(guarantee: Guarantee, max_epsilon: float, delta: float, *, what: str) -> float:
     """Return the epsilon of a guarantee at a delta, rounded up; raise InputError if it exceeds the policy."""
     if guarantee.unit != "user":
-        raise InputError(f"{what} is per {guarantee.unit}, and the policy is about users")
+        raise InputError(
+            f"{what} is per {UNITS[guarantee.unit]}, and the policy is about users with all their rows: no epsilon per "
+            "user follows from it. Release with the unit of a user"
+        )
     try:
         is_pure = guarantee.dp is not None and guarantee.dp[1] == 0 == delta
         epsilon = guarantee.dp[0] if is_pure and guarantee.dp is not None else guarantee.epsilon(delta)
@@ -365,6 +376,12 @@ class _Facts:
         clips = isinstance(made, mechanisms.TableMechanism | mechanisms.KeptPairs | streams.StreamMechanism)
         is_free = isinstance(made, mechanisms.Aggregates) and made.items is not None and self.l0 is None
         return clips and not isinstance(made, _CALIBRATED) and not is_free
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the mechanism sees keys of users, which may be users in one period."""
+        kinds = HistogramMechanism | mechanisms.UnionMechanism | mechanisms.TableMechanism
+        return isinstance(self.mechanism, kinds)
 
     @property
     def measures(self) -> tuple[list[str], ...]:
@@ -516,7 +533,8 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
     if content["version"] == _core.__version__:  # another version may have other words, and a tighter guarantee
         own, measure = mechanism.guarantee, "items by rank" if measures else "items"
         if has_counts:
-            measure = measure_of(facts.kind, clipped=clipped, l0=facts.l0 or l0, most=most, summed=summed)
+            bounds = {"l0": facts.l0 or l0, "most": most}
+            measure = measure_of(facts.kind, clipped=clipped, **bounds, summed=summed, unit=claimed.unit)
         checks |= {
             "guarantee": given("guarantee", claimed.promise) == claimed.promise,
             "measure": given("measure", measure) == measure,
@@ -591,11 +609,12 @@ def _is_part(value: object, most: float, *, exact: bool) -> bool:
     return value == most if exact else 0 <= value <= most  # type: ignore[operator]
 
 
-def _claims(content: dict[str, Any], facts: _Facts) -> tuple[str, ...]:
-    """Return the fields of a certificate that neither its mechanism nor its rows imply."""
+def _claims(content: dict[str, Any], facts: _Facts, *, is_paid: bool) -> tuple[str, ...]:
+    """Return the fields of a certificate that neither its mechanism nor its rows imply, nor the ledger that paid."""
     made, is_sum = facts.mechanism, facts.kind == "sums"
     measures = mechanisms.CountsWithShare | mechanisms.CountsWithFoundBound | mechanisms.KeptPairs
     found = {
+        "unit": facts.reads_rows and not is_paid,
         "guarantee": content["version"] != _core.__version__,
         "measure": content["version"] != _core.__version__,
         "spent_rho": facts.steps,
@@ -629,12 +648,15 @@ def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
     return claimed.dp[1] > 0 and promised.implies(*claimed.dp)
 
 
-def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str, provenance: Provenance | None) -> str:
+def _paid_by(
+    ledger: str | os.PathLike[str], digest: str, made_by: str, provenance: Provenance | None, claimed: Guarantee
+) -> str:
     """Return the dataset of the ledger that paid for these rows.
 
     The mechanism is compared too, because all empty releases have the same digest.
     """
-    rows = Ledger.open(ledger, create=False).history
+    opened = Ledger.open(ledger, create=False)
+    rows = opened.history
     found = [row for row in rows if row.digest == digest and f"{row.mechanism}({row.parameters})" == made_by]
     if not found:
         raise InputError(
@@ -647,4 +669,10 @@ def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str, provenan
             f"the ledger {ledger} paid for these rows under another provenance than that of their certificate; restore "
             "the certificate that was written with these rows"
         )
-    return paid[-1].dataset
+    for name in dict.fromkeys(row.dataset for row in reversed(paid)):
+        if opened.dataset(name).guarantee.unit == claimed.unit:
+            return name
+    raise InputError(
+        f"the ledger {ledger} paid for these rows from a dataset of another unit than {claimed.unit}, which the "
+        "certificate says; restore the certificate that was written with these rows"
+    )

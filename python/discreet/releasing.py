@@ -21,7 +21,7 @@ from discreet.mechanisms.parameters import RELATIVE_ERROR, require_countable, re
 from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import required, stated
 from discreet.planning.public_items import with_known
-from discreet.privacy.guarantee import Guarantee, Promising, require_promise, unusual
+from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit, require_promise, unusual
 from discreet.privacy.validation import is_equal, require_flag
 from discreet.release.export import kind_of
 from discreet.release.provenance import Labels, Provenance
@@ -105,13 +105,17 @@ class Call:
             columns = table.user, table.item, table.period, table.value, table.valued
             with importing():
                 from hashlib import sha256
-            parts = self.about.verb, mechanism, asked.guarantee(mechanism), self.charge, columns, more
+            parts = self.about.verb, mechanism, self.guarantee(asked, mechanism), self.charge, columns, more
             # The command lists public items as text, and as integers if the column has them.
             text = _TEXTS.sub(lambda found: found[1] or found[0], repr(parts))
             promise = sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         self.budget._require_unnamed(self.about, promise)  # noqa: SLF001 - before the data is read
-        asked.require_paid(self.budget, mechanism)
+        asked.require_paid(self.budget, mechanism, table.unit)
         return promise
+
+    def guarantee(self, asked: Asked[_Made], mechanism: Promising) -> Guarantee:
+        """Return the guarantee of a release of the table, in epsilon if the caller gave epsilon."""
+        return per_unit(asked.guarantee(mechanism), self.table.unit)
 
     def published(
         self, mechanism: Promising, draw: Callable[..., Release], promise: str, asked: Asked[_Made]
@@ -125,7 +129,7 @@ class Call:
         if self.budget is None:
             return named()
         more: dict[str, Any] = {"about": self.about, "promise": promise, "by_epsilon": asked.epsilon is not None}
-        more["stated"] = asked.guarantee(mechanism)
+        more["stated"] = self.guarantee(asked, mechanism)
         release: Release = self.budget.publish(mechanism, named, self.charge, **more)
         return release
 
@@ -159,11 +163,15 @@ class Asked(Generic[_Made]):
         epsilon = guarantee.epsilon(self.quoted_at)
         return guarantee if guarantee.dp == (epsilon, 0) else guarantee.stating(epsilon, self.quoted_at)
 
-    def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
+    def require_paid(self, budget: PrivacyFilter, mechanism: Promising, unit: Unit = "user") -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
         budget._require_chargeable()  # noqa: SLF001 - a ledger that is read-only is refused before the data is read
-        stated = self.guarantee(mechanism)
-        budgets.require(budget, stated, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
+        stated = per_unit(self.guarantee(mechanism), unit)
+
+        def made(epsilon: float, delta: float) -> Guarantee:
+            return per_unit(self.choose(epsilon, delta)[0].guarantee, unit)
+
+        budgets.require(budget, stated, made, self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +318,7 @@ def publish(
     """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
     debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
     promise = call.require_paid(asked, mechanism, without_counts)  # refuse before reading the data
-    data, guarantee = read(), asked.guarantee(mechanism)
+    data, guarantee = read(), call.guarantee(asked, mechanism)
     if isinstance(data, Histogram) and (items := getattr(mechanism, "items", None)) is not None:
         data._require_type_of(items)  # noqa: SLF001 - the schema, which is public
 

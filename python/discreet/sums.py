@@ -69,8 +69,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         resolution: The unit to which each value is rounded: from 1e-12 to 1e12.
         items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
-            what a ledger remembers of the charge: label, once, replaces, as in `count`.
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
+            And what a ledger remembers of the charge: label, once, replaces, as in `count`.
 
     Returns:
         A Release whose `counts` are noisy sums in units of `resolution`, and whose `sigmas` are in the same units.

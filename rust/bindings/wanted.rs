@@ -14,8 +14,9 @@ use crate::columns::selection::Period;
 use crate::columns::times::{Every, moment, nanoseconds, parse};
 use crate::error::{Error, Result};
 
-/// The name of a column of times, the length of periods, and the first moments that count and do not count.
-pub type Times = (String, Option<String>, Option<i64>, Option<i64>);
+/// The name of a column of times, the length of the periods of items, the first moments that count and do not count,
+/// and the length of the periods of users.
+pub type Times = (String, Option<String>, Option<i64>, Option<i64>, Option<String>);
 
 /// The names of the columns that a count reads.
 pub struct Wanted {
@@ -35,14 +36,13 @@ impl Wanted {
     ) -> PyResult<Self> {
         let (time, period) = match times {
             None => (None, Period::default()),
-            Some((time, every, since, until)) => {
-                let every = every
-                    .map(|name| {
-                        Every::of_name(&name)
-                            .ok_or(Error::Parameter("every must be 1h, 1d, 1w or 1mo"))
-                    })
-                    .transpose()?;
-                (Some(time), Period { every, since, until })
+            Some((time, every, since, until, unit)) => {
+                let length = |name: String| {
+                    Every::of_name(&name)
+                        .ok_or(Error::Parameter("a period must be 1h, 1d, 1w or 1mo"))
+                };
+                let (every, unit) = (every.map(length).transpose()?, unit.map(length).transpose()?);
+                (Some(time), Period { every, unit, since, until })
             }
         };
         Ok(Self { user: names(user)?, item: names(item)?, time, period, value: None })

@@ -18,26 +18,30 @@ pub(super) struct JoinedLabels {
     ends: Vec<i64>,
     valid: Vec<bool>,
     cell: Vec<u8>,
-}
-
-impl Default for JoinedLabels {
-    fn default() -> Self {
-        Self { bytes: Vec::new(), ends: vec![0], valid: Vec::new(), cell: Vec::new() }
-    }
+    /// Cells of text that is not UTF-8 are NULL in items. Users may have any bytes, and are compared by them.
+    is_item: bool,
 }
 
 impl JoinedLabels {
+    pub fn of_users() -> Self {
+        let (bytes, valid, cell) = (Vec::new(), Vec::new(), Vec::new());
+        Self { bytes, ends: vec![0], valid, cell, is_item: false }
+    }
+
+    pub fn of_items() -> Self {
+        Self { is_item: true, ..Self::of_users() }
+    }
+
     pub fn push(
         &mut self,
         parts: &[Part],
         time: Option<&(Part, Period)>,
         row: usize,
-        is_text_checked: bool,
     ) -> Result<()> {
-        let Self { bytes, ends, valid, cell } = self;
+        let Self { bytes, ends, valid, cell, is_item } = self;
         let start = bytes.len();
-        let is_whole = push_period(time, row, bytes, cell)?
-            && push_parts(parts, row, bytes, cell, is_text_checked)?
+        let is_whole = push_period(time, row, bytes, cell, *is_item)?
+            && push_parts(parts, row, bytes, cell, *is_item)?
             && bytes.len() - start <= LONGEST;
         if !is_whole {
             bytes.truncate(start);
@@ -78,15 +82,20 @@ fn push_parts(
     Ok(true)
 }
 
-/// Adds the period of a row, if periods are part of an item. Returns false if the row has no time or does not count.
+/// Adds the period of a row, if periods are part of the label. Returns false if the row has no time or does not count.
 fn push_period(
     time: Option<&(Part, Period)>,
     row: usize,
     label: &mut Vec<u8>,
     cell: &mut Vec<u8>,
+    is_item: bool,
 ) -> Result<bool> {
     let Some((part, period)) = time else { return Ok(true) };
     let found = part.moment(row)?.and_then(|(seconds, nanos)| moment(seconds, nanos));
     let Some(moment) = found.filter(|&moment| period.has(moment)) else { return Ok(false) };
-    Ok(period.push_start(moment, label, cell).unwrap_or(true))
+    if is_item {
+        return Ok(period.push_every(moment, label, cell));
+    }
+    period.push_unit(moment, label);
+    Ok(true)
 }

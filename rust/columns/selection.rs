@@ -32,6 +32,8 @@ pub type Named = (String, DataType);
 pub struct Period {
     /// The length of the periods that are part of an item.
     pub every: Option<Every>,
+    /// The length of the periods that are part of a user.
+    pub unit: Option<Every>,
     /// The first moment that counts.
     pub since: Option<i64>,
     /// The first moment afterwards that does not count.
@@ -44,19 +46,27 @@ impl Period {
             && self.until.is_none_or(|until| moment < until)
     }
 
-    /// Adds the period of a moment to a label. Returns `None` if periods are not part of an item, and otherwise whether
-    /// the year is in range.
-    pub(crate) fn push_start(
-        &self,
-        moment: i64,
-        label: &mut Vec<u8>,
-        cell: &mut Vec<u8>,
-    ) -> Option<bool> {
-        let every = self.every?;
+    /// Adds the period of a moment to the label of an item, if it is part of items. Returns false if the year is out of
+    /// range.
+    pub(crate) fn push_every(&self, moment: i64, label: &mut Vec<u8>, cell: &mut Vec<u8>) -> bool {
+        let Some(every) = self.every else { return true };
         cell.clear();
         let is_known = every.push_start(moment, cell);
         push_cell(label, if every == Every::Hour { b't' } else { b'd' }, cell);
-        Some(is_known)
+        is_known
+    }
+
+    /// Adds the period of a moment to the label of a user, if it is part of users. Nobody reads these labels, so it is
+    /// a number.
+    pub(crate) fn push_unit(&self, moment: i64, label: &mut Vec<u8>) {
+        if let Some(unit) = self.unit {
+            push_cell(label, b'p', &unit.number(moment).to_le_bytes());
+        }
+    }
+
+    /// Returns whether the labels of items show which rows do not count. Otherwise those of users do.
+    fn limits_items(&self) -> bool {
+        self.every.is_some() || self.unit.is_none()
     }
 }
 
@@ -125,9 +135,10 @@ impl Selection {
                 )));
             }
         }
+        let period = time.as_ref().map(|(_, period)| period);
         let mut selection = Self {
-            user: Side::of(user, true, true)?,
-            item: Side::of(item, false, time.is_none())?,
+            user: Side::of(user, true, period.is_none_or(|period| period.unit.is_none()))?,
+            item: Side::of(item, false, !period.is_some_and(Period::limits_items))?,
             period: None,
         };
         let Some(((name, _), period)) = time else { return Ok(selection) };
@@ -199,11 +210,11 @@ impl Selection {
         };
         let user = match self.user {
             Side::Plain(_) => Read::Plain(columns.user.into_iter().next().ok_or(Error::Internal)?),
-            Side::Joined(_) => Read::Parts { parts: parts(&columns.user)?, is_text_checked: false },
+            Side::Joined(_) => Read::Parts(parts(&columns.user)?),
         };
         let item = match self.item {
             Side::Plain(_) => Read::Plain(columns.item.into_iter().next().ok_or(Error::Internal)?),
-            Side::Joined(_) => Read::Parts { parts: parts(&columns.item)?, is_text_checked: true },
+            Side::Joined(_) => Read::Parts(parts(&columns.item)?),
         };
         let time = columns.time.map(Part::new).transpose()?.zip(self.period.clone());
         let value = columns.value;
@@ -242,11 +253,7 @@ struct Joined {
 
 enum Read {
     Plain(ArrayData),
-    /// Cells of text that is not UTF-8 are NULL if text is checked. Users may have any bytes, and are compared by them.
-    Parts {
-        parts: Vec<Part>,
-        is_text_checked: bool,
-    },
+    Parts(Vec<Part>),
 }
 
 impl Iterator for Rows {
@@ -271,20 +278,23 @@ impl Joined {
 
     /// Returns the batch of the rows from `start` to at most `end`. A batch has at least one row.
     fn batch(&mut self, start: usize, end: usize) -> Result<Batch> {
-        let (mut users, mut items) = (JoinedLabels::default(), JoinedLabels::default());
+        let (mut users, mut items) = (JoinedLabels::of_users(), JoinedLabels::of_items());
+        let time = self.time.as_ref();
+        let of_users = time.filter(|(_, period)| period.unit.is_some());
+        let of_items = time.filter(|(_, period)| period.limits_items());
         while self.at < end && users.size() + items.size() < BYTES {
-            if let Read::Parts { parts, is_text_checked } = &self.user {
-                users.push(parts, None, self.at, *is_text_checked)?;
+            if let Read::Parts(parts) = &self.user {
+                users.push(parts, of_users, self.at)?;
             }
-            if let Read::Parts { parts, is_text_checked } = &self.item {
-                items.push(parts, self.time.as_ref(), self.at, *is_text_checked)?;
+            if let Read::Parts(parts) = &self.item {
+                items.push(parts, of_items, self.at)?;
             }
             self.at += 1;
         }
         let column = |read: &Read, labels: JoinedLabels| {
             Column::new(match read {
                 Read::Plain(data) => data.slice(start, self.at - start),
-                Read::Parts { .. } => labels.into_data(),
+                Read::Parts(_) => labels.into_data(),
             })
         };
         let values = self.value.as_ref().map(|data| data.slice(start, self.at - start));

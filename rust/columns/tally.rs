@@ -72,6 +72,7 @@ impl Tally {
         for row in 0..len {
             self.rows += 1;
             label.clear();
+            let mut timed = None;
             if let Some((time, period)) = time.as_ref().zip(period) {
                 let found = time.moment(row)?.and_then(|(seconds, nanos)| moment(seconds, nanos));
                 let Some(found) = found else {
@@ -82,15 +83,19 @@ impl Tally {
                     self.outside += 1;
                     continue;
                 }
-                if period.push_start(found, &mut label, &mut cell) == Some(false) {
+                if !period.push_every(found, &mut label, &mut cell) {
                     self.untimed += 1;
                     continue;
                 }
+                timed = Some((period, found));
             }
             let (users, items) = self.cells.split_at_mut(user.len());
             let is_item = push(&item, row, &mut label, &mut cell, true, items)?;
             let is_long_item = is_item && joined.1 && label.len() > LONGEST;
             label.clear();
+            if let Some((period, found)) = timed {
+                period.push_unit(found, &mut label);
+            }
             let is_user = push(&user, row, &mut label, &mut cell, false, users)?;
             let is_long_user = is_user && joined.0 && label.len() > LONGEST;
             self.long_item += u64::from(is_long_item);

@@ -40,6 +40,22 @@ impl Every {
         })
     }
 
+    /// Returns the number of a moment's period. Two moments have the same number if they are in the same period.
+    #[must_use]
+    pub fn number(self, moment: i64) -> i64 {
+        let days = moment.div_euclid(DAY);
+        match self {
+            Self::Hour => moment.div_euclid(HOUR),
+            Self::Day => days,
+            // 1970-01-01 is a Thursday.
+            Self::Week => (days + 3).div_euclid(7),
+            Self::Month => {
+                let (year, month, _) = civil(days);
+                12 * year + i64::from(month)
+            }
+        }
+    }
+
     /// Adds the beginning of a moment's period: a date, or a time for hours. Returns false if the year is out of range.
     pub fn push_start(self, moment: i64, out: &mut Vec<u8>) -> bool {
         let days = moment.div_euclid(DAY);
@@ -305,6 +321,23 @@ mod tests {
         assert_eq!(found, ["2026-02-01T12:00:00", "2026-02-01", "2026-01-26", "2026-02-01"]);
         let found = starts("1969-12-31T23:59:59.999999");
         assert_eq!(found, ["1969-12-31T23:00:00", "1969-12-31", "1969-12-29", "1969-12-01"]);
+    }
+
+    #[test]
+    fn periods_have_one_number_for_each_beginning() {
+        // All hours of two years around 1970, and a day of each half month of all years.
+        let hours = (-8784..8784).map(|hour| hour * HOUR + hour.rem_euclid(59) * 60_000_000);
+        let moments = hours.chain(DAYS.step_by(15).map(|day| day * DAY + DAY - 1));
+        let mut moments: Vec<_> = moments.collect();
+        moments.sort_unstable();
+        for every in [Every::Hour, Every::Day, Every::Week, Every::Month] {
+            let start = |moment| written(|out| every.push_start(moment, out)).unwrap();
+            for pair in moments.windows(2) {
+                let is_same = start(pair[0]) == start(pair[1]);
+                assert_eq!(every.number(pair[0]) == every.number(pair[1]), is_same);
+                assert!(every.number(pair[0]) <= every.number(pair[1]));
+            }
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ import pytest
 from small import histogram, top
 
 import discreet
+import discreet as dp
 from discreet import (
     BinaryMechanism,
     Budget,
@@ -30,7 +31,8 @@ from discreet import (
 )
 from discreet.budgets.charge import Account, Charge
 from discreet.errors import ParameterError, SchemaError, SensitivityError
-from discreet.mechanisms import ClippedSums, ContributionBound, PermuteAndFlip, Refinement, Replacement
+from discreet.mechanisms import ClippedSums, ContributionBound, PermuteAndFlip, Refinement, Replacement, SetUnion
+from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
 
@@ -63,6 +65,50 @@ def test_units_must_match():
             events.charge(mechanism)
     with pytest.raises(ParameterError, match="unit"):
         Budget(rho=1.0, delta=1e-6, unit="row")
+
+
+DAYS = {"user": "user", "item": "page", "time": "ts", "unit": "user-day"}
+
+
+@pytest.mark.parametrize("of", [{"rho": 9.0}, {"epsilon": 30.0}])
+@pytest.mark.parametrize("ask", [{"rho": 0.01, "delta": 1e-8}, {"epsilon": 0.2, "delta": 1e-8}])
+def test_a_budget_pays_for_its_own_unit_before_data_is_read(of, ask):
+    """The data is no table at all, which only a release that is not refused would find out."""
+    budgets = {unit: Budget(**of, delta=1e-6, unit=unit) for unit in ("user", "user-day", "user-week", "event")}
+    log = {"user": [*range(3000)], "page": ["home"] * 3000, "ts": ["2026-01-01"] * 3000}
+    table, counts = dp.Table(log, **DAYS), dp.Histogram.from_table(log, **DAYS)
+    plume = dp.Plume(rho=0.01, delta=1e-8, m=2, m_prime=2)
+    for unit, budget in budgets.items():
+        ways = (
+            lambda data, budget=budget: dp.count(data, **DAYS, **ask, budget=budget),
+            lambda data, budget=budget: dp.select(data, **DAYS, l0=1, **ask, budget=budget),
+            lambda data, budget=budget: budget.release(plume, data, **DAYS),
+            lambda data, budget=budget: budget.release(plume, table if data is log else dp.Table(data, **DAYS)),
+            lambda _, budget=budget: budget.release(top(rho=0.01), counts),
+            lambda _, budget=budget: budget.release(
+                SetUnion.from_rho(rho=0.01, delta=1e-8, l0=1), UserItems.from_table(log, **DAYS)
+            ),
+        )
+        for way in ways:
+            if unit == "user-day":
+                assert way(log).guarantee.unit == unit
+            else:
+                with pytest.raises(ParameterError, match="open one with unit='user-day'"):
+                    way("no such file")
+        assert (budget.spent.rho > 0) == (unit == "user-day")
+        assert budget.spent.unit == budget.remaining.unit == unit
+    budget = budgets["user-day"]
+    with pytest.raises(ParameterError, match="open one with unit='user'"):
+        dp.count(log, user="user", item="page", **ask, budget=budget)
+    with pytest.raises(BudgetExceeded, match="Try epsilon=") as refused:
+        dp.count(log, **DAYS, epsilon=90, delta=1e-7, budget=budget)
+    assert "per user (" not in str(refused.value)
+    if "rho" in of:
+        exchange = budget.pay_what_you_get(outcomes=2, queries=2, epsilon=0.1, delta=1e-9)
+        assert exchange.top_k(counts, k=1).guarantee.unit == exchange.guarantee.unit == exchange.spent.unit
+        with pytest.raises(ParameterError, match="per user"):
+            exchange.top_k(histogram(), k=1)
+        assert exchange.outcomes_left == 1
 
 
 def test_neighbours_must_match():

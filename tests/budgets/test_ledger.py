@@ -38,6 +38,16 @@ def test_a_dataset_is_opened_once_and_found_again(path):
         Ledger.open(path).dataset("views", delta=1e-7)
     with pytest.raises(ParameterError, match="fixed for good"):
         Ledger.open(path).dataset("views", unit="event")
+    with pytest.raises(ParameterError, match="unit must be"):
+        Ledger.open(path).dataset("days", rho=1.0, delta=1e-6, unit="user-year")
+    days = Ledger.open(path).dataset("days", rho=1.0, delta=1e-6, unit="user-day")
+    days.charge(Guarantee(0.25, 0, "user-day"))
+    again = Ledger.open(path).dataset("days", unit="user-day")
+    assert again.spent == Guarantee(0.25, 0, "user-day")
+    with pytest.raises(ParameterError, match="unit='user-day'"):
+        first.charge(Guarantee(0.25, 0, "user-day"))
+    with pytest.raises(ParameterError, match="fixed for good"):
+        Ledger.open(path).dataset("days", unit="user")
 
 
 def test_a_dataset_is_opened_with_a_total_epsilon(path):

@@ -11,8 +11,8 @@ from command import BUDGET, discreet
 from discreet.cli.known import released
 from discreet.errors import Charged, ItemTypeError, SchemaError
 
-ROWS = "user,country,page,ts\n" + "".join(
-    f"{user},DE,home,2026-01-05T10:00\n{user},FR,help,2026-01-06T10:00\n" for user in range(4000)
+ROWS = "user,country,page,ts,amount\n" + "".join(
+    f"{user},DE,home,2026-01-05T10:00,1\n{user},FR,help,2026-01-06T10:00,1\n" for user in range(4000)
 )
 
 
@@ -38,6 +38,9 @@ def test_several_columns_are_one_item(visits):
     assert out.split()[:4] == ["country", "page", "count", "±"]
 
 
+SUMMED = ["--column", "amount", "--bounds", "0", "2", "--l0", "1"]
+
+
 def test_several_columns_are_one_user(visits):
     options = ["--user", "user", "--user", "ts", "--item", "country", *BUDGET]
     assert {row["country"] for row in rows(discreet("count", visits, *options)[1])} == {"DE", "FR"}
@@ -57,6 +60,28 @@ def test_limits_of_time_choose_rows(visits):
     code, _, err = discreet("count", visits, *options[:4], "--since", "2026-01-05", *BUDGET)
     assert code == 2
     assert "need --time" in err
+
+
+@pytest.mark.parametrize("verb", [["count"], ["top-k", "-k", "5"], ["select"], ["sum", *SUMMED]])
+def test_a_user_in_one_day_is_the_unit_of_rows_and_ledger(visits, tmp_path, verb):
+    day = ["--user", "user", "--item", "page", "--time", "ts", "--unit", "user-day"]
+    ledger, out = tmp_path / "ledger", tmp_path / "out.csv"
+    for unit in ("user-day", "user"):
+        total = ["--rho", "9", "--delta", "1e-4"] if unit == "user" else ["--epsilon", "99", "--delta", "1e-3"]
+        code, _, err = discreet("budget", "init", ledger, "--dataset", unit, *total, "--unit", unit)
+        assert (code, f"per {'user' if unit == 'user' else 'user and day in UTC'}" in err) == (0, True)
+    paid = [*BUDGET, "--ledger", ledger, "--dataset"]
+    code, _, err = discreet(verb[0], visits, *verb[1:], *day, *paid, "user-day", "-o", out, "--certificate")
+    assert (code, "per user and day in UTC" in err) == (0, True), err
+    assert "per user and day in UTC" in discreet("verify", out, "--ledger", ledger)[1]
+    assert discreet("verify", out, "--max-epsilon", "99", "--delta", "1e-3")[0] == 1
+    code, _, err = discreet(verb[0], visits, *verb[1:], *day, *paid, "user")
+    assert (code, "--unit user-day" in err) == (2, True), err
+    code, _, err = discreet(verb[0], visits, *verb[1:], *day[:4], "--unit", "user-day", *BUDGET)
+    assert (code, "--unit user-day needs --time" in err) == (2, True), err
+    found = discreet("check", visits, *day)[1]
+    assert "user-days" in found
+    assert "items per user-day" in found
 
 
 def test_standard_input_has_periods_too():

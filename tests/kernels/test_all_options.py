@@ -46,8 +46,8 @@ def drawn(rng):
     item = ["i", "j"] if rng.random() < 0.2 else "i"
     times = None
     if rng.random() < 0.3:
-        every, since = rng.choice(["1d", ""]), rng.choice([0, DAY])
-        times = ("t", str(every) or None, int(since), 3 * DAY - int(rng.choice([0, DAY])))
+        every, since, unit = rng.choice(["1d", ""]), rng.choice([0, DAY]), rng.choice(["1h", "1d", "1mo", ""])
+        times = ("t", str(every) or None, int(since), 3 * DAY - int(rng.choice([0, DAY])), str(unit) or None)
     table = pyarrow.table(columns)
     reader = table.to_reader(max_chunksize=int(rng.choice([64, 1000, 100_000])))
     return reader, user, item, times, pairs(table, user, item, times)
@@ -66,6 +66,7 @@ def pairs(table, user, item, times):
             if time is None or not times[2] <= time < times[3]:
                 continue
             other = (f"1970-01-{1 + time // DAY:02d}", *other) if times[1] else other
+            one = (time // DAY if times[4] in ("1h", "1d") else times[4], *one)
         found.setdefault((one, other if len(other) > 1 else other[0]), []).append(value)
     return found
 

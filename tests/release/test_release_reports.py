@@ -74,6 +74,7 @@ def releases():
         "claimed": counted(claimed=True),
         "negative": counted(items=["a", "b"], counts=np.array([0, -5])),
         "event": counted(guarantee=dp.Guarantee(1, 0, unit="event", neighbours="replaced")),
+        "day": counted(guarantee=dp.Guarantee(1, 0, unit="user-day")),
         "zcdp alone": counted(guarantee=dp.Guarantee(5000, 0.6)),
     }
 
@@ -130,6 +131,16 @@ def test_a_page_has_the_rows_intervals_guarantee_and_parameters(tmp_path):
 
 def test_clipped_seeded_and_claimed_releases_say_so(tmp_path):
     made = releases()
+    day = " ".join(Page(report(made["day"], tmp_path)).texts)
+    for part in (
+        "counts of user-days",
+        "any single day of a user: all rows of one user in one day in UTC",
+        "a user who has rows in many days",
+        "if one user in one day, with all rows of that user in that day, is added",
+        "one user and day in UTC, added or removed",
+        "user-days in the data",
+    ):
+        assert part in day, part
     clipped = report(made["clipped"], tmp_path)
     assert "Counts of users clipped to 2 items each; sigma is the noise alone. A true count may be far" in clipped
     assert "interval" not in Page(clipped).texts

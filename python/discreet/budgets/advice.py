@@ -20,7 +20,7 @@ _LEAST = 0.03
 def require(
     budget: Balance,
     mechanism: Guarantee | Promising,
-    made: Callable[[float, float], Promising],
+    made: Callable[[float, float], Guarantee | Promising],
     epsilon: float | None,
     delta: float | None,
 ) -> None:
@@ -29,7 +29,7 @@ def require(
     Args:
         budget: The budget to charge.
         mechanism: The requested mechanism, or its guarantee.
-        made: Returns the mechanism for another epsilon and delta, or raises ParameterError.
+        made: Returns the mechanism for another epsilon and delta, or its guarantee, or raises ParameterError.
         epsilon: The requested epsilon; None if a rho was given, for which BudgetExceeded has its own advice.
         delta: The requested delta.
     """
@@ -44,7 +44,7 @@ def require(
 
 
 def _fitting(
-    budget: Balance, made: Callable[[float, float], Promising], epsilon: float, delta: float
+    budget: Balance, made: Callable[[float, float], Guarantee | Promising], epsilon: float, delta: float
 ) -> tuple[float, float] | None:
     """Return an epsilon and delta, with three digits, that fit into the remaining budget; None if none is found."""
     left, cost = budget.remaining, budget.cost(made(epsilon, delta))
@@ -61,7 +61,7 @@ def _fitting(
 
 
 def _largest(
-    budget: Balance, made: Callable[[float, float], Promising], most: float, delta: float
+    budget: Balance, made: Callable[[float, float], Guarantee | Promising], most: float, delta: float
 ) -> tuple[float, float] | None:
     """Return the largest epsilon up to `most`, with three digits, that fits with this delta. Uses bisection."""
 

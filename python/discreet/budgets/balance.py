@@ -11,7 +11,7 @@ from discreet.budgets.charge import NOTHING, Account, Charge, Protected
 from discreet.budgets.owner import Uncopied
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee, Promising, resolve_rho
+from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import whitehouse2023
 from discreet.wording import counted
@@ -214,11 +214,15 @@ class Balance(Uncopied, ABC):
         n, pair = require_whole("n", n, 1, 2**24), self._account().remaining.dp
         return None if pair is None else (_part(pair[0], n), _part(pair[1], n))
 
-    def _guaranteed(self, cost: object) -> Guarantee:
-        """Return the guarantee to charge; raise ParameterError if there is none or its unit or neighbours differ."""
+    def _guaranteed(self, cost: object, unit: Unit = "user") -> Guarantee:
+        """Return the guarantee to charge; raise ParameterError if there is none or its unit or neighbours differ.
+
+        `unit` is what counts as one user in the data of a mechanism.
+        """
         guarantee = cost if isinstance(cost, Guarantee) else getattr(cost, "guarantee", None)
         if not isinstance(guarantee, Guarantee):
             raise ParameterError("a budget can be charged for mechanisms and Guarantees only; give one of them")
+        guarantee = per_unit(guarantee, unit)
         protected = Protected.by(guarantee)
         if protected != self._protected:
             unlike = zip(protected._fields, protected, self._protected, strict=True)

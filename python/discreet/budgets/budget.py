@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Self
 
-from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
+from discreet.budgets.charge import Account, Charge, Neighbours, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
 from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, spendings
 from discreet.budgets.states import States
+from discreet.privacy.guarantee import Unit
 
 __all__ = ["Budget"]
 
@@ -28,7 +29,8 @@ class Budget(Single, PrivacyFilter):
         rho: The total rho, in zCDP, above 0 and at most 5,000. Give exactly one of rho and epsilon.
         delta: The total delta, below 1 and at least 0; above 0 if epsilon is given.
         epsilon: The epsilon of the total (epsilon, delta)-DP guarantee, at most 1,000.
-        unit: The protected unit, "user" or "event". Charges must have the same unit.
+        unit: The protected unit: "user", "event", or a user in one period, such as "user-day"; see `Guarantee`. Charges
+            must have the same unit.
         neighbours: "added" if neighbouring datasets differ by one added or removed unit, "replaced" if by one replaced
             unit. Charges must have the same neighbours.
 

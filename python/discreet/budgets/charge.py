@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError, shortened
 from discreet.privacy.conversion import pure_rho, round_down
-from discreet.privacy.guarantee import Guarantee, require_one, resolve_rho
+from discreet.privacy.guarantee import UNITS, Guarantee, Unit, require_one, resolve_rho
 from discreet.privacy.validation import require_number
 
 __all__ = ["NOTHING", "Account", "Charge", "Pair", "Protected"]
@@ -20,7 +20,6 @@ DELTA_UNIT = 2**128
 RHO_LIMIT = 5_000.0
 _LEAST = 1e-9
 """The least epsilon that is suggested for another release."""
-Unit = Literal["user", "event"]
 Neighbours = Literal["added", "replaced"]
 Pair = tuple[float, float]
 """An epsilon and a delta."""
@@ -85,7 +84,7 @@ class Protected(NamedTuple):
         return cls(guarantee.unit, guarantee.neighbours)
 
     def __str__(self) -> str:
-        return f"{self.unit} ({'added or removed' if self.neighbours == 'added' else 'replaced'})"
+        return f"{UNITS[self.unit]} ({'added or removed' if self.neighbours == 'added' else 'replaced'})"
 
 
 class Terms(TypedDict):

@@ -11,7 +11,7 @@ from discreet.errors import BudgetExceeded
 from discreet.mechanisms.parameters import require_delta
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.privacy.guarantee import Guarantee, Promising, Unit
 from discreet.privacy.validation import require_number, require_whole
 from discreet.tables.histogram import Histogram
 from discreet.theorems import dong2020, rogers2023, rogers2024
@@ -43,6 +43,10 @@ _Published = TypeVar("_Published", bound=Publication)
 class Payer(Protocol):
     """The methods of a budget that an exchange calls."""
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of all charges together."""
+
     def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
         """Return None if charges that add up to `total` fit, else the cost and the remaining budget."""
 
@@ -53,6 +57,7 @@ class Payer(Protocol):
         charge: Literal["guarantee", "spent"],
         *,
         settled: Callable[[_Published], object],
+        unit: Unit,
     ) -> _Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream."""
 
@@ -92,13 +97,15 @@ class Exchange(Single):
         Rogers (2023), Algorithm 4 and Theorem 10, after Durfee and Rogers (2019).
     """
 
-    __slots__ = ("_delta", "_epsilon", "_outcomes", "_payer", "_queries", "_used")
+    __slots__ = ("_delta", "_epsilon", "_outcomes", "_payer", "_queries", "_unit", "_used")
 
     _payer: Payer
     _outcomes: int
     _queries: int
     _epsilon: float
     _delta: float
+    _unit: Unit
+    """What counts as one user in all histograms: the unit of the budget."""
     _used: States[tuple[int, int]]
     """The number of outcomes and the number of lists used so far."""
 
@@ -109,6 +116,7 @@ class Exchange(Single):
             _queries=require_whole("queries", queries, 1, 2**30),
             _epsilon=require_number("epsilon", epsilon, 1e-9, 100),
             _delta=require_delta(delta),
+            _unit="user" if payer.guarantee.unit == "event" else payer.guarantee.unit,
             _used=States((0, 0)),
         )
         self._own()
@@ -126,7 +134,7 @@ class Exchange(Single):
         """
         rho = rogers2023.gumbel_rho(self._epsilon, self._outcomes)
         delta = rogers2024.call_delta(self._queries, self._delta)
-        return Guarantee(rho, delta, dp=(round_up(self._outcomes * self._epsilon, 1), delta))
+        return Guarantee(rho, delta, self._unit, dp=(round_up(self._outcomes * self._epsilon, 1), delta))
 
     def epsilon(self, delta: float) -> float:
         """Return the total epsilon of all lists at a total delta, rounded up.
@@ -159,7 +167,7 @@ class Exchange(Single):
         """The cost of the lists so far."""
         outcomes, queries = self._used.latest
         rho = rogers2023.gumbel_rho(self._epsilon, outcomes)
-        return Guarantee(rho, rogers2024.call_delta(queries, self._delta))
+        return Guarantee(rho, rogers2024.call_delta(queries, self._delta), self._unit)
 
     def top_k(self, histogram: Histogram, *, k: int, k_bar: int = 1_000, l0: int | None = None) -> Release:
         """Release the `k` most common items of a histogram in order, or fewer; see `GumbelTopK`.
@@ -200,7 +208,8 @@ class Exchange(Single):
 
         self._take(mechanism.k)
         try:
-            return self._payer.publish(mechanism, draw, "spent", settled=settled)
+            unit = histogram.unit if isinstance(histogram, Histogram) else self._unit
+            return self._payer.publish(mechanism, draw, "spent", settled=settled, unit=unit)
         except BaseException:
             if not drawn:
                 self._give_back(mechanism.k, 1)

@@ -14,17 +14,19 @@ from discreet.budgets.charge import NOTHING, Charge
 from discreet.budgets.exchange import Exchange, Publication
 from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, charging
-from discreet.engines.table import Columns
+from discreet.engines.table import Columns, Table
 from discreet.errors import BudgetExceeded, ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import Kind, Mechanism, Opening
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.privacy.conversion import round_down
-from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.privacy.guarantee import Guarantee, Promising, Unit
 from discreet.privacy.validation import require_choice, require_number, require_text
 from discreet.release import markup, plot
 from discreet.release.provenance import Provenance
 from discreet.release.release import Release, changed
+from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import UserItems
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -184,7 +186,10 @@ class PrivacyFilter(Balance):
             )
         if "rng" in columns:
             raise ParameterError("a budget takes no seeded randomness: leave out rng, or release without a budget")
-        return self.publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **named), charge)
+        unit = data.unit if isinstance(data, Table | Histogram | UserItems) else columns.get("unit", "user")
+        return self.publish(
+            mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **named), charge, unit=unit
+        )
 
     def publish(
         self,
@@ -197,6 +202,7 @@ class PrivacyFilter(Balance):
         promise: str = "",
         by_epsilon: bool = False,
         stated: Guarantee | None = None,
+        unit: Unit = "user",
     ) -> Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream.
 
@@ -209,10 +215,11 @@ class PrivacyFilter(Balance):
             promise: The SHA-256 of the parameters of the release, for `about.once`.
             by_epsilon: Whether the caller stated the guarantee in epsilon.
             stated: The guarantee of the mechanism as the caller stated it; that of the mechanism by default.
+            unit: What counts as one user in the data.
         """
         require_charging(charge)
         self._require_unnamed(about, promise)
-        guarantee = self._guaranteed(mechanism if stated is None else stated)
+        guarantee = self._guaranteed(mechanism if stated is None else stated, unit)
         self._require_chargeable()
         account = self._account()
         promised = account.require(guarantee, by_epsilon=by_epsilon and charge == "guarantee")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
-from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
+from discreet.budgets.charge import Account, Charge, Neighbours, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, spendings, spent_over_time
 from discreet.errors import AlreadyCharged, LedgerError, ParameterError
 from discreet.imports import importing
-from discreet.privacy.guarantee import require_one
+from discreet.privacy.guarantee import UNITS, Unit, require_one
 from discreet.privacy.validation import require_choice, require_flag, require_number
 from discreet.release import export, markup, plot
 from discreet.release.provenance import Provenance
@@ -116,7 +116,7 @@ class Ledger:
             rho: The total rho of a new dataset, in zCDP. Give exactly one of rho and epsilon.
             delta: The total delta of a new dataset.
             epsilon: The epsilon of the total (epsilon, delta)-DP guarantee of a new dataset; see `Budget`.
-            unit: The protected unit of a new dataset, "user" (the default) or "event".
+            unit: The protected unit of a new dataset, "user" by default; see `Budget`.
             neighbours: "added" (the default) or "replaced"; see `Budget`.
 
         Returns:
@@ -131,7 +131,7 @@ class Ledger:
         if epsilon is not None and rho is not None:
             require_one(rho, epsilon)
         if unit is not None:
-            require_choice("unit", unit, ("user", "event"))
+            require_choice("unit", unit, tuple(UNITS))
         if neighbours is not None:
             require_choice("neighbours", neighbours, ("added", "replaced"))
 

@@ -7,7 +7,7 @@ import dataclasses
 import click
 
 from discreet import certificate
-from discreet.budgets.charge import Account, Unit
+from discreet.budgets.charge import Account
 from discreet.budgets.ledger import Ledger
 from discreet.budgets.record import Spending, shown_columns
 from discreet.cli import outputs, report
@@ -15,7 +15,7 @@ from discreet.cli.datasets import dataset_of
 from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, WHOLE, Command, Group
 from discreet.errors import InputError, ParameterError
-from discreet.privacy.guarantee import Guarantee, unusual
+from discreet.privacy.guarantee import UNITS, Guarantee, Unit, unusual
 from discreet.release import export
 
 __all__ = ["budget", "verify"]
@@ -56,10 +56,10 @@ def budget() -> None:
 )
 @click.option(
     "--unit",
-    type=click.Choice(["user", "event"]),
+    type=click.Choice([*UNITS]),
     default="user",
     show_default=True,
-    help="Protect all rows of a user, or each event alone.",
+    help="Protect all rows of a user, each event alone, or all rows of a user in one period, as --unit of a release.",
 )
 def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float, unit: Unit) -> None:
     """Set the total budget of a dataset, in a new or existing LEDGER. The total cannot be changed later."""
@@ -72,8 +72,8 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
     else:
         total = made.total
         click.echo(
-            f"{dataset}: ({epsilon:g}, {delta:g})-DP per {unit}. It covers several releases with a total cost of "
-            f"rho={total.rho:.6g} and delta={total.delta:.6g}, or one larger release of at most this epsilon and "
+            f"{dataset}: ({epsilon:g}, {delta:g})-DP per {UNITS[unit]}. It covers several releases with a total cost "
+            f"of rho={total.rho:.6g} and delta={total.delta:.6g}, or one larger release of at most this epsilon and "
             "delta, or several whose epsilons and deltas add up so. The first charge decides.",
             err=True,
         )

@@ -11,7 +11,7 @@ from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import Command
 from discreet.cli.sources import FileOptions
 from discreet.engines.checking import check as checked
-from discreet.engines.selection import Period, period_of
+from discreet.engines.selection import Period, UserUnit, period_of
 from discreet.release.export import plain_text
 
 __all__ = ["check"]
@@ -36,6 +36,7 @@ def check(
     every: str | None,
     since: str | None,
     until: str | None,
+    unit: UserUnit,
     memory: str | None,
     **read: Unpack[FileOptions],
 ) -> None:
@@ -53,8 +54,8 @@ def check(
     discreet check sales.csv --user user --item shop --column price
     """
     data = sources.table(file, memory=memory, **read)
-    is_whole = (every, since, until) == (None, None, None)
-    period = Period(time, None, None, None) if time and is_whole else period_of(time, every, since, until)
+    is_whole = (every, since, until, unit) == (None, None, None, "user")
+    period = Period(time, None, None, None) if time and is_whole else period_of(time, every, since, until, unit)
     found = checked(data, user or None, item or None, value=value, period=period, memory=memory)
     for line in found.lines():
         click.echo(f"{_MARK}  {plain_text(line)}")

@@ -101,7 +101,7 @@ times = joined(
     click.option(
         "--time",
         metavar="COLUMN",
-        help="Column of times, for --every, --since and --until. A time without a zone is in UTC.",
+        help="Column of times, for --every, --since, --until and --unit. A time without a zone is in UTC.",
     ),
     click.option(
         "--every",
@@ -110,6 +110,14 @@ times = joined(
     ),
     click.option("--since", metavar="TIME", help="Count only rows from TIME on: 2026-01-31 or 2026-01-31T12:00."),
     click.option("--until", metavar="TIME", help="Count only rows before TIME."),
+    click.option(
+        "--unit",
+        type=click.Choice(["user", "user-hour", "user-day", "user-week", "user-month"]),
+        default="user",
+        show_default=True,
+        help="Protect all rows of a user, or only those in one period of --time in UTC. Counts are then numbers of "
+        "users and periods. A user with rows in many periods is protected less.",
+    ),
 )
 table = joined(
     click.argument("file", required=False, type=FILE),

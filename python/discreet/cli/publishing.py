@@ -18,7 +18,7 @@ from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.known import known_items, released
 from discreet.cli.sources import FileOptions
 from discreet.engines import rows_here, spark_session
-from discreet.engines.selection import columns_of
+from discreet.engines.selection import UserUnit, columns_of
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
 from discreet.errors import OUT_OF_DELTA, AlreadyCharged
@@ -57,6 +57,7 @@ class Asked(Parameters, total=False):
     every: str | None
     since: str | None
     until: str | None
+    unit: UserUnit
     others: bool
     kept_share: bool
     percentile: int

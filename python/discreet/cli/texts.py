@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError, InputError, LedgerError, ResourceErro
 __all__ = ["in_options", "restore_help"]
 
 _WORDS = re.compile(
-    r"\b(?:(certificate|others)=True|(unit|method|items|l0)=(['\"])([\w+]+)\3|(user|item|like)=(?=[\s,.:;]|$))"
+    r"\b(?:(certificate|others)=True|(unit|method|items|l0)=(['\"])([\w+-]+)\3|(user|item|like)=(?=[\s,.:;]|$))"
     r"|(?<!\w)(?:'[^']*'|\"[^\"]*\")"
 )
 """Parameters with values, and quoted texts. A quoted text may be a name in the data, so it stays as it is."""
@@ -29,6 +29,7 @@ _OPTIONS = {
         "since",
         "time",
         "title",
+        "unit",
         "until",
         "user",
         "value",

@@ -116,20 +116,7 @@ def numbers_of_items(table: Table) -> NDArray[np.int64]:
     """
     if isinstance(table.data, LocalLists):
         return table.data.sizes()
-    found = histogram(table.exchanged())
-    if table.every is None:
-        return found.counts
-    # A label is now a period and a user. Items of different periods are different items, so a user's numbers add up.
-    _, *columns = found.labels.columns()
-    if len(columns) == 1 and (users := columns[0].integers()) is not None:
-        distinct, places = np.unique(users, return_inverse=True)
-        total = np.zeros(len(distinct), np.int64)
-        np.add.at(total, places, found.counts)
-        return total
-    numbers: dict[object, int] = {}
-    for label, count in zip(zip(*(one.to_list() for one in columns), strict=True), found.counts.tolist(), strict=True):
-        numbers[label] = numbers.get(label, 0) + count
-    return np.fromiter(numbers.values(), np.int64, len(numbers))
+    return histogram(table.exchanged()).counts
 
 
 def lists(table: Table, *, l0: int | None = None, by_rows: bool = False, any_order: bool = False) -> Lists:

@@ -20,7 +20,7 @@ from discreet.engines.frames import frame, library
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import Reopened, retried_carefully, scan
 from discreet.engines.memory import Memory
-from discreet.engines.selection import Names, Period, columns_of, require_names
+from discreet.engines.selection import Names, Period, UserUnit, columns_of, require_names
 from discreet.engines.sql import connect, interruptible, require_whole_csv
 from discreet.engines.values import of_duckdb
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, raise_alone
@@ -80,6 +80,8 @@ class Check(Private):
     """The number of rows that a sum reads; None without a column to sum."""
     items_per_user: tuple[tuple[str, int], ...] = ()
     """Percentiles of the number of distinct items of a user."""
+    unit: UserUnit = "user"
+    """What counts as one user."""
     top20: int | None = None
     """The number of users of the 20th most common item; None if there are fewer items."""
 
@@ -110,10 +112,10 @@ class Check(Private):
             yield f"{counted(self.counted, 'row')} counted"
             if self.summed is not None:
                 yield f"{counted(self.summed, 'row')} summed"
-            yield counted(self.users or 0, "user")
+            yield counted(self.users or 0, self.unit)
             yield counted(self.items or 0, "item")
             for name, number in self.items_per_user:
-                yield f"items per user, {name}: {number:,}"
+                yield f"items per {self.unit}, {name}: {number:,}"
             if self.users:
                 command = f"discreet plan count --rho 1 --delta 1e-6 --like {self.like}"
                 yield f"for a forecast, round what may be published: {command}"
@@ -375,6 +377,7 @@ def _of_columns(
         counted=read,
         summed=None if value is None else summed,
         users=many,
+        unit="user" if period is None else period.unit,
         items=distinct,
         items_per_user=tuple(zip(named, levels, strict=True)),
         top20=top20 or None,

@@ -155,7 +155,8 @@ def require_no_period(period: Period | None) -> None:
     if period is not None:
         raise ParameterError(
             "a cluster or a warehouse does not read time, every, since and until: filter the table, add a column with "
-            "the period of each row, and name it in item"
+            "the period of each row, and name it in item. For a unit such as user-day give the rows themselves, as "
+            "toArrow() of Spark or to_pyarrow() of Ibis returns them"
         )
 
 

@@ -190,7 +190,7 @@ def require_types(
         if name == value:
             _core.count_distinct(empty, *others, value=name, threads=1)
         elif period is not None and name == period.column:
-            _core.count_distinct(empty, *others, times=(name, "1d", None, None), threads=1)
+            _core.count_distinct(empty, *others, times=(name, "1d", None, None, None), threads=1)
         else:
             _core.count_distinct(empty, *((name, others[0]) if name in users else (others[0], name)), threads=1)
 

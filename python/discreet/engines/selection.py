@@ -4,34 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_choice, require_text
 
-__all__ = ["EVERY", "Names", "Period", "Times", "columns_of", "is_free", "period_of", "require_names"]
+__all__ = ["EVERY", "Names", "Period", "Times", "UserUnit", "columns_of", "is_free", "period_of", "require_names"]
 
 Names: TypeAlias = "str | Sequence[str]"
 """The name of a column, or of several columns that are one user or one item together."""
 
 Times: TypeAlias = "str | date | None"
 
+UserUnit: TypeAlias = Literal["user", "user-hour", "user-day", "user-week", "user-month"]
+"""What counts as one user: a user, or a user in one period."""
+
 EVERY = ("1h", "1d", "1w", "1mo")
 """The lengths of periods."""
+_UNITS: dict[UserUnit, str | None] = {
+    "user": None,
+    **dict(zip(("user-hour", "user-day", "user-week", "user-month"), EVERY, strict=True)),
+}
+"""The length of the periods of each unit."""
 _RELEASED = ("rank", "count", "sigma")
 """The other columns of a release."""
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Period(NamedTuple):
-    """How a column of times divides or limits the rows. `period_of` makes it from times as text.
+    """How a column of times divides or limits the rows and users. `period_of` makes it from times as text.
 
     Args:
         column: The name of the column of times.
         every: The length of the periods that become a column of the item: 1h, 1d, 1w or 1mo.
         since: The first moment that counts, in microseconds since 1970 in UTC.
         until: The first moment afterwards that does not count, in the same unit.
+        each: The length of the periods in each of which a user counts as another user.
 
     Example:
         >>> from discreet.engines.selection import period_of
@@ -43,16 +52,35 @@ class Period(NamedTuple):
     every: str | None
     since: int | None
     until: int | None
+    each: str | None = None
+
+    @property
+    def unit(self) -> UserUnit:
+        """What counts as one user."""
+        return next(unit for unit, each in _UNITS.items() if each == self.each)
+
+    @property
+    def exchanged(self) -> Period:
+        """The period for the same rows with users for items and items for users."""
+        return self._replace(every=self.each, each=self.every)
+
+    def __repr__(self) -> str:
+        """Return the fields, and `each` only if it is given: a ledger has digests of such texts, for `once`."""
+        given = [f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True) if name != "each" or value]
+        return f"Period({', '.join(given)})"
 
 
-def period_of(time: str | None, every: str | None, since: Times, until: Times) -> Period | None:
-    """Return the period of these parameters, or None if all of them are None.
+def period_of(
+    time: str | None, every: str | None, since: Times, until: Times, unit: UserUnit = "user"
+) -> Period | None:
+    """Return the period of these parameters, or None if there is no column of times.
 
     Args:
         time: The name of the column of times.
         every: The length of the periods that become a column of the item: 1h, 1d, 1w or 1mo.
         since: The first time that counts, in a form that a column of text may have.
         until: The first time afterwards that does not count.
+        unit: What counts as one user: "user", "user-hour", "user-day", "user-week" or "user-month".
 
     Returns:
         A Period, or None.
@@ -65,7 +93,11 @@ def period_of(time: str | None, every: str | None, since: Times, until: Times) -
         >>> period_of("ts", "1d", "1970-01-01", None)
         Period(column='ts', every='1d', since=0, until=None)
     """
+    require_choice("unit", unit, tuple(_UNITS))
+    each = _UNITS[unit]
     if time is None:
+        if each is not None:
+            raise ParameterError(f"unit={unit!r} needs time, the name of the column of times", names="time")
         if not (every is since is until is None):
             raise ParameterError(
                 "every, since and until need time, the name of the column of times", names="every since until time"
@@ -74,11 +106,11 @@ def period_of(time: str | None, every: str | None, since: Times, until: Times) -
     if not isinstance(time, str):
         raise ParameterError("time must be the name of a column")
     require_text("the name of the column of times", time)
-    if every is since is until is None:
-        raise ParameterError("time needs every, since or until", names="time every since until")
+    if every is since is until is each is None:
+        raise ParameterError("time needs every, since, until or unit='user-day'", names="time every since until")
     if every is not None:
         require_choice("every", every, EVERY)
-    found = Period(time, every, _moment("since", since), _moment("until", until))
+    found = Period(time, every, _moment("since", since), _moment("until", until), each)
     if found.since is not None and found.until is not None and found.since >= found.until:
         raise ParameterError("until must be later than since", names="until since")
     return found

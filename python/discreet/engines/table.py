@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn, Self, TypedDict
 
 from discreet.engines.memory import Memory
-from discreet.engines.selection import Names, Period, Times, period_of, require_names
+from discreet.engines.selection import Names, Period, Times, UserUnit, period_of, require_names
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_text
 from discreet.private import Private
@@ -23,6 +23,7 @@ class Columns(TypedDict, total=False):
     every: str | None
     since: Times
     until: Times
+    unit: UserUnit
     memory: int | str | None
     progress: ProgressOption
 
@@ -50,6 +51,7 @@ class Table(Private):
         every: str | None = None,
         since: Times = None,
         until: Times = None,
+        unit: UserUnit = "user",
         value: str | None = None,
         memory: int | str | None = None,
         progress: ProgressOption = None,
@@ -63,7 +65,7 @@ class Table(Private):
         require_progress(progress)
         if memory is not None:
             Memory.of(memory)
-        period = period_of(time, every, since, until)
+        period = period_of(time, every, since, until, unit)
         user, item = require_names(user, item, period)
         self._hold(
             data=data, user=user, item=item, period=period, value=value, valued=False, memory=memory, progress=progress
@@ -74,9 +76,14 @@ class Table(Private):
         """The length of the periods of the items, or None."""
         return None if self.period is None else self.period.every
 
+    @property
+    def unit(self) -> UserUnit:
+        """What counts as one user: the unit that guarantees protect."""
+        return "user" if self.period is None else self.period.unit
+
     def exchanged(self) -> Self:
         """Return this table with users for items and items for users, whose counts are the items of each user."""
-        return self._changed(user=self.item, item=self.user)
+        return self._changed(user=self.item, item=self.user, period=self.period and self.period.exchanged)
 
     def with_values(self) -> Self:
         """Return this table, of which only rows with a value count."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened
-from discreet.mechanisms.published import Shown, clipped, published, raised
+from discreet.mechanisms.published import Shown, clipped, of_rows, published, raised
 from discreet.privacy.guarantee import Sensitivity
-from discreet.release.release import Release, changed
+from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
                 "take: make the histogram of all counts, or use a threshold or top-k mechanism"
             )
         self._require(data)
-        release = raised(clipped(self._run(data, opened(rng)), data._clipped_to), data._below)
-        return release if data._every is None else changed(release, every=data._every)
+        release = of_rows(self._run(data, opened(rng)), data._every, data.unit)
+        return raised(clipped(release, data._clipped_to), data._below)
 
 
 def require_complete(histogram: Histogram) -> None:

@@ -9,8 +9,9 @@ from discreet import _core
 from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
+from discreet.mechanisms.published import of_rows
 from discreet.privacy.guarantee import Sensitivity
-from discreet.release.release import Release, changed
+from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.tables.user_items import UserItems
 
@@ -44,7 +45,8 @@ class TableMechanism(Mechanism[object, Release]):
             value: The name of the column to sum, for a mechanism that sums.
             rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
                 key from the operating system.
-            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
+            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory and
+                progress.
 
         Returns:
             A Release.
@@ -68,8 +70,7 @@ class TableMechanism(Mechanism[object, Release]):
         if value is not None and self.releases != "sums":
             raise ParameterError(f"{kind} does not sum a column: leave out value")
         table = as_table(data, columns, value, caller=kind)
-        release = self._read(table, rng)
-        return release if table.every is None else changed(release, every=table.every)
+        return of_rows(self._read(table, rng), table.every, table.unit)
 
     @abstractmethod
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:

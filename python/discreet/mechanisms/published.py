@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 
 from discreet import _core
-from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit
 from discreet.release.facts import Kind, Listed, Summed
 from discreet.release.release import ItemType, Release, changed, later
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["More", "Shown", "clipped", "noted", "published", "raised", "uncounted"]
+__all__ = ["More", "Shown", "clipped", "noted", "of_rows", "published", "raised", "uncounted"]
 
 
 class More(TypedDict, total=False):
@@ -104,6 +104,23 @@ def clipped(release: Release, l0: int | None) -> Release:
 def noted(release: Release) -> Release:
     """Return a release with its measure as its last note."""
     return changed(release, notes=(*release.notes, release.measure))
+
+
+def of_rows(release: Release, every: str | None, unit: Unit) -> Release:
+    """Return the release of rows with periods in their items (`every`), and with such a unit as one user.
+
+    Mechanisms know users only. So the first note says what a user is in their notes.
+    """
+    if every is None and unit == "user":
+        return release
+    guarantee, spent = per_unit(release.guarantee, unit), per_unit(release.spent, unit)
+    made = changed(release, every=every, guarantee=guarantee, spent=spent)
+    notes = [made.measure if note == release.measure else note for note in release.notes]
+    if unit != "user":
+        period = unit.removeprefix("user-")
+        told = f"here a user is a user in one {period} in UTC: who has rows in several {period}s counts in each of them"
+        notes = [told, *(note for note in notes if note != told)]
+    return changed(made, notes=(*notes,))
 
 
 def raised(release: Release, below: int) -> Release:

@@ -15,10 +15,13 @@ from discreet.privacy.validation import require_choice, require_flag, require_nu
 
 __all__ = [
     "RHO_LIMIT",
+    "UNITS",
     "Guarantee",
     "Promising",
     "Sensitivity",
+    "Unit",
     "claimed_pair",
+    "per_unit",
     "require_one",
     "require_pair",
     "require_promise",
@@ -26,6 +29,16 @@ __all__ = [
     "unusual",
 ]
 
+Unit = Literal["user", "event", "user-hour", "user-day", "user-week", "user-month"]
+UNITS: dict[Unit, str] = {
+    "user": "user",
+    "event": "event",
+    "user-hour": "user and hour in UTC",
+    "user-day": "user and day in UTC",
+    "user-week": "user and week in UTC",
+    "user-month": "user and month in UTC",
+}
+"""The units that a guarantee protects, in words."""
 RHO_LIMIT = 10_000.0
 """The largest rho of a guarantee. A larger one gives no privacy."""
 _LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
@@ -98,7 +111,8 @@ class Guarantee:
     Args:
         rho: The privacy cost in zCDP, from 0 to 10,000.
         delta: The probability that the guarantee fails, from 0 to 1.
-        unit: The protected unit: "user", with all their events, or a single "event".
+        unit: The protected unit: "user", with all their events; a single "event"; or "user-hour", "user-day",
+            "user-week" or "user-month": all events of a user in one period.
         dp: A pair (epsilon, delta) of differential privacy with its own proof; None if there is none. Such pairs add by
             basic composition.
         neighbours: The relation of neighbouring datasets: one unit is "added" (or removed), or one is "replaced" by
@@ -118,14 +132,14 @@ class Guarantee:
 
     rho: float
     delta: float
-    unit: Literal["user", "event"] = "user"
+    unit: Unit = "user"
     dp: tuple[float, float] | None = None
     neighbours: Literal["added", "replaced"] = "added"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", _claimed("rho", self.rho, RHO_LIMIT))
         object.__setattr__(self, "delta", _claimed("delta", self.delta, 1.0))
-        require_choice("unit", self.unit, ("user", "event"))
+        require_choice("unit", self.unit, tuple(UNITS))
         require_choice("neighbours", self.neighbours, ("added", "replaced"))
         object.__setattr__(self, "dp", claimed_pair(self.dp))
 
@@ -306,7 +320,15 @@ class Guarantee:
         approximate = f"{self.delta:g}-approximate " if self.delta else ""
         how = "added or removed" if self.neighbours == "added" else "replaced"
         proved = "" if self.dp is None else ", and ({:.4g}, {:.4g})-DP".format(*self.dp)
-        return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} ({how}){proved}"
+        return f"{approximate}{self.rho:.6g}-zCDP per {UNITS[self.unit]} ({how}){proved}"
+
+
+def per_unit(guarantee: Guarantee, unit: Unit) -> Guarantee:
+    """Return the guarantee of a mechanism for users, of data in which a user in one period counts as one user.
+
+    A mechanism sees keys of users. Data of two neighbours that differ in one user in one period differ in one key.
+    """
+    return guarantee if unit == "user" else replace(guarantee, unit=unit)
 
 
 class Promising(Protocol):

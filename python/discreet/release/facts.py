@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from discreet.errors import ParameterError
+from discreet.privacy.guarantee import Unit
 from discreet.release import export
 from discreet.release.intervals import Law
 from discreet.wording import counted
@@ -79,13 +80,14 @@ class Summed(NamedTuple):
             return "sums of values"
         return f"sums of {self.column} in units of {self.resolution:g}"
 
-    @property
-    def bounds(self) -> str:
-        """The bounds of the sum of a user, as text."""
-        return f"clipped to [{self.low}, {self.high}] units for each user and item; {_NOISE_ALONE}"
+    def bounds_of(self, unit: str) -> str:
+        """Return the bounds of the sum of a user, as text."""
+        return f"clipped to [{self.low}, {self.high}] units for each {unit} and item; {_NOISE_ALONE}"
 
 
-def measure_of(kind: Kind, *, clipped: bool, l0: int | None, most: int | None, summed: Summed | None) -> str:
+def measure_of(
+    kind: Kind, *, clipped: bool, l0: int | None, most: int | None, summed: Summed | None, unit: Unit = "user"
+) -> str:
     """Return the meaning of the counts of a release in words.
 
     Args:
@@ -94,12 +96,14 @@ def measure_of(kind: Kind, *, clipped: bool, l0: int | None, most: int | None, s
         l0: The most items of a user that were counted.
         most: The most items of a user in counts of pairs.
         summed: The values of sums.
+        unit: What counts as one user.
     """
+    one = "user" if unit == "event" else unit
     if kind == "sums":
         if summed is None:
             return f"sums of clipped values; {_NOISE_ALONE}"
-        return f"{summed.title}{' ' if summed.column is None else ', '}{summed.bounds}"
-    name = "(user, item) pairs of users" if kind == "pairs" else kind
+        return f"{summed.title}{' ' if summed.column is None else ', '}{summed.bounds_of(one)}"
+    name = f"({one}, item) pairs of {one}s" if kind == "pairs" else f"{one}s" if kind == "users" else kind
     bound = most if kind == "pairs" else l0
     if not clipped:
         return f"counts of {name}"

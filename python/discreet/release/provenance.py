@@ -61,7 +61,7 @@ class Provenance:
         verb: The function that made the release: "count", "top_k", "select", "sum" or
             "aggregate".
         columns: The names of the columns of users, items, times and values.
-        period: The times that count, and the length of periods.
+        period: The times that count, the length of periods, and that of the periods of a user in a unit.
         files: The names of the files as they were given, without their folders.
         once: The caller's key for a release that is charged once.
         replaces: The key or label of the earlier charge that this release replaces.
@@ -119,7 +119,7 @@ class Provenance:
             label=require_label("label", label),
             verb=verb,
             columns=shortened(columns, _LONGEST),
-            period=", ".join(filter(None, (span, every))),
+            period=", ".join(filter(None, (span, every, "" if table.unit == "user" else f"{table.unit}s"))),
             files=shortened(_source.get() or ", ".join(_files(table.data)), _LONGEST),
             once=require_label("once", once),
             replaces=require_label("replaces", replaces),

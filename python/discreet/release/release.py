@@ -189,7 +189,8 @@ class Release(Rows):
         """The meaning of the counts: "counts of users", or which clipped counts or sums; "items" without counts."""
         if self.counts is None:
             return "items by rank" if self.ranked else "items"
-        return measure_of(self.kind, clipped=self.clipped, l0=self.l0, most=self.most, summed=self.summed)
+        bounds = {"l0": self.l0, "most": self.most}
+        return measure_of(self.kind, clipped=self.clipped, **bounds, summed=self.summed, unit=self.guarantee.unit)
 
     @property
     def quantity(self) -> Literal["count", "sum"]:

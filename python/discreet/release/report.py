@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import UNITS, Guarantee
 from discreet.release import export
 from discreet.release.facts import Listed, Summed
 from discreet.release.markup import escaped, paragraph
@@ -220,7 +220,8 @@ def _warnings(release: Reported) -> list[str]:
         found.append("These rows were read from a file. The guarantee is what the file claims; nothing verifies it.")
     if release.clipped and release.counts is not None:
         if release.quantity == "sum":
-            bounds = release.measure if release.summed is None else release.summed.bounds
+            unit = release.guarantee.unit
+            bounds = release.measure if release.summed is None else release.summed.bounds_of(unit)
             found.append(f"{_sentence(bounds)}. A true sum may be far higher or lower.")
         else:
             found.append(f"{_sentence(release.measure)}. A true count may be far higher.")
@@ -304,9 +305,15 @@ def _in_words(release: Reported) -> str:
     guarantee = release.guarantee
     unit, (epsilon, delta) = guarantee.unit, guarantee.quoted
     change = "is added to the data or removed from it" if guarantee.neighbours == "added" else "is replaced by another"
-    person = f"one {unit}, with all rows of that {unit}," if unit == "user" else "one event"
+    single: str = unit
+    person = "one user, with all rows of that user," if unit == "user" else "one event"
+    if (period := unit.removeprefix("user-")) not in ("user", "event"):
+        single = f"{period} of a user: all rows of one user in one {period} in UTC"
+        person = f"one user in one {period}, with all rows of that user in that {period},"
     claims = "The file that the rows were read from claims that they are" if release.claimed else "The rows are"
-    texts = [f"{claims} differentially private: the guarantee limits what they reveal about any single {unit}."]
+    texts = [f"{claims} differentially private: the guarantee limits what they reveal about any single {single}."]
+    if single != unit:
+        texts.append(f"It does not limit as much what they reveal about a user who has rows in many {period}s.")
     if math.isfinite(epsilon):
         size = math.exp(min(epsilon, 700.0))
         factor = f"{size:,.2f}" if size < 100 else f"{size:,.0f}" if size < 1e12 else f"{size:.3g}"
@@ -373,9 +380,9 @@ def _parameters(release: Reported) -> str:
     if guarantee.dp is not None:
         pairs.append(("(epsilon, delta)", "({:.6g}, {:.6g})".format(*guarantee.dp)))
     changed = "added or removed" if guarantee.neighbours == "added" else "replaced"
-    pairs.append(("protects", f"one {guarantee.unit}, {changed}"))
+    pairs.append(("protects", f"one {UNITS[guarantee.unit]}, {changed}"))
     if release.users is not None:
-        name = "users of the listed items" if release.listed == "all" else "users in the data"
+        name = f"{guarantee.unit}s {'of the listed items' if release.listed == 'all' else 'in the data'}"
         pairs.append((name, "{:,} (sigma {:,.1f})".format(*release.users)))
     pairs += [*(release.provenance or ()), ("SHA-256 of the rows", release.digest)]
     pairs += [("note", note) for note in release.notes]

@@ -76,6 +76,11 @@ def counts_by_item(
             raise ParameterError(
                 "a stream counts items of one column: give the name of one column as item, and leave out every"
             )
+        if table.unit != "user":
+            raise ParameterError(
+                "a stream has a unit of its own: make the Table without unit. A stream per event whose rounds are days "
+                "protects a user in one day, if each row of the table names its user"
+            )
         if declared is not None and isinstance(rows, dict) and name in rows:
             table = table._changed(data={**rows, name: _declared_cells(rows[name], declared)})
         labels, counts = Histogram.from_table(table, l0=l0)._in_order()

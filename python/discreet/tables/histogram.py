@@ -14,7 +14,7 @@ from discreet.engines.memory import Memory
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ItemTypeError, ParameterError
 from discreet.privacy.arrays import whole_array
-from discreet.privacy.guarantee import Sensitivity
+from discreet.privacy.guarantee import Sensitivity, Unit
 from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
 
@@ -53,6 +53,7 @@ class Histogram(Private):
     _clipped_to: int | None
     _users: int | None
     _every: str | None
+    _unit: Unit
 
     def __init__(self) -> None:
         raise TypeError("use Histogram.from_table, Histogram.from_pairs or Histogram.from_counts")
@@ -79,7 +80,8 @@ class Histogram(Private):
             only: Items that are known without the data. Other items are not counted, and do not use up a user's l0.
             cap: Stop each count at this number of users, for a mechanism that needs no more (its `cap`).
             count_users: Also count the users who have any counted item. `ConfirmedCounts` then releases more items.
-            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
+            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory and
+                progress.
 
         Returns:
             A Histogram.
@@ -115,7 +117,7 @@ class Histogram(Private):
         # Nobody has more of the listed items than there are.
         is_clipped = only is None or sensitivity.l0 is None or sensitivity.l0 < len(only)  # type: ignore[arg-type]
         clipped_to = sensitivity.l0 if is_clipped else None
-        return cls._of(labels, counts, sensitivity, limit, cap, clipped_to, users, every=table.every)
+        return cls._of(labels, counts, sensitivity, limit, cap, clipped_to, users, every=table.every, unit=table.unit)
 
     @classmethod
     def from_pairs(
@@ -238,6 +240,7 @@ class Histogram(Private):
         users: int | None = None,
         below: int = 0,
         every: str | None = None,
+        unit: Unit = "user",
     ) -> Histogram:
         """Return a histogram of labels and counts in any order.
 
@@ -245,7 +248,7 @@ class Histogram(Private):
         most items of a user that were counted; None if all items were counted. `users` is the number of users; None if
         it is not known. `below` is subtracted from each count. Counts that would be negative become zero: the result
         has the same sensitivity, because the change of each count is not larger and has the same direction. `every` is
-        the length of the periods of the items.
+        the length of the periods of the items, and `unit` what counts as one user.
         """
         if below:
             counts = np.maximum(counts - below, 0)
@@ -261,6 +264,7 @@ class Histogram(Private):
             "_clipped_to": clipped_to,
             "_users": users,
             "_every": every,
+            "_unit": unit,
         }
         for name, value in held.items():
             object.__setattr__(self, name, value)
@@ -270,6 +274,11 @@ class Histogram(Private):
     def sensitivity(self) -> Sensitivity:
         """The most that one user can change in the counts."""
         return self._sensitivity
+
+    @property
+    def unit(self) -> Unit:
+        """What counts as one user: the unit that guarantees protect."""
+        return self._unit
 
     def _named(self, item_type: str | tuple[tuple[str, str], ...]) -> str | tuple[tuple[str, str], ...]:
         """Return the type of released items, with the names and types of this histogram's columns of items.

@@ -29,6 +29,10 @@ class Table(Rows):
             of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
         since: Read only rows from this time on.
         until: Read only rows before this time.
+        unit: What counts as one user, and what the guarantee protects: "user", or a user in one period of `time` in
+            UTC: "user-hour", "user-day", "user-week" or "user-month". Counts are then numbers of distinct pairs of user
+            and period, and l0 bounds the items of a user in one period. The guarantee covers one period of a user; it
+            is weaker for users with rows in many periods.
         value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits. Only sums
             read it.
         memory: Bytes, or text such as "2GB", that reading may use in addition to the data and its counts; half of the

@@ -10,7 +10,7 @@ from discreet.engines.frames import pair_columns
 from discreet.engines.memory import Memory
 from discreet.engines.table import Columns, Table, as_table
 from discreet.engines.weighing import Lists, LocalLists
-from discreet.privacy.guarantee import Sensitivity
+from discreet.privacy.guarantee import Sensitivity, Unit
 from discreet.private import Private
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class UserItems(Private):
 
     _lists: Lists
     _every: str | None
+    _unit: Unit
 
     def __init__(self) -> None:
         raise TypeError("use UserItems.from_table or UserItems.from_pairs")
@@ -46,7 +47,8 @@ class UserItems(Private):
                 they are, and every release weighs them there. The table's memory limits the items, too.
             l0: Keep at most l0 items of each user, chosen uniformly. This saves memory for a `SetUnion` of this l0,
                 which bounds the items anyway. Leave l0 out for `IteratedSetUnion`, which chooses items in every round.
-            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress.
+            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory and
+                progress.
 
         Returns:
             A UserItems.
@@ -90,11 +92,17 @@ class UserItems(Private):
         )
 
     @classmethod
-    def _of(cls, lists: Lists, every: str | None = None) -> UserItems:
+    def _of(cls, lists: Lists, every: str | None = None, unit: Unit = "user") -> UserItems:
         self = object.__new__(cls)
         object.__setattr__(self, "_lists", lists)
         object.__setattr__(self, "_every", every)
+        object.__setattr__(self, "_unit", unit)
         return self
+
+    @property
+    def unit(self) -> Unit:
+        """What counts as one user: the unit that guarantees protect."""
+        return self._unit
 
     def __repr__(self) -> str:
         return "UserItems(SENSITIVE)"
@@ -105,4 +113,5 @@ class UserItems(Private):
 
 def read_items(table: Table, *, l0: int | None = None, by_rows: bool = False) -> UserItems:
     """Read the items of every user. Only the method "greedy" needs the items with most rows first: `by_rows`."""
-    return UserItems._of(engines.lists(table, l0=l0, by_rows=by_rows), table.every)  # noqa: SLF001 - the same module
+    found = engines.lists(table, l0=l0, by_rows=by_rows)
+    return UserItems._of(found, table.every, table.unit)  # noqa: SLF001 - the same module

@@ -64,7 +64,7 @@ class Refinement(HistogramMechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.of, Release) or self.of.counts is None or self.of.sigmas is None:
             raise ParameterError("of must be a Release with counts, such as dp.count returns")
-        if self.of.guarantee.unit != "user" or self.of.kind != "users":
+        if self.of.guarantee.unit == "event" or self.of.kind != "users":
             raise ParameterError("of must be a Release that counts users: sums, pairs and streams cannot be refined")
         self._set(
             rho=require_rho(self.rho),
@@ -82,7 +82,7 @@ class Refinement(HistogramMechanism):
 
         It measures noisy counts in turn and stops before their cost exceeds rho (Rogers 2024, Theorem 5).
         """
-        return Guarantee(self.rho, 0.0, neighbours=self.of.guarantee.neighbours)
+        return Guarantee(self.rho, 0.0, self.of.guarantee.unit, neighbours=self.of.guarantee.neighbours)
 
     def release_chance(self, users: int) -> float:
         """Return one: the items are already public.
@@ -96,6 +96,11 @@ class Refinement(HistogramMechanism):
         return 1.0
 
     def _require(self, histogram: Histogram) -> None:
+        if histogram.unit != self.of.guarantee.unit:
+            raise ParameterError(
+                f"the release is per {self.of.guarantee.unit}, and the histogram counts per {histogram.unit}: make it "
+                "with the same unit"
+            )
         require_complete(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:

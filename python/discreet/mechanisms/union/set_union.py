@@ -16,12 +16,12 @@ from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening, opened
 from discreet.mechanisms.parameters import require_delta, require_rho
-from discreet.mechanisms.published import published
+from discreet.mechanisms.published import of_rows, published
 from discreet.mechanisms.union.methods import METHODS
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_pair, resolve_rho
 from discreet.privacy.validation import require_choice, require_flag, require_number
-from discreet.release.release import Release, changed
+from discreet.release.release import Release
 from discreet.tables.user_items import UserItems
 from discreet.theorems.balle_wang2018 import LatticeGaussian
 from discreet.theorems.union_noise import (
@@ -112,7 +112,7 @@ class UnionMechanism(Mechanism[UserItems, Release]):
             rows = union.threshold.release(weights, stream)[0]
             weighing.name(rows)
             found += len(rows)
-        return changed(published(self, weighing.named, np.arange(found), stream), every=data._every)
+        return of_rows(published(self, weighing.named, np.arange(found), stream), data._every, data.unit)
 
 
 @dataclass(frozen=True, kw_only=True)
