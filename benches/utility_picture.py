@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
+from shapes import SHAPES
 from utility import best
 
 HERE = Path(__file__).parent
@@ -37,7 +38,8 @@ def main() -> None:
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    shapes = json.loads((HERE / "record" / "utility.json").read_text("utf-8"))["shapes"]
+    record = json.loads((HERE / "record" / "utility.json").read_text("utf-8"))["shapes"]
+    shapes = {name: record[name] for name in SHAPES}
     figure, panels = pyplot.subplots(1, 2, figsize=(10, 6.5), sharey=True)
     for axes, (guarantee, drawn), colours in zip(panels, PANELS.items(), COLOURS, strict=True):
         height = 0.86 / len(drawn)
