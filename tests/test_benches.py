@@ -198,7 +198,7 @@ def test_slow_benchmarks_have_a_help_text(bench, script):
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 @pytest.mark.parametrize("kind", ["BinaryMechanism", "SquareRootMechanism"])
 def test_a_stream_stays_within_its_planned_memory(kind):
-    mechanism = getattr(discreet, kind).from_rho(rho=0.5, delta=1e-9, l0=1, horizon=1000)
+    mechanism = getattr(discreet.streams, kind).from_rho(rho=0.5, delta=1e-9, l0=1, horizon=1000)
     command = [sys.executable, str(BENCHES / "stream_memory.py"), kind, "1000", "200000"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert float(done.stdout) <= mechanism.item_bytes
