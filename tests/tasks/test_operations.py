@@ -109,3 +109,16 @@ def test_users_and_rows_and_means_are_one_list_at_one_price(log, tmp_path):
     assert abs(most["rows"] - np.sum(log["page"] == "/page/00")) < 8 * most["rows_sigma"]
     assert abs(most["seconds_mean"] - seconds[log["page"] == "/page/00"].mean()) < 8 * most["seconds_mean_sigma"]
     assert "Aggregates" in dp.verify(tmp_path / "pages.parquet").made_by
+
+
+def test_days_of_a_user_are_the_unit_and_no_budget_of_users_pays_for_them(log, tmp_path):
+    ledger = dp.Ledger.open(tmp_path / "privacy.ledger")
+    by_day, by_user = (ledger.dataset(name, rho=1, delta=1e-5, unit=name) for name in ("user-day", "user"))
+    asked = {"user": "user", "item": "page", "time": "ts", "unit": "user-day", "rho": 0.5, "delta": 1e-6}
+    release = dp.count(log, **asked, budget=by_day)
+    whole = {**log, "user": log["user"] * 100 + log["ts"].astype("datetime64[D]").astype(int) % 100}
+    assert outliers(release, truth(whole, "page")) == []
+    assert release.guarantee.unit == "user-day"
+    with pytest.raises(dp.errors.ParameterError, match="user"):
+        dp.count(log, **asked, budget=by_user)
+    assert (by_day.remaining.rho, by_user.remaining.rho) == (0.5, 1)
