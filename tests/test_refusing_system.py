@@ -161,9 +161,10 @@ WORK = {
     "numbers": "table = {'user': np.arange(90000) % 999, 'item': np.arange(90000) % 7}",
     "text": "table = {'user': [str(n % 999) for n in range(90000)], 'item': ['ab'[n % 2] for n in range(90000)]}",
 }
+# Users have at most seven items: a smaller bound would choose some of them at random.
 COUNTS = {
     "histogram": "dp.Histogram.from_table(table, **columns)",
-    "bounded": "dp.Histogram.from_table(table, **columns, l0=1)",
+    "bounded": "dp.Histogram.from_table(table, **columns, l0=7)",
     "spilled": "_core.count_distinct((table['user'], table['item']), '', '', threads=4, memory=0)",
     "items": "dp.tables.UserItems.from_table(table, **columns)",
     "select": "dp.select(table, **columns, epsilon=1.0, delta=1e-6, l0=2)",
