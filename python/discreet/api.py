@@ -120,7 +120,9 @@ def count(
         ['help', 'home']
     """
 
-    call = Call.of("count", data, options, budget, charge)
+    parameters: dict[str, object] = {"rho": rho, "epsilon": epsilon, "delta": delta, "l0": l0, "items": items}
+    parameters |= {"kept_share": kept_share, "relative_error": relative_error, "mechanism": mechanism, "others": others}
+    call = Call.of(count, data, options, budget, parameters, charge)
     table = call.table
     here = engines.rows_here(table.data)
     bounding = Bounding.of(l0, kept_share=kept_share)
@@ -242,7 +244,9 @@ def top_k(
         ['home', 'help']
     """
 
-    call = Call.of("top_k", data, options, budget, charge)
+    parameters: dict[str, object] = {"rho": rho, "epsilon": epsilon, "delta": delta, "l0": l0, "items": items}
+    parameters |= {"k": k, "k_bar": k_bar, "method": method}
+    call = Call.of(top_k, data, options, budget, parameters, charge)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
     if listed is not None and (k_bar, method, l0) != (1_000, "gumbel", None):
         raise ParameterError(
@@ -313,7 +317,8 @@ def select(
         >>> dp.select(log, user="user", item="page", epsilon=1, delta=1e-6).items
         ['help', 'home']
     """
-    call = Call.of("select", data, options, budget, charge)
+    parameters: dict[str, object] = {"rho": rho, "epsilon": epsilon, "delta": delta, "l0": l0, "method": method}
+    call = Call.of(select, data, options, budget, parameters, charge)
     table = call.table
     here = engines.rows_here(table.data)
 

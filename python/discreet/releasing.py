@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from discreet import budgets, mechanisms
@@ -25,7 +29,7 @@ from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit, req
 from discreet.privacy.validation import is_equal, require_flag
 from discreet.release.export import kind_of
 from discreet.release.provenance import Labels, Provenance
-from discreet.release.release import changed
+from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
     from discreet.mechanisms.base import Mechanism, Opening
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
     from discreet.release.export import ItemType
-    from discreet.release.release import Release
 
 __all__ = [
     "Asked",
@@ -52,6 +55,7 @@ __all__ = [
 
 _Data = TypeVar("_Data")
 _Made = TypeVar("_Made", bound=Promising)
+_WHOLE = re.compile("-?[0-9]+")
 _TEXTS = re.compile(r"""'(-?[0-9]+)'|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 """A text in a repr; the group has the digits of one that is a number. Quotes inside of a text begin no other."""
 
@@ -68,14 +72,18 @@ class Call:
     budget: PrivacyFilter | None
     charge: Charging
     about: Provenance
+    verb: Callable[..., Release]
+    parameters: Mapping[str, object]
+    """The other parameters of the call."""
 
     @classmethod
     def of(
         cls,
-        verb: str,
+        verb: Callable[..., Release],
         data: object,
         options: Options,
         budget: PrivacyFilter | None,
+        parameters: Mapping[str, object],
         charge: Charging = "guarantee",
         value: str | None = None,
         values: Sequence[str] = (),
@@ -84,34 +92,43 @@ class Call:
         require_charge(charge, budget)
         labels = {name: options.get(name) for name in Labels.__annotations__}
         columns: Any = {name: given for name, given in options.items() if name not in labels}
-        table = as_table(data, columns, value, caller=verb)
-        about = Provenance.of(verb, table, values=values, **labels)
+        table = as_table(data, columns, value, caller=verb.__name__)
+        about = Provenance.of(verb.__name__, table, values=values, **labels)
         if budget is None and (about.once or about.replaces):
             raise ParameterError(
                 "once and replaces need budget, a dataset of a Ledger, which remembers charges", names="once replaces"
             )
-        return cls(table, budget, charge, about)
+        return cls(table, budget, charge, about, verb, parameters)
 
     def require_paid(self, asked: Asked[_Made], mechanism: Promising, *more: object) -> str:
         """Return the promise of the release, or raise an error if the budget cannot pay for it or has done so.
 
-        The promise is the SHA-256 of all that decides what is released from given rows. `more` belongs to it.
+        The promise is the SHA-256 of what the caller stated: a later version may have other defaults, and choose other
+        mechanisms. The promises of earlier versions have the mechanism, its guarantee and `more`.
         """
         if self.budget is None:
             return ""
         require_budget(self.budget)
-        table, promise = self.table, ""
+        promise = earlier = ""
         if self.about.once:
+            table = self.table
             columns = table.user, table.item, table.period, table.value, table.valued
-            with importing():
-                from hashlib import sha256
             parts = self.about.verb, mechanism, self.guarantee(asked, mechanism), self.charge, columns, more
-            # The command lists public items as text, and as integers if the column has them.
-            text = _TEXTS.sub(lambda found: found[1] or found[0], repr(parts))
-            promise = sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
-        self.budget._require_unnamed(self.about, promise)  # noqa: SLF001 - before the data is read
-        asked.require_paid(self.budget, mechanism, table.unit)
+            earlier = _sha256(_TEXTS.sub(lambda found: found[1] or found[0], repr(parts)))
+            promise = _sha256(self._stated())
+        self.budget._require_unnamed(self.about, promise, earlier)  # noqa: SLF001 - before the data is read
+        asked.require_paid(self.budget, mechanism, self.table.unit)
         return promise
+
+    def _stated(self) -> str:
+        """Return the verb, the columns, and the parameters that are not defaults, as text that no version changes."""
+        table = self.table
+        period = {} if table.period is None else table.period._asdict()
+        columns = {"user": table.user, "item": table.item, "value": table.value, **period, "charge": self.charge}
+        defaults = {"charge": "guarantee"}
+        for function in (Table.__init__, self.verb):
+            defaults |= function.__kwdefaults__ or {}
+        return _named(self.about.verb, {**columns, **self.parameters}, defaults)
 
     def guarantee(self, asked: Asked[_Made], mechanism: Promising) -> Guarantee:
         """Return the guarantee of a release of the table, in epsilon if the caller gave epsilon."""
@@ -138,6 +155,39 @@ class Call:
         name = self.table.item
         one = kind_of(kind)
         return ((name, one),) if isinstance(name, str) and isinstance(one, str) and is_free(name) else kind
+
+
+def _sha256(text: str) -> str:
+    with importing():
+        from hashlib import sha256
+    return sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _named(name: str, values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
+    """Return values by name as text, without those that are missing or have their default."""
+    said = {key: _said(value) for key, value in sorted(values.items()) if value is not None}
+    return f"{name}({', '.join(f'{key}={text}' for key, text in said.items() if text != _said(defaults.get(key)))})"
+
+
+def _said(value: object) -> str:
+    """Return a value of a parameter as text: equal numbers of all types alike, and mechanisms by their parameters.
+
+    Texts of whole numbers are as these numbers: a command lists public items as text, even if the column has numbers.
+    """
+    if isinstance(value, str):
+        return value if _WHOLE.fullmatch(value) else ascii(value)
+    if isinstance(value, Real | Decimal) and not isinstance(value, bool) and isfinite(value):
+        return str(Fraction(str(value)))
+    if isinstance(value, Release):
+        return value.digest
+    if is_dataclass(value) and not isinstance(value, type):
+        values = {field.name: getattr(value, field.name) for field in fields(value)}
+        return _named(type(value).__name__, values, {field.name: field.default for field in fields(value)})
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!a}: {_said(one)}' for key, one in value.items())}}}"
+    if isinstance(value, tuple | list) or hasattr(value, "ndim"):
+        return f"({', '.join(map(_said, require_list(value)))})"
+    return ascii(value)
 
 
 @dataclass(frozen=True, slots=True)

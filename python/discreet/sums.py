@@ -93,7 +93,9 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         Desfontaines et al. (2020), Section 1, and Rogers (2023), Theorems 4, 6 and 7; see `DiscoverAndSum`.
     """
     require_one(rho, epsilon)
-    call = Call.of("sum", data, options, budget, value=value)
+    parameters: dict[str, object] = {"rho": rho, "epsilon": epsilon, "delta": delta, "l0": l0, "items": items}
+    parameters |= {"bounds": bounds, "resolution": resolution}
+    call = Call.of(sum, data, options, budget, parameters, value=value)
     summed_column(call.table)
     low, high, step = _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
@@ -199,7 +201,9 @@ def aggregate(
     require_one(rho, epsilon)
     bounded = {"sums": _bounded("sums", sums), "means": _bounded("means", means)}
     values = dict.fromkeys(column for one in bounded.values() for column, *_ in one)
-    call = Call.of("aggregate", data, options, budget, values=[*values])
+    parameters: dict[str, object] = {"rho": rho, "epsilon": epsilon, "delta": delta, "l0": l0, "items": items}
+    parameters |= {"rows": rows, "sums": sums, "means": means}
+    call = Call.of(aggregate, data, options, budget, parameters, values=[*values])
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[mechanisms.Aggregates, Notes]:

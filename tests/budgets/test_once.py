@@ -1,18 +1,22 @@
 """Labels of charges, releases that are charged once, and charges that replace others."""
 
+import hashlib
+import inspect
 import os
 import random
 import signal
 
+import numpy as np
 import pytest
 from children import forks, in_child, lines, start
 
 import discreet as dp
-from discreet import Budget, Ledger
+from discreet import Budget, Ledger, releasing
 from discreet.budgets import ledger_format
 from discreet.budgets.ledger_file import LedgerFile
 from discreet.errors import AlreadyCharged, LedgerError, ParameterError
 from discreet.release.provenance import Provenance
+from discreet.releasing import Call
 
 LOG = {"user": [*range(3000)] * 2, "page": ["home"] * 3000 + ["help"] * 3000, "ts": ["2026-02-01T10:00"] * 6000}
 COUNT = {"user": "user", "item": "page", "rho": 0.01, "delta": 1e-9}
@@ -24,6 +28,9 @@ VERBS = {
     "top_k by discovery": lambda **more: dp.top_k(LOG, **COUNT, k=1, method="discover+peel", l0=2, **more),
     "select": lambda **more: dp.select(LOG, **COUNT, l0=3, **more),
     "sum": lambda **more: dp.sum(LOG | {"v": [1] * 6000}, **COUNT, value="v", bounds=(0, 9), l0=2, **more),
+    "aggregate": lambda **more: dp.aggregate(
+        LOG | {"v": [1] * 6000}, **COUNT, rows=2, sums={"v": [0, 9]}, means={"v": (0, 5, 0.1)}, l0=2, **more
+    ),
 }
 
 
@@ -77,6 +84,75 @@ def test_another_promise_under_a_key_is_refused(views, other):
     assert len(views.history) == 1
     with pytest.raises(AlreadyCharged):
         dp.count(LOG, **COUNT, budget=views, once="night", memory="1GB", progress=False, label="another label")
+
+
+STATED = {
+    "count": "count(delta=1/1000000000, item='page', rho=1/100, user='user')",
+    "count with l0": "count(delta=1/1000000000, item='page', kept_share=True, l0=2, rho=1/100, user='user')",
+    "count of items": "count(delta=1/1000000000, item='page', items=('home'), rho=1/100, user='user')",
+    "top_k": "top_k(delta=1/1000000000, item='page', k=1, rho=1/100, user='user')",
+    "top_k by discovery": (
+        "top_k(delta=1/1000000000, item='page', k=1, l0=2, method='discover+peel', rho=1/100, user='user')"
+    ),
+    "select": "select(delta=1/1000000000, item='page', l0=3, rho=1/100, user='user')",
+    "aggregate": (
+        "aggregate(delta=1/1000000000, item='page', l0=2, means={'v': (0, 5, 1/10)}, rho=1/100, rows=2, "
+        "sums={'v': (0, 9)}, user='user')"
+    ),
+    "sum": "sum(bounds=(0, 9), delta=1/1000000000, item='page', l0=2, rho=1/100, user='user', value='v')",
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_promise_has_what_the_caller_stated(views, verb, monkeypatch):
+    """Defaults and chosen mechanisms, which may change, are not in it: these texts hold for all versions."""
+    calls, stated = [], Call._stated
+    monkeypatch.setattr(Call, "_stated", lambda call: calls.append(call) or stated(call))
+    VERBS[verb](budget=views, once="night")
+    (call,) = calls
+    known = inspect.signature(call.verb).parameters.keys() - {"data", "value", "budget", "charge", "options"}
+    assert call.parameters.keys() == known
+    assert stated(call) == STATED[verb]
+    promise = views._chain.read().keys["views", "night"][1]
+    assert promise == hashlib.sha256(STATED[verb].encode()).hexdigest()
+
+
+def test_a_stated_default_and_other_types_are_the_same_promise(views):
+    numbers = LOG | {"page": [7] * 6000}
+    dp.count(numbers, **COUNT, items=[7, 8], budget=views, once="night")
+    asked = COUNT | {"rho": np.float64(0.01)}
+    for items in (("7", "8"), np.array([7, 8])):
+        with pytest.raises(AlreadyCharged):
+            dp.count(
+                numbers, **asked, items=items, l0=None, others=False, relative_error=0.1, budget=views, once="night"
+            )
+
+
+@pytest.mark.parametrize("other", [{"rho": 0.02}, {"k_bar": 99}, {"relative_error": 0.2}])
+def test_a_promise_has_the_parameters_of_a_given_mechanism(views, other):
+    def made(**parameters):
+        return dp.PrivateCountRelease(**{"rho": 0.01, "delta": 1e-9} | parameters)
+
+    columns = {"user": "user", "item": "page", "budget": views, "once": "night"}
+    dp.count(LOG, **columns, mechanism=made())
+    with pytest.raises(ParameterError, match="other parameters or columns"):
+        dp.count(LOG, **columns, mechanism=made(**other))
+    with pytest.raises(AlreadyCharged):
+        dp.count(LOG, **columns, mechanism=made(k_bar=10_000))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_key_of_an_earlier_version_is_not_charged_again(views, verb, monkeypatch):
+    """Earlier versions hashed the chosen mechanism with all of its parameters."""
+    texts, sha256 = [], releasing._sha256
+    with monkeypatch.context() as earlier:
+        earlier.setattr(releasing, "_sha256", lambda text: texts.append(text) or sha256(text))
+        earlier.setattr(Call, "_stated", lambda _: texts[-1])
+        VERBS[verb](budget=views, once="night")
+    assert len({*texts}) == 1
+    with pytest.raises(AlreadyCharged):
+        VERBS[verb](budget=views, once="night")
+    assert len(views.history) == 1
 
 
 def test_quotes_in_public_items_tell_promises_apart(views):

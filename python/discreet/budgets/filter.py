@@ -267,12 +267,12 @@ class PrivacyFilter(Balance):
     def _require_chargeable(self) -> None:
         """Raise an error if no charge can be made at all, as in a file that is read-only."""
 
-    def _require_unnamed(self, about: Provenance | None, promise: str) -> None:
+    def _require_unnamed(self, about: Provenance | None, *promises: str) -> None:
         """Raise an error if a charge has a key that was charged before, or replaces one that was not.
 
         Raises:
-            AlreadyCharged: The key was charged for the same promise.
-            ParameterError: The key was charged for another promise, or nothing has the name of the replaced charge.
+            AlreadyCharged: The key was charged for one of these promises.
+            ParameterError: The key was charged for other promises, or nothing has the name of the replaced charge.
         """
         if about is not None and (about.once or about.replaces):
             raise ParameterError(

@@ -263,16 +263,16 @@ class Dataset(PrivacyFilter):
     def _require_chargeable(self) -> None:
         self._chain.require_writable()
 
-    def _require_unnamed(self, about: Provenance | None, promise: str) -> None:
+    def _require_unnamed(self, about: Provenance | None, *promises: str) -> None:
         if about is None or not (about.once or about.replaces):
             return
-        if self._is_charged(self._chain.read(), about, promise):
+        if self._is_charged(self._chain.read(), about, *promises):
             raise self._already(about.once)
 
-    def _is_charged(self, book: Book, about: Provenance, promise: str) -> bool:
+    def _is_charged(self, book: Book, about: Provenance, *promises: str) -> bool:
         """Return whether a charge was made before, by its key; raise ParameterError if its names do not fit."""
         before = book.keys.get((self.name, about.once)) if about.once else None
-        if before is not None and before[1] != promise:
+        if before is not None and before[1] not in promises:
             raise ParameterError(
                 f"once {about.once!r} was charged for a release with other parameters or columns, and nothing is "
                 "charged now: repeat these, or give another key",
