@@ -5,6 +5,7 @@ import math
 import warnings
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -64,6 +65,11 @@ WAYS = ("", "from_rho", "from_epsilon", "from_dp", "from_bounded_range", "recomm
 TABLE = {"u": [*range(40)] * 2, "i": ["a"] * 40 + ["b"] * 40, "v": [1] * 80}
 COLUMNS = {"user": "u", "item": "i"}
 RELEASE = dp.count(TABLE, **COLUMNS, rho=1, delta=1e-6)
+
+
+STREAM = dp.BinaryMechanism(sigma=5, delta=1e-6, l0=1, horizon=4)
+AUDITED, CALIBRATED = dp.TruncatedGeometric(epsilon=1, delta=1e-2), dp.CalibratedCounts(rho=1, delta=1e-6)
+LISTS = {"outcomes": 3, "queries": 2, "epsilon": 0.1, "delta": 1e-8}
 
 
 def makers():
@@ -259,6 +265,21 @@ def test_no_verb_takes_a_seed(verb, name):
         lambda odd: testing.seeded_rng(odd),
         lambda odd: dp.Stream(dp.BinaryMechanism(sigma=5, delta=1e-6, l0=1, horizon=4), items=odd),
         lambda odd: dp.plan(odd),
+        lambda odd: dp.Budget(rho=1, delta=1e-6).pay_what_you_get(**LISTS).epsilon(odd),
+        lambda odd: STREAM.release(odd),
+        lambda odd: STREAM.start().step(odd),
+        lambda odd: dp.audit.audit(odd),
+        lambda odd: dp.audit.audit(AUDITED, pairs=odd, runs=0),
+        lambda odd: dp.audit.audit(AUDITED, pairs=1, runs=odd),
+        lambda odd: dp.audit.audit(AUDITED, pairs=1, runs=100, rng=odd),
+        lambda odd: [dp.audit.audit(kind, pairs=1, runs=0, seed=odd) for kind in (AUDITED, CALIBRATED)],
+        lambda odd: [dp.audit.audit(kind, pairs=1, runs=0, dp=odd) for kind in (AUDITED, CALIBRATED)],
+        lambda odd: [dp.audit.audit(kind, pairs=1, runs=0, dp=(1, odd)) for kind in (AUDITED, CALIBRATED)],
+        lambda odd: dp.audit.trial(odd, {}, {"a": 1}, runs=100),
+        lambda odd: dp.audit.trial(AUDITED, odd, {"a": 1}, runs=100),
+        lambda odd: dp.audit.trial(AUDITED, {"a": odd}, {"a": 1}, runs=100),
+        lambda odd: dp.audit.trial(AUDITED, {}, {"a": 1}, runs=odd),
+        lambda odd: dp.audit.trial(AUDITED, {}, {"a": 1}, runs=100, confidence=odd),
     ],
 )  # fmt: skip
 def test_every_value_and_handle_takes_or_refuses_odd_values(call):
@@ -286,7 +307,6 @@ class BadPath:
         raise RuntimeError("secret")
 
 
-STREAM = dp.BinaryMechanism(sigma=5, delta=1e-6, l0=1, horizon=4)
 NO_PATHS = [None, 5, True, math.nan, object(), b"x.csv", [], [5], {}, BadPath, BadPath(), "\0.csv", "\ud800.csv"]
 PATH_DOORS = {
     "open_database": lambda path: tables.open_database(path, "t"),
@@ -367,6 +387,14 @@ def test_tiny_deltas_and_costs_have_an_epsilon():
             epsilon = dp.Guarantee(rho, 0).epsilon(delta)
             assert 0 <= epsilon < math.inf
             assert dp.Guarantee(rho, 0).implies(epsilon, delta)
+
+
+@pytest.mark.parametrize("epsilon", [1000, 1e-200])
+@pytest.mark.parametrize("verb", [dp.count, partial(dp.count, l0=1), partial(dp.top_k, k=1)])
+def test_an_epsilon_that_no_noise_has_is_named(verb, epsilon):
+    with pytest.raises(ParameterError, match="no noise has an epsilon of") as refused:
+        verb(TABLE, **COLUMNS, items=["a"], epsilon=epsilon)
+    assert refused.value.names == ("epsilon",)
 
 
 def test_an_error_shows_numbers_that_differ():

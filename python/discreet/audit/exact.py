@@ -13,12 +13,13 @@ from discreet.audit.neighbours import neighbours, unwrapped
 from discreet.audit.runs import compared, released, tables
 from discreet.errors import ParameterError
 from discreet.laws import joint_law
+from discreet.mechanisms.base import opened
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.noises import EpsilonPerItem
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, claimed_pair
 from discreet.privacy.validation import require_whole
 
 __all__ = ["all_novel", "audit", "examine"]
@@ -68,8 +69,8 @@ def audit(
         An Audit: the violations, the tightest finding, and the outcomes that do not follow the law.
 
     Raises:
-        ParameterError: The exact law of the mechanism is not known or has too many outcomes to enumerate, or `pairs` or
-            `runs` is out of range. For `CalibratedCounts`: the guarantee does not imply `dp`.
+        ParameterError: The exact law of the mechanism is not known or has too many outcomes to enumerate, or another
+            parameter is out of range. For `CalibratedCounts`: the guarantee does not imply `dp`.
 
     Example:
         >>> import discreet as dp
@@ -80,6 +81,7 @@ def audit(
     """
     pairs = require_whole("pairs", pairs, 1)
     runs = require_whole("runs", runs, 0, 10**7)
+    seed, dp = require_whole("seed", seed, 0, 2**64 - 1), claimed_pair(dp)
     if 0 < runs < 100:
         raise ParameterError(f"runs must be 0 or from 100 to 10,000,000, not {runs}: fewer runs detect too little")
     mechanism = auditable(mechanism)
@@ -108,7 +110,7 @@ def audit(
     misfits: list[Misfit] = []
     found = []
     if runs:
-        stream = _core.Rng() if rng is None else rng
+        stream = opened(rng)
         found = [(table, released(mechanism, table, runs, stream)) for table in tables(mechanism, looked_at)]
         misfits = compared(mechanism, found)
     return Audit(

@@ -14,6 +14,7 @@ from discreet.audit.findings import Finding, Misfit, promises, runs_text
 from discreet.audit.runs import compared, released
 from discreet.errors import ParameterError
 from discreet.laws.published import Row
+from discreet.mechanisms.base import opened
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy.validation import require_number, require_whole
 
@@ -90,7 +91,8 @@ def trial(
         A Trial.
 
     Raises:
-        ParameterError: `runs` or `confidence` is out of range, or the mechanism does not read a histogram.
+        ParameterError: `runs` or `confidence` is out of range, a table is no mapping of labels to counts, or the
+            mechanism does not read a histogram.
 
     Example:
         >>> import discreet as dp
@@ -107,9 +109,12 @@ def trial(
         )
     runs = require_whole("runs", runs, 100, 10**8)
     confidence = require_number("confidence", confidence, 0.5, 1 - 1e-12)
-    middle = {label: (first.get(label, 0) + second.get(label, 0)) / 2 for label in {*first, *second}}
-    stream = _core.Rng() if rng is None else rng
+    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
+        raise ParameterError('a table of a trial must be counts by label, such as {"a": 4}')
+    first, second = ({label: require_whole("a count", n, 0) for label, n in t.items()} for t in (first, second))
+    stream = opened(rng)
     sides = [(counts, released(mechanism, counts, runs, stream)) for counts in (first, second)]
+    middle = {label: (first.get(label, 0) + second.get(label, 0)) / 2 for label in {*first, *second}}
     halves = [_halves(rows, middle) for _, rows in sides]
     try:
         misfits: list[Misfit] | None = compared(mechanism, sides)

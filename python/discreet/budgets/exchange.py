@@ -148,6 +148,7 @@ class Exchange(Single):
         Raises:
             ParameterError: `delta` is too small. The text says which delta suffices.
         """
+        delta = require_number("delta", delta, 0, 1)
         guarantee = self.guarantee
         own = dong2020.approximate_epsilon(self._epsilon, self._outcomes, guarantee.delta, delta)
         return min(guarantee.epsilon(delta), own)

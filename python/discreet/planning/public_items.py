@@ -10,7 +10,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose, required, stated
 from discreet.privacy.conversion import cdp_rho, round_down
-from discreet.privacy.guarantee import require_promise, resolve_rho, unusual
+from discreet.privacy.guarantee import Promising, require_promise, resolve_rho, unusual
 from discreet.privacy.validation import is_equal, is_zero, require_whole
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["for_public_items", "public_counts", "public_top_k", "with_known"]
 
-_Made = TypeVar("_Made")
+_Made = TypeVar("_Made", bound=Promising)
 _ANY_DELTA = 1e-6
 """A delta with which the other parameters are validated if there is none."""
 
@@ -56,7 +56,7 @@ def public_counts(
     is_unbounded = l0 is None or l0 >= len(items)
     if own is not None and is_unbounded and counts_users:
         kinds.append(lambda: mechanisms.CorrelatedCounts(items=items, rho=own))
-    made = sorted(_possible(kinds), key=lambda mechanism: mechanism.deviation)
+    made = sorted(_possible(kinds, epsilon), key=lambda mechanism: mechanism.deviation)
     described = [f"{type(mechanism).__name__} {mechanism.deviation:.4g}" for mechanism in made]
     reasons = [f"{described[0]} has the least standard deviation of noise (others: {', '.join(described[1:])})"]
     if own is not None and is_unbounded and not counts_users:
@@ -82,7 +82,7 @@ def public_top_k(
         kinds.append(lambda: kind.from_epsilon(items=items, epsilon=pure, k=k))
     if own is not None:
         kinds.append(lambda: kind.from_rho(items=items, rho=own, k=k))
-    return min(_possible(kinds), key=lambda mechanism: mechanism.scale), ()
+    return min(_possible(kinds, epsilon), key=lambda mechanism: mechanism.scale), ()
 
 
 def for_public_items(
@@ -142,14 +142,19 @@ def _spendable(rho: float | None, epsilon: float | None, delta: float | None) ->
     return None if is_pure else round_down(cdp_rho(epsilon, round_down(total, 64)), 64), epsilon
 
 
-def _possible(kinds: Iterable[Callable[[], _Made]]) -> list[_Made]:
-    """Return the mechanisms that can be made, or raise the last error if there is none."""
+def _possible(kinds: Iterable[Callable[[], _Made]], epsilon: float | None) -> list[_Made]:
+    """Return the mechanisms that can be made, or raise an error that names epsilon if the caller gave it."""
     made, refused = list[_Made](), ParameterError("no mechanism has this guarantee; give a larger rho or epsilon")
     for make in kinds:
         try:
-            made.append(make())
+            mechanism = make()
+            _ = mechanism.guarantee
+            made.append(mechanism)
         except ParameterError as error:  # out of the range of this mechanism: try the next
             refused = error
+    if not made and epsilon is not None and {*refused.names} & {"rho", "scale", "sigma"}:
+        other = "smaller" if epsilon > 1 else "larger"
+        raise ParameterError(f"no noise has an epsilon of {epsilon:g}: give a {other} one", names="epsilon")
     if not made:
         raise refused
     return made

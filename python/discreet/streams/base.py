@@ -15,7 +15,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.mechanisms.parameters import require_bounds, require_delta
 from discreet.privacy.guarantee import Sensitivity
-from discreet.privacy.validation import require_choice, require_whole
+from discreet.privacy.validation import brief, require_choice, require_whole
 from discreet.private import Private
 from discreet.release.release import Release
 from discreet.streams.release_rule import ReleaseRule
@@ -204,11 +204,13 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
             One Release for each round.
 
         Raises:
-            ParameterError: `rng` is given. The other errors are the same as in `Stream.step`. After an error, the
-                releases of the earlier rounds are not returned.
+            ParameterError: `rng` is given, or `data` is no list. The other errors are the same as in `Stream.step`.
+                After an error, the releases of the earlier rounds are not returned.
         """
         if rng is not None:
             raise ParameterError("a stream draws noise from its own secret key and takes no seeded_rng: leave out rng")
+        if not hasattr(data, "__iter__") or getattr(data, "ndim", 1) == 0:
+            raise ParameterError(f"data must be a list of rounds, each a list of events, not {brief(data)}")
         stream = self.start()
         return [stream.step(events) for events in data]
 

@@ -110,7 +110,7 @@ def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | 
     the same type.
     """
     is_other = isinstance(events, str | Mapping) or is_bytes(events) or hasattr(events, "columns")
-    if is_other or not hasattr(events, "__iter__"):
+    if is_other or not hasattr(events, "__iter__") or getattr(events, "ndim", 1) == 0:
         raise ParameterError(
             "events must be a list with one list of items for each event; with a table give user and item, "
             "or give a Table"
