@@ -1,7 +1,7 @@
 """Remedies in errors of the command: they name options, commands and files that exist."""
 
 import pytest
-from command import BUDGET, COUNT, discreet
+from command import BUDGET, COUNT, SURE, discreet
 
 SALES = "user,shop,cents\n" + "".join(f"{user},a,5\n" for user in range(1))
 SUM = ["--user", "user", "--item", "shop", "--column", "cents", "--bounds", "0", "5", "--l0", "1"]
@@ -16,7 +16,7 @@ def errors_of(*arguments, code=2):
 
 def test_an_empty_sum_advises_no_plan_of_sums(tmp_path):
     (tmp_path / "sales.csv").write_text(SALES)
-    errors = errors_of("sum", tmp_path / "sales.csv", *SUM, *BUDGET, code=0)
+    errors = errors_of("sum", tmp_path / "sales.csv", *SUM, *SURE, code=0)
     assert "0 items released" in errors
     assert "the selection needs a noisy count of more than" in errors
     assert "discreet plan" not in errors
