@@ -180,6 +180,18 @@ def test_a_replacement_names_an_earlier_charge_and_costs_in_full(views):
     assert len(views.history) == 3
 
 
+def test_a_label_of_several_charges_names_none_of_them(views):
+    for key in (None, "night 1", "night 2", "february"):
+        dp.count(LOG, **COUNT, budget=views, once=key, label="february" if key != "february" else "march")
+    # A key names one charge, even if others have it as their label.
+    dp.count(LOG, **COUNT, budget=views, once="again", replaces="february")
+    views = Ledger.open(views._chain.path).dataset("views")
+    dp.count(LOG, **COUNT, budget=views, label="march")
+    with pytest.raises(ParameterError, match=r"2 charges to views have the label 'march'.* keys are 'february': name"):
+        dp.count(LOG, **COUNT, budget=views, replaces="march")
+    assert len(views.history) == 6
+
+
 def test_five_nights_are_five_lines(views, tmp_path):
     path = tmp_path / "visits.jsonl"
     path.write_text("\n".join(f'{{"user": {n}, "page": "a", "ts": "2026-02-01T10:00"}}' for n in range(9)))

@@ -38,15 +38,15 @@ class Book:
     """The dataset and charge of each reservation without a release, by the number of its event."""
     keys: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     """The number and the promise of each charge that is made once, by its dataset and key."""
-    labels: set[tuple[str, str]] = field(default_factory=set)
-    """The datasets and labels of charges."""
+    labels: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    """The number of charges with a label and the keys of the last five, by their dataset and label."""
     by_rho: set[str] = field(default_factory=set)
     """The datasets with a charge that has no pair of epsilon and delta, among the past events."""
     paired: int = -1
     """The number of the last past event whose charge has a pair."""
 
     def __copy__(self) -> Book:
-        named = dict(self.keys), set(self.labels), set(self.by_rho), self.paired
+        named = dict(self.keys), dict(self.labels), set(self.by_rho), self.paired
         return Book(self.number, self.hash, self.end, dict(self.accounts), dict(self.drawing), *named)
 
     def add(self, event: Event) -> None:
@@ -134,7 +134,8 @@ class Book:
         if "once" in about:
             self.keys[dataset, about["once"]] = number, promise
         if "label" in about:
-            self.labels.add((dataset, about["label"]))
+            many, keys = self.labels.get((dataset, about["label"]), (0, ()))
+            self.labels[dataset, about["label"]] = many + 1, (*keys[-4:], about.get("once", ""))
 
     def account(self, dataset: str) -> Account:
         """Return the account of a dataset; raise ParameterError if there is none."""

@@ -279,12 +279,22 @@ class Dataset(PrivacyFilter):
                 names="once",
             )
         named = (self.name, about.replaces)
-        if before is None and about.replaces and named not in book.keys and named not in book.labels:
-            raise ParameterError(
-                f"no charge to {self.name} has the key or label {about.replaces!r} that replaces names; the history "
-                "of the dataset lists them",
-                names="replaces",
-            )
+        if before is None and about.replaces and named not in book.keys:
+            many, found = book.labels.get(named, (0, ()))
+            keys = ", ".join(repr(key) for key in found if key)
+            if many == 0:
+                raise ParameterError(
+                    f"no charge to {self.name} has the key or label {about.replaces!r} that replaces names; the "
+                    "history of the dataset lists them",
+                    names="replaces",
+                )
+            if many > 1:
+                last = f"their last keys are {keys}" if keys else "the last ones have no key"
+                raise ParameterError(
+                    f"{many:,} charges to {self.name} have the label {about.replaces!r} that replaces names, and "
+                    f"{last}: name a charge by its key (once), or by a label that no other has",
+                    names="replaces",
+                )
         return before is not None
 
     def _already(self, once: str) -> AlreadyCharged:
