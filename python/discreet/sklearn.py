@@ -39,7 +39,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Example:
         >>> from discreet.sklearn import PrivateVocabulary
-        >>> learner = PrivateVocabulary(epsilon=1, delta=1e-6, l0=2)
+        >>> learner = PrivateVocabulary(epsilon=1, delta=1e-6, l0=10)
         >>> learner = learner.fit(["red apples"] * 5000, users=range(5000))
         >>> learner.vocabulary_
         {'apples': 0, 'red': 1}

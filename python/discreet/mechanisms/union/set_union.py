@@ -95,7 +95,7 @@ class UnionMechanism(Mechanism[UserItems, Release]):
         Example:
             >>> import discreet as dp
             >>> items = dp.tables.UserItems.from_pairs([*range(5000)] * 2, ["home"] * 5000 + ["help"] * 5000)
-            >>> dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=2).release(items).items
+            >>> dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=2, alpha=9).release(items).items
             ['help', 'home']
         """
         if user is not None or item is not None:
@@ -153,7 +153,7 @@ class SetUnion(UnionMechanism):
 
     Example:
         >>> import discreet as dp
-        >>> mechanism = dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=2)
+        >>> mechanism = dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=2, alpha=9)
         >>> print(mechanism.guarantee)
         1e-06-approximate 1-zCDP per user (added or removed)
         >>> items = dp.tables.UserItems.from_pairs([*range(5000)] * 2, ["home"] * 5000 + ["help"] * 5000)
