@@ -302,7 +302,8 @@ def test_epsilons_add_up_exactly(tmp_path):
         if budget._account().used is not None:
             assert all(one <= Fraction(most) for one, most in zip(sums, total, strict=True))
             assert not budget.fits(Guarantee.from_dp(total[0], 0))
-            assert budget.shortfall(Guarantee(2.0**-64, 0)) is not None
+            with pytest.raises(BudgetExceeded, match="This budget adds up epsilons"):
+                budget.shortfall(Guarantee(2.0**-64, 0))
 
 
 def test_the_first_charge_decides_how_a_budget_in_epsilon_adds_up():
@@ -386,3 +387,59 @@ def test_the_suggestion_of_budget_exceeded_fits():
             budget.charge(cost)
         tried = dict(part.split("=") for part in str(caught.value).split("Try ")[1].rstrip(".").split(" and "))
         assert budget.fits(Guarantee(float(tried["rho"]), float(tried.get("delta", cost.delta))))
+
+
+IN_RHO = {
+    "count": lambda budget, rho, delta: dp.count(LOG, **COLUMNS, rho=rho, delta=delta, budget=budget),
+    "count l0": lambda budget, rho, delta: dp.count(LOG, **COLUMNS, rho=rho, delta=delta, l0=3, budget=budget),
+    "items": lambda budget, rho, _: dp.count(LOG, **COLUMNS, rho=rho, items=["home"], budget=budget),
+    "ranks": lambda budget, rho, _: dp.top_k(LOG, **COLUMNS, k=1, rho=rho, items=["home", "help"], budget=budget),
+    "top_k": lambda budget, rho, delta: dp.top_k(LOG, **COLUMNS, k=10, rho=rho, delta=delta, budget=budget),
+    "select": lambda budget, rho, delta: dp.select(LOG, **COLUMNS, rho=rho, delta=delta, l0=3, budget=budget),
+    "sums": lambda budget, rho, _: dp.sum(
+        LOG | {"v": [1] * 6000}, **COLUMNS, value="v", bounds=(0, 9), rho=rho, items=["home"], budget=budget
+    ),
+}
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.01, 1e-9), (8.0, 1e-5)])
+def test_shares_in_rho_fit_after_an_epsilon_whatever_the_releases_are(n, epsilon, delta):
+    for releases in (*([release] for release in IN_RHO.values()), [*IN_RHO.values()]):
+        budget = Budget(epsilon=epsilon, delta=delta)
+        budget.charge(Guarantee.from_dp(epsilon / 2, delta / 2))
+        assert budget._account().used is not None
+        share, *_ = budget.split(n)
+        for number in range(n):
+            releases[number % len(releases)](budget, share.rho, share.delta)
+
+
+def test_nothing_costs_nothing_after_an_epsilon():
+    budget = Budget(epsilon=1, delta=1e-6)
+    for share in (0.5, 0.5):
+        budget.charge(Guarantee.from_dp(share, share * 1e-6))
+        left = budget.remaining
+        budget.charge(Guarantee(0, 0))
+        assert budget.remaining == left
+
+
+def test_what_is_left_of_an_epsilon_affords_a_mechanism_of_it():
+    budget = Budget(epsilon=1, delta=1e-6)
+    budget.charge(Guarantee.from_dp(0.5, 5e-7))
+    for share, left in ((0.5, 0.25), (1, 0.0)):
+        made = budget.afford(GumbelTopK, k=10, share=share)
+        assert budget.fits(made)
+        budget.charge(made)
+        assert (budget.remaining.dp or (0,))[0] == pytest.approx(left, abs=1e-3)
+    with pytest.raises(BudgetExceeded, match="for a GumbelTopK"):
+        budget.afford(GumbelTopK, k=10)
+
+
+def test_lists_that_share_a_rho_need_a_budget_that_adds_up_rhos():
+    budget = Budget(epsilon=1, delta=1e-6)
+    asked = {"outcomes": 10, "queries": 3, "epsilon": 0.01, "delta": 1e-8}
+    budget.pay_what_you_get(**asked)
+    for share, remedy in ((0.5, "Release each list with top_k and an epsilon"), (0.5, "No epsilon is left")):
+        budget.charge(Guarantee.from_dp(share, share * 1e-6))
+        with pytest.raises(BudgetExceeded, match=f"needs rho=0.000125 and .*This budget adds up epsilons.*{remedy}"):
+            budget.pay_what_you_get(**asked)

@@ -141,17 +141,22 @@ class Balance(Uncopied, ABC):
     def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
         """Return None if charges that add up to `total` fit, else the rounded `total` and the remaining budget.
 
-        In a budget in epsilon that is charged by epsilons, no sum of rhos fits: `total` stands for several charges.
-
         Args:
             total: The sum of the charges.
 
         Raises:
+            BudgetExceeded: The budget adds up epsilons: what one charge costs then is no part of `total`.
             ParameterError: The unit or neighbours of `total` differ from those of the budget.
         """
         account, charge = self._account(), Charge.of(self._guaranteed(total))
         if account.used is not None:
-            return total, account.remaining
+            epsilon, delta = account.remaining.dp or (0.0, 0.0)
+            raise BudgetExceeded(
+                f"rho={total.rho:.6g} and delta={total.delta:.6g} for several lists",
+                f"epsilon={epsilon:.6g} and delta={delta:.6g}",
+                "This budget adds up epsilons since its first charge, and lists that share a rho need one that adds up "
+                f"rhos. {'Release each list with top_k and an epsilon.' if epsilon else 'No epsilon is left, either.'}",
+            )
         return None if account.fits(charge) else (account.guarantee(charge), account.remaining)
 
     def split(self, n: int) -> list[Guarantee]:
@@ -181,7 +186,8 @@ class Balance(Uncopied, ABC):
             epsilon, delta = (_part(x, n) for x in pair)
             if delta == 0:
                 raise BudgetExceeded(counted(n, "share"), account.remaining, OUT_OF_DELTA)
-            rho, own = resolve_rho(None, epsilon, delta)
+            # A little less, because mechanisms round, and have a little less delta.
+            rho, own = resolve_rho(None, epsilon * (1 - 1e-6), delta)
             return [replace(account.guarantee(NOTHING), rho=rho, delta=own, dp=(epsilon, delta))] * n
         left = account.total - account.spent
         share = Charge(max(0, left.rho) // n, max(0, left.delta) // n)

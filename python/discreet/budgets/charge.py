@@ -6,6 +6,7 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError, shortened
@@ -251,13 +252,16 @@ class Account:
     def _by_pair(self, guarantee: Guarantee, total: Pair) -> Charge:
         """Return the charge of the epsilon and delta of a guarantee.
 
-        A guarantee without a pair has that of its rho at twice its delta. One whose epsilon is not smaller than the
-        total's, or whose delta is larger, takes the whole total.
+        They are its own pair, or those of its rho if these are clearly smaller parts of what is left. A guarantee
+        with an epsilon that is not smaller than the total's, or with a larger delta, takes the whole total.
         """
-        pair = guarantee.dp
-        if pair is None and guarantee.delta < 0.5:
-            at = 2 * guarantee.delta or total[1] / 16
-            pair = guarantee.epsilon(at), at
+        left = self._pair_left or total
+        pair = (0.0, guarantee.delta) if guarantee.rho == 0 else guarantee.dp
+        if guarantee.rho > 0 and guarantee.delta < 0.5 and min(left) > 0:
+            at = 2 * guarantee.delta or _even(guarantee, left)
+            converted = guarantee.epsilon(at), at
+            if pair is None or _part_of(converted, left) < (1 - 1e-6) * _part_of(pair, left):
+                pair = converted
         # Roundings make an epsilon a little smaller than the one that was asked for.
         if pair is None or not (pair[0] < (1 - 1e-9) * total[0] and pair[1] <= total[1]):
             if not guarantee.implies(*total):
@@ -394,6 +398,26 @@ def _total_of(epsilon: float, delta: float) -> tuple[float, float]:
         if after is not None and after.implies(epsilon, delta):
             return rho, own
     raise ParameterError("epsilon and delta are too small for any release; give larger values")
+
+
+def _part_of(pair: Pair, whole: Pair) -> float:
+    """Return the part of an epsilon and a delta that a pair takes, of that of which it takes more."""
+    return max(pair[0] / whole[0], pair[1] / whole[1])
+
+
+@lru_cache(maxsize=64)
+def _even(guarantee: Guarantee, left: Pair) -> float:
+    """Return the delta at which a guarantee without delta takes about the same part of epsilon and delta that are left.
+
+    So n releases fit if each is (epsilon, delta)-DP for an n-th of both: the first takes at most the n-th part of what
+    is left, the next one at most the (n-1)-th of the rest, and so on.
+    """
+    low, high = -70.0, 0.0
+    for _ in range(24):
+        middle = (low + high) / 2
+        epsilon, delta = (2.0**middle * most for most in left)
+        low, high = (low, middle) if delta > 0 and guarantee.implies(epsilon, delta) else (middle, high)
+    return float(2.0**high * left[1])
 
 
 def _fits(spent: int, charge: int, total: int) -> bool:

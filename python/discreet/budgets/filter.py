@@ -326,12 +326,13 @@ class PrivacyFilter(Balance):
         """Return the mechanism of a class that uses all of the remaining budget, or a share of it.
 
         Args:
-            kind: A class of mechanisms with `from_rho`, such as GumbelTopK.
-            share: The share of the remaining rho and delta to use, above 0 and at most 1.
+            kind: A class of mechanisms with `from_rho`, such as GumbelTopK. If the budget adds up epsilons, its
+                `from_epsilon` makes the mechanism.
+            share: The share of the remaining rho (or epsilon) and delta to use, above 0 and at most 1.
             **parameters: The other parameters of `from_rho`. A delta here replaces the share of delta.
 
         Raises:
-            BudgetExceeded: No rho or delta is left.
+            BudgetExceeded: No rho or epsilon is left, or no delta.
             ParameterError: The class has no `from_rho`, or a parameter is out of range.
 
         Example:
@@ -345,17 +346,25 @@ class PrivacyFilter(Balance):
         share = require_number("share", share, 0, 1)
         if {"rho", "epsilon"} & parameters.keys():
             raise ParameterError("afford takes rho from the remaining budget: leave out rho and epsilon, or give share")
-        left = self.remaining
-        most = left.rho if share == 1 else round_down(share * left.rho)
-        if "delta" in inspect.signature(kind.from_rho).parameters:
-            delta = left.delta if share == 1 else round_down(share * left.delta)
+        account = self._account()
+        left = account.remaining
+        cost, make, most, delta = "rho", kind.from_rho, left.rho, left.delta
+        if (
+            account.used is not None
+            and left.dp is not None
+            and callable(by_epsilon := getattr(kind, "from_epsilon", 0))
+        ):
+            cost, make, (most, delta) = "epsilon", by_epsilon, left.dp
+        if share < 1:
+            most, delta = round_down(share * most), round_down(share * delta)
+        if "delta" in inspect.signature(make).parameters:
             parameters = {"delta": delta} | parameters
         given = parameters.get("delta", 1.0)
         if most <= 0 or (isinstance(given, numbers.Real) and given <= 0):
-            raise BudgetExceeded(f"rho and delta for a {getattr(kind, '__name__', kind)}", left)
+            raise BudgetExceeded(f"{cost} and delta for a {getattr(kind, '__name__', kind)}", left)
         # Rounding may make the guarantee of a mechanism from a rho slightly larger than this rho.
         for ulps in (0, 8, 64, 512, 4096, 2**20):
-            mechanism = kind.from_rho(rho=round_down(most, ulps) if ulps else most, **parameters)
+            mechanism = make(**{cost: round_down(most, ulps) if ulps else most}, **parameters)
             if self.fits(mechanism):
                 return mechanism
         raise BudgetExceeded(self.cost(mechanism), left)
