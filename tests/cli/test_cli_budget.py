@@ -201,6 +201,25 @@ def test_help_explains_budgets(run):
     assert "no signature" in " ".join(run("verify", "--help")[1].split())
 
 
+def test_charges_in_epsilon_are_shown_in_epsilon_within_120_columns(run):
+    run("budget", "init", "l", "--dataset", "views", "--epsilon", "2", "--delta", "1e-5")
+    run("budget", "init", "l", "--dataset", "clicks", "--rho", "1", "--delta", "1e-5")
+    named = ["--once", "visits-2026-11-01", "--label", "a long label " * 9, "--l0", "1", "-q"]
+    for dataset, cost in (("views", ["--epsilon", "0.5", "--delta", "1e-6"]), ("clicks", ["--rho", "0.1"])):
+        columns = ["--user", "user", "--item", "item", "--delta", "1e-6", "--ledger", "l", "--dataset", dataset]
+        assert run("count", "log.csv", *columns, *cost, *named)[0] == 0
+    out = run("budget", "show", "l")[1]
+    lines = [line.split() for line in out.splitlines()]
+    assert [lines[0][1], *lines[1][:7]] == ["rho", "clicks", "1", "0.1", "0.9", "1e-05", "1e-06", "9e-06"]
+    assert [lines[2][1], *lines[3][:7]] == ["epsilon", "views", "2", "0.5", "1.5", "1e-05", "1e-06", "9e-06"]
+    assert max(map(cell_len, out.splitlines())) == 120
+    assert [row[-3:] for row in lines[6:8]] == [["0.5", "1e-06", "released"], ["0.1", "1e-06", "released"]]
+    assert all("visits-2026-11-01" in row for row in lines[6:8])
+    for command in ("show", "history"):
+        out = run("budget", command, "l", "--dataset", "views")[1]
+        assert ("epsilon" in out, " rho " in out) == (True, False)
+
+
 def test_wide_characters_keep_the_columns_aligned(run):
     for name in ("数据集", "views"):
         assert run("budget", "init", "l", "--dataset", name, "--rho", "1", "--delta", "1e-6")[0] == 0

@@ -321,6 +321,15 @@ class Account:
         )
 
     @property
+    def amounts(self) -> tuple[str, tuple[Pair, Pair, Pair]]:
+        """What adds up beside delta, "rho" or "epsilon"; and the total, the spent and the remaining pair of both."""
+        if (whole := self.promise.dp) is None or (self.used is None and self.spent != NOTHING):
+            left = self.remaining
+            return "rho", (self.total.floats(), self.spent.floats(), (left.rho, left.delta))
+        epsilon, delta = map(float, self.used or (0, 0))
+        return "epsilon", (whole, (epsilon, delta), self._pair_left or whole)
+
+    @property
     def left(self) -> str:
         """The remaining budget as text."""
         if self.used_by_epsilon:

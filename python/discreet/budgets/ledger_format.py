@@ -198,7 +198,8 @@ def events_of(rows: list[dict[str, Any]], path: object) -> list[tuple[int, Event
         fields = {name: row[name] for name in _TEXTS if name in row}
         if not all(isinstance(value, str) for value in fields.values()):
             raise corrupt(path)
-        charge = Charge(row.get("rho", 0), row.get("delta", 0))
+        pair = row.get("pair")
+        charge = Charge(row.get("rho", 0), row.get("delta", 0), None if pair is None else (float(pair[0]), float(pair[1])))
         try:
             about = Provenance.read(row["about"]) if "about" in row else None
         except ValueError:

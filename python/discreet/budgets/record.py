@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from discreet import _core
-from discreet.budgets.charge import NOTHING, Charge
+from discreet.budgets.charge import NOTHING, Charge, Pair
 from discreet.errors import needs
 from discreet.release import export, markup
 from discreet.release.provenance import Provenance
@@ -99,9 +99,23 @@ class Spending:
     """The caller's key of a release that is charged once."""
     replaces: str = ""
     """The key or label of the earlier charge that this one replaces."""
+    pair: Pair | None = None
+    """The epsilon and delta of a charge to a budget that adds up epsilons. Its rho and delta are the same shares."""
+
+    @property
+    def epsilon(self) -> float | None:
+        """The epsilon of a charge to a budget that adds up epsilons; None for other charges."""
+        return None if self.pair is None else self.pair[0]
+
+    def shown(self, name: str) -> str:
+        """Return a field as text: the epsilon and delta of a charge that has them, instead of its shares."""
+        if self.pair is not None and name in ("rho", "delta"):
+            return f"{self.pair[1]:.6g}" if name == "delta" else ""
+        value = getattr(self, name)
+        return "" if value is None else f"{value:.6g}" if isinstance(value, float) else export.shortened(value)
 
 
-_SHOWN_IF_ANY = ("label", "once", "replaces", "verb", "columns", "period", "files")
+_SHOWN_IF_ANY = ("label", "once", "replaces", "verb", "columns", "period", "files", "rho", "epsilon")
 """The columns of a table of charges that are left out if all their cells are empty."""
 
 
@@ -112,7 +126,7 @@ class History(list[Spending]):
 
     @property
     def _columns(self) -> list[str]:
-        return shown_columns(self[-_SHOWN:], ("number", "time", "dataset", "mechanism"), ("rho", "delta", "status"))
+        return shown_columns(self[-_SHOWN:], ("number", "time", "dataset", "mechanism"), ("delta", "status"))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the charges as a pandas.DataFrame with one column for each field (needs pandas).
@@ -128,13 +142,7 @@ class History(list[Spending]):
     def _cells(self) -> list[list[str]]:
         """Return the last charges as text."""
         columns = self._columns
-        return [
-            [
-                f"{value:.6g}" if isinstance(value, float) else export.shortened(value)
-                for value in (getattr(row, name) for name in columns)
-            ]
-            for row in self[-_SHOWN:]
-        ]
+        return [[row.shown(name) for name in columns] for row in self[-_SHOWN:]]
 
     @property
     def _more(self) -> tuple[str, ...]:
@@ -153,7 +161,7 @@ class History(list[Spending]):
 def shown_columns(rows: Iterable[Spending], first: Iterable[str], last: Iterable[str]) -> list[str]:
     """Return the columns of a table of charges: some first and last ones, and between them what the charges are for."""
     rows = [*rows]
-    return [*first, *(name for name in _SHOWN_IF_ANY if any(getattr(row, name) for row in rows)), *last]
+    return [*first, *(name for name in _SHOWN_IF_ANY if any(row.shown(name) for row in rows)), *last]
 
 
 def spendings(events: Iterable[tuple[int, Event]]) -> History:
@@ -197,5 +205,6 @@ def _spending(number: int, event: Event, end: Event | None) -> Spending:
         status="released" if end is not None else "reserved" if event.kind == "reserved" else "charged",
         digest="" if end is None else end.digest,
         version=event.version,
+        pair=event.charge.pair,
         **{name: text for name, text in event.about or () if name != "begun"},
     )

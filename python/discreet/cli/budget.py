@@ -20,7 +20,8 @@ from discreet.release import export
 
 __all__ = ["budget", "verify"]
 
-_SHOWN = 20
+_SHOWN, _WIDTH = 20, 120
+_FIRST = ("number", "time", "dataset", "mechanism")
 """The most charges that `show` lists."""
 _TYPES = {"number": "int64", "rho": "float64", "delta": "float64"}
 _ledger = click.argument("ledger", metavar="LEDGER", type=FILE)
@@ -91,20 +92,30 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
 @_ledger
 @_chosen
 def show(ledger: str, dataset: str | None) -> None:
-    """Show the budget of each dataset and its last charges."""
+    """Show the budget of each dataset and its last charges, in the epsilons or rhos that it adds up.
+
+    Longer texts are cut to fit 120 columns.
+    """
     outputs.require_apart(None, ledger)
     opened = Ledger.open(ledger, create=False)
-    rows = []
-    for account in map(opened.dataset, opened.datasets) if dataset is None else [dataset_of(ledger, dataset)]:
-        columns = account.total, account.spent, account.remaining
-        promise = "({:.4g}, {:.4g})-DP".format(*account.guarantee.quoted)
-        rows.append([account.name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns), promise])
-    names = ["dataset", "rho", "spent", "left", "delta", "spent", "left", "total guarantee"]
-    click.echo(report.grid(names, rows), nl=False)
+    chosen = [*map(opened.dataset, opened.datasets)] if dataset is None else [dataset_of(ledger, dataset)]
+    grids: dict[str, list[list[str]]] = {"rho": [], "epsilon": []}
+    for one in chosen:
+        kind, amounts = one._account().amounts  # noqa: SLF001 - as the budget adds them up
+        promise = "({:.4g}, {:.4g})-DP".format(*one.guarantee.quoted)
+        grids[kind].append([one.name, *(f"{x:.6g}" for column in zip(*amounts, strict=True) for x in column), promise])
+    for kind, rows in grids.items():
+        if rows:
+            names = ["dataset", kind, "spent", "left", "delta", "spent", "left", "total guarantee"]
+            click.echo(report.grid(names, rows), nl=False)
     if charges := _rows(ledger, dataset):
-        click.echo(f"\n{_charges(charges[-_SHOWN:])}", nl=False)
-        if len(charges) > _SHOWN:
-            click.echo(f"The last {_SHOWN} of {len(charges):,} charges. `discreet budget history` lists all.")
+        last = charges[-_SHOWN:]
+        hidden = {"verb", "columns"} | ({"dataset"} if len(chosen) == 1 else set())
+        names = [name for name in shown_columns(last, _FIRST, ("delta", "status")) if name not in hidden]
+        rows = [[row.shown(name)[: 16 if name == "time" else None] for name in names] for row in last]
+        click.echo(f"\n{report.grid(names, rows, width=_WIDTH, kept=('time', 'once', 'replaces'))}", nl=False)
+        some = f"The last {_SHOWN} of {len(charges):,} charges. " if len(charges) > _SHOWN else ""
+        click.echo(f"{some}`discreet budget history` lists all of each charge.")
 
 
 @budget.command()
@@ -136,7 +147,7 @@ def history(ledger: str, dataset: str | None) -> None:
     released   charged, and the rows were released
     charged    charged for a release that was made elsewhere, such as a stream
 
-    If a budget in epsilon adds up epsilons, a row has the same shares of its total rho and delta.
+    If a budget adds up epsilons, a row has the epsilon and delta of its charge.
     """
     outputs.require_apart(None, ledger)
     click.echo(_charges(_rows(ledger, dataset)), nl=False)
@@ -144,13 +155,10 @@ def history(ledger: str, dataset: str | None) -> None:
 
 def _charges(rows: list[Spending]) -> str:
     """Return charges as a table."""
-    names = shown_columns(rows, ("number", "time", "dataset", "mechanism"), ("rho", "delta", "status", "digest"))
-
-    def cell(row: Spending, name: str) -> str:
-        value = getattr(row, name)
-        return f"{value:.6g}" if isinstance(value, float) else value[:12] if name == "digest" else str(value)
-
-    return report.grid(names, [[cell(row, name) for name in names] for row in rows])
+    names = shown_columns(rows, _FIRST, ("delta", "status", "digest"))
+    return report.grid(
+        names, [[row.digest[:12] if name == "digest" else row.shown(name) for name in names] for row in rows]
+    )
 
 
 @budget.command("export")
@@ -171,7 +179,7 @@ def export_history(ledger: str, dataset: str | None, output: str | None, form: s
     outputs.require_apart(output, ledger)
     outputs.require_writable(output)
     rows = _rows(ledger, dataset)
-    fields = [field.name for field in dataclasses.fields(Spending)]
+    fields = [field.name for field in dataclasses.fields(Spending) if field.name != "pair"]
     columns = [(name, [_encodable(getattr(row, name)) for row in rows], _TYPES.get(name, "string")) for name in fields]
     if output is not None:
         export.write(output, columns, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 import click
@@ -65,18 +66,27 @@ def _cells(release: Release, shown: int) -> dict[str, list[str]]:
     return cells
 
 
-def grid(names: list[str], rows: list[list[str]]) -> str:
-    """Return a text table with one line for each row, however wide; columns of numbers are right-aligned."""
+def grid(names: list[str], rows: list[list[str]], *, width: int = _WIDE, kept: Container[str] = ()) -> str:
+    """Return a text table with one line for each row; columns of numbers are right-aligned.
+
+    If it is wider than `width`, the widest columns of text are cut, and the `kept` ones only if others do not suffice.
+    """
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    cells = [[plain_text(cell) for cell in row] for row in (names, *rows)]
     right = [all(_is_number(row[i]) for row in rows) for i in range(len(names))]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    texts = [i for i, number in enumerate(right) if not number]
+    while texts and sum(widths) + 2 * len(widths) - 2 > width:
+        widths[max(texts, key=lambda i: (names[i] not in kept and widths[i] > 10, widths[i]))] -= 1
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="", collapse_padding=True)
-    for name, number in zip(names, right, strict=True):
-        grid.add_column(Text(plain_text(name)), justify="right" if number else "left", no_wrap=True)
-    for row in rows:
-        grid.add_row(*(Text(plain_text(cell)) for cell in row))
+    for name, number, most in zip(cells[0], right, widths, strict=True):
+        grid.add_column(Text(name), justify="right" if number else "left", no_wrap=True, width=most)
+    for row in cells[1:]:
+        grid.add_row(*map(Text, row))
     console = Console(file=sys.stdout, width=_WIDE, color_system=None)
     with console.capture() as captured:
         console.print(grid)
@@ -84,7 +94,7 @@ def grid(names: list[str], rows: list[list[str]]) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return cell.replace(".", "").replace("e-", "").replace("e+", "").isdigit()
+    return not cell or cell.replace(".", "").replace("e-", "").replace("e+", "").isdigit()
 
 
 def publish(
