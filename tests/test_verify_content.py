@@ -120,6 +120,9 @@ def test_provenance_is_printed_escaped_and_compared_with_the_ledger(tmp_path):
         assert "\u202e" not in repr(dp.Release.read(path).provenance)
         with pytest.raises(InputError, match="another provenance"):
             dp.verify(path, ledger=tmp_path / "ledger")
+    paper.write_text(changed(content, lambda found: found["provenance"].update(begun="2020-01-01T00:00:00+00:00")))
+    with pytest.raises(InputError, match="another provenance"):
+        dp.verify(path, ledger=tmp_path / "ledger")
     for wrong in ([], "night", {"label": 7}, {"label": None}, None):
         paper.write_text(changed(content, lambda found, wrong=wrong: found.update(provenance=wrong)))
         refuse(path)

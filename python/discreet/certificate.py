@@ -662,8 +662,7 @@ def _paid_by(
         raise InputError(
             f"the ledger {ledger} has no release of these rows by this mechanism; give the ledger that paid for them"
         )
-    stated = {name: text for name, text in provenance or () if name != "begun"}
-    paid = [row for row in found if all(getattr(row, name) == text for name, text in stated.items())]
+    paid = [row for row in found if all(getattr(row, name) == text for name, text in provenance or ())]
     if not paid:
         raise InputError(
             f"the ledger {ledger} paid for these rows under another provenance than that of their certificate; restore "

@@ -199,7 +199,9 @@ def events_of(rows: list[dict[str, Any]], path: object) -> list[tuple[int, Event
         if not all(isinstance(value, str) for value in fields.values()):
             raise corrupt(path)
         pair = row.get("pair")
-        charge = Charge(row.get("rho", 0), row.get("delta", 0), None if pair is None else (float(pair[0]), float(pair[1])))
+        charge = Charge(
+            row.get("rho", 0), row.get("delta", 0), None if pair is None else (float(pair[0]), float(pair[1]))
+        )
         try:
             about = Provenance.read(row["about"]) if "about" in row else None
         except ValueError:

@@ -99,6 +99,8 @@ class Spending:
     """The caller's key of a release that is charged once."""
     replaces: str = ""
     """The key or label of the earlier charge that this one replaces."""
+    begun: str = ""
+    """The time of the call, before any data was read."""
     pair: Pair | None = None
     """The epsilon and delta of a charge to a budget that adds up epsilons. Its rho and delta are the same shares."""
 
@@ -206,5 +208,5 @@ def _spending(number: int, event: Event, end: Event | None) -> Spending:
         digest="" if end is None else end.digest,
         version=event.version,
         pair=event.charge.pair,
-        **{name: text for name, text in event.about or () if name != "begun"},
+        **dict(event.about or ()),
     )
