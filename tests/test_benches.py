@@ -142,6 +142,12 @@ def test_pages_have_the_figures_of_the_utility_record(monkeypatch):
         assert f"| {shape} | {' | '.join(cells[:3])} | {cells[4]} | {' | '.join(of_peers)} |" in readme
         cells = [cell(row, name) for name in ("discreet", "pipelinedp", "smartnoise", "tumult")]
         assert f"| {shape} | {' | '.join(cells)} |" in text
+    text = (BENCHES.parent / "docs" / "confirmed-counts.md").read_text("utf-8")
+    for table, found in record["tables"].items():
+        row = found["0.5"]
+        cells = [f"{row[name]['good']:,.0f}" for name in columns]
+        cells += [cell(row, "threshold"), f"{row['threshold l0=10']['good_clipped']:,.0f}"]
+        assert f"| `{table}` | {' | '.join(cells)} |" in text
 
 
 def test_the_utility_benchmark_skips_libraries_that_are_not_installed(tmp_path):

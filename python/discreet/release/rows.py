@@ -293,7 +293,10 @@ class Rows(_Lazy):
 
     @property
     def methods(self) -> list[str]:
-        """How each count was found, "confirmed" or "estimated"; empty for a release of one method."""
+        """How each count was found: "confirmed", by noise on itself, or "estimated"; empty for a release of one method.
+
+        Public items are "confirmed" even if nobody has them.
+        """
         if self.confirmed is None:
             return []
         return [METHODS[0] if confirmed else METHODS[1] for confirmed in self.confirmed.tolist()]
