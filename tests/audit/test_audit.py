@@ -10,7 +10,15 @@ import pytest
 from audited import CASES, SETS, names
 from mutants import LAPLACE, MUTANTS
 
-from discreet import Guarantee, LaplaceThreshold, OptimalSelection, PrivateCountRelease, TruncatedGeometric
+from discreet import (
+    Guarantee,
+    LaplaceThreshold,
+    OptimalSelection,
+    PrivateCountRelease,
+    TruncatedGeometric,
+    mechanisms,
+    queries,
+)
 from discreet.audit import audit, examine
 from discreet.audit.findings import hockey_stick
 from discreet.errors import ParameterError
@@ -94,8 +102,17 @@ def test_a_mechanism_without_a_known_law_is_refused():
         def _run(self, histogram, rng):
             raise NotImplementedError
 
-    with pytest.raises(ParameterError, match="NewMechanism"):
-        audit(NewMechanism())
+    items = {"items": ("a", "b"), "rho": 1.0}
+    sums = {"low": 0, "high": 5, "l0": 1}
+    for unknown in (
+        NewMechanism(),
+        mechanisms.CountsWithPublicItems(**items, delta=1e-6),
+        mechanisms.ClippedSums(**items, **sums),
+        mechanisms.DiscoverAndSum(rho=1.0, delta=1e-6, **sums),
+        queries.GaussianAnswers(k=3, sigma=5.0),
+    ):
+        with pytest.raises(ParameterError, match=type(unknown).__name__):
+            audit(unknown)
     with pytest.raises(ParameterError, match="more than 20,000,000 outcomes"):
         audit(PrivateCountRelease(rho=1.0, delta=1e-6))
 
