@@ -94,10 +94,8 @@ class Call:
         columns: Any = {name: given for name, given in options.items() if name not in labels}
         table = as_table(data, columns, value, caller=verb.__name__)
         about = Provenance.of(verb.__name__, table, values=values, **labels)
-        if budget is None and (about.once or about.replaces):
-            raise ParameterError(
-                "once and replaces need budget, a dataset of a Ledger, which remembers charges", names="once replaces"
-            )
+        if budget is None:
+            budgets.PrivacyFilter._refuse_names(about)  # noqa: SLF001 - as a budget in memory does
         return cls(table, budget, charge, about, verb, parameters)
 
     def require_paid(self, asked: Asked[_Made], mechanism: Promising, *more: object) -> str:

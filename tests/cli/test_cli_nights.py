@@ -137,7 +137,7 @@ def test_a_report_has_a_title_and_its_provenance(folder):
 @pytest.mark.parametrize("more", [["--once", "k"], ["--replaces", "k"]])
 def test_keys_need_a_ledger(more):
     code, _, err = discreet("count", "visits.csv", *COUNT, *more)
-    assert (code, "need --ledger and --dataset" in err) == (2, True)
+    assert (code, f"{more[0]} needs --ledger and --dataset" in err) == (2, True)
 
 
 def test_an_empty_release_says_so_when_quiet():

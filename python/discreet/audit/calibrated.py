@@ -26,7 +26,7 @@ from discreet.audit.findings import (
     renyi,
 )
 from discreet.audit.runs import divergence
-from discreet.laws.calibrated_counts import banded
+from discreet.laws.calibrated_counts import at_least, banded
 from discreet.laws.calibrated_replays import Past, Steps, copied, plan, taken
 from discreet.mechanisms.base import opened
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts, CalibratedSteps
@@ -278,7 +278,7 @@ def _compared(mechanism: CalibratedCounts, sets: _Sets, drawn: Sequence[_Drawn],
         others = [weight for item, weight in weights.items() if item not in rare]
         none = math.exp(
             sum(
-                n * math.log1p(-min(_at_least(noise, least - weight), 1 - 1e-16))
+                n * math.log1p(-min(at_least(noise, least - weight), 1 - 1e-16))
                 for weight, n in Counter(others).items()
             )
         )
@@ -305,17 +305,12 @@ def _weights(sets: _Sets, confirmed: frozenset[Any], full: int, bits: int) -> di
     return weights
 
 
-def _at_least(noise: _core.Noise, m: int) -> float:
-    """Return P[noise >= m]."""
-    return noise.tail(m) if m > 0 else 1 - noise.tail(1 - m)
-
-
 def _law(
     noise: _core.Noise, least: int, weight: int, sigma: int
 ) -> tuple[dict[str, float], Callable[[int | None], str]]:
     """Return the probability of each cell of a noisy weight that is released from `least` on, and its cell."""
     edges = [least, *(max(least, weight + by) for by in (-sigma, 0, sigma))]
-    above = [_at_least(noise, edge - weight) for edge in edges] + [0.0]
+    above = [at_least(noise, edge - weight) for edge in edges] + [0.0]
     law = {_NOT_RELEASED: 1 - above[0]}
     law |= {name: high - low for name, high, low in zip(_CELLS[1:], above, above[1:], strict=False)}
 

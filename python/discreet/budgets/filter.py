@@ -274,6 +274,11 @@ class PrivacyFilter(Balance):
             AlreadyCharged: The key was charged for one of these promises.
             ParameterError: The key was charged for other promises, or nothing has the name of the replaced charge.
         """
+        self._refuse_names(about)
+
+    @staticmethod
+    def _refuse_names(about: Provenance | None) -> None:
+        """Raise ParameterError for a key or a replaced charge, which only the datasets of a ledger remember."""
         if about is not None and (about.once or about.replaces):
             raise ParameterError(
                 "once and replaces need a dataset of a Ledger, which remembers charges: budget=Ledger.open(path)"

@@ -117,7 +117,7 @@ class Spending:
         return "" if value is None else f"{value:.6g}" if isinstance(value, float) else export.shortened(value)
 
 
-_SHOWN_IF_ANY = ("label", "once", "replaces", "verb", "columns", "period", "files", "rho", "epsilon")
+_SHOWN_IF_ANY = (*(name for name in Provenance.__slots__ if name != "begun"), "rho", "epsilon")
 """The columns of a table of charges that are left out if all their cells are empty."""
 
 

@@ -140,11 +140,11 @@ def publish(
             "--delta is missing. Choose it far below 1 / number of users, such as --delta 1e-6. Only --rho with "
             "--items needs no --delta."
         )
-    if parameters.get("charge") == "spent" and ledger is None:
-        raise click.UsageError("--charge spent needs --ledger and --dataset.")
     once = parameters.get("once")
-    if ledger is None and (once is not None or parameters.get("replaces") is not None):
-        raise click.UsageError("--once and --replaces need --ledger and --dataset.")
+    paying = {"--charge spent": parameters.get("charge") == "spent", "--once": once is not None}
+    paying["--replaces"] = parameters.get("replaces") is not None
+    if ledger is None and (option := next((name for name, is_given in paying.items() if is_given), None)):
+        raise click.UsageError(f"{option} needs --ledger and --dataset.")
     if once is not None and output is not None and export.form_of(output) == "html":
         raise click.UsageError("--once compares the rows of -o FILE, and a report is no file of rows. Give FILE.csv.")
     if title is not None and (output is None or export.form_of(output) != "html"):

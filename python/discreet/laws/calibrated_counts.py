@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet import _core
 from discreet.laws.outcomes import Chances, NoiseLaw, Pair, product, require_few
 
-__all__ = ["Step", "banded", "chosen", "thresholded"]
+__all__ = ["Step", "at_least", "banded", "chosen", "thresholded"]
 
 Choices = Callable[[int, Sequence[str], int], list[tuple[tuple[str, ...], float]]]
 """The items that a user may keep, with probabilities, from the user's place, their items and the most to keep."""
@@ -129,6 +129,11 @@ def banded(
         edges = sorted({threshold + 1, *(round(edge) for edge in np.linspace(threshold + 1, far, number))})
         for weight, parts in zip((int(before[item]), int(after[item])), laws, strict=True):
             ends = [edge - weight for edge in edges]
-            above = np.array([(noise.tail(m) if m > 0 else 1 - noise.tail(1 - m)) if weight else 0.0 for m in ends])
+            above = np.array([at_least(noise, m) if weight else 0.0 for m in ends])
             parts.append(np.concatenate([[1 - above[0]], above - np.append(above[1:], 0.0)]).clip(0))
     return product(laws[0]), product(laws[1])
+
+
+def at_least(noise: _core.Noise, m: int) -> float:
+    """Return P[noise >= m]."""
+    return noise.tail(m) if m > 0 else 1 - noise.tail(1 - m)
