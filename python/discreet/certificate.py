@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from discreet import _core, mechanisms, streams
+from discreet import _core, certified_rows, mechanisms, streams
 from discreet.budgets.ledger import Ledger
+from discreet.certified_rows import CALIBRATED, COUNTS_USERS
 from discreet.engines import untrusted
 from discreet.errors import InputError, ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import UNITS, Guarantee, Promising, per_unit, rounded_up
 from discreet.privacy.validation import require_number, require_path
-from discreet.release import export, reading
+from discreet.release import export
 from discreet.release.facts import Kind, Listed, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
 from discreet.release.provenance import Provenance
@@ -28,7 +27,7 @@ from discreet.theorems import confirmed_counts
 from discreet.wording import counted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 __all__ = ["Verified", "policy_text", "require_policy", "require_within", "verify"]
 
@@ -49,11 +48,7 @@ _RANKED = (
     | mechanisms.ContributionBound
 )
 """The mechanisms that publish ranks."""
-_CALIBRATED = mechanisms.CalibratedCounts | mechanisms.CountsWithPublicItems
-"""The mechanisms that say how each count was found."""
-_COUNTS_USERS = mechanisms.ConfirmedCounts | _CALIBRATED
-"""The mechanisms that publish the number of users, and confirm items one after another."""
-_MEASURES_USERS = _COUNTS_USERS | mechanisms.CorrelatedCounts
+_MEASURES_USERS = COUNTS_USERS | mechanisms.CorrelatedCounts
 """The mechanisms that publish the number of users."""
 _FINDS = mechanisms.DiscoverAndSum | mechanisms.Aggregates
 """The mechanisms that read rows, and find a bound on the items of a user if none is given."""
@@ -206,7 +201,9 @@ def verify(
             f"the rows of {path} are not those of its certificate: the SHA-256 of the rows differs. Restore the file "
             "that was written with this certificate"
         )
-    if (rows := _rows(path)) is not None and (wrong := _contradicting_rows(rows, facts)) is not None:
+    if (rows := certified_rows.rows_of(path)) is not None and (
+        wrong := certified_rows.contradicted(rows, facts)
+    ) is not None:
         raise InputError(
             f"the rows of {path} contradict the mechanism of the certificate in the column {wrong}. Restore the files "
             "that were written together"
@@ -375,7 +372,7 @@ class _Facts:
         made = self.mechanism
         clips = isinstance(made, mechanisms.TableMechanism | mechanisms.KeptPairs | streams.StreamMechanism)
         is_free = isinstance(made, mechanisms.Aggregates) and made.items is not None and self.l0 is None
-        return clips and not isinstance(made, _CALIBRATED) and not is_free
+        return clips and not isinstance(made, CALIBRATED) and not is_free
 
     @property
     def reads_rows(self) -> bool:
@@ -392,7 +389,7 @@ class _Facts:
         if isinstance(made, _NAMES) or (isinstance(made, mechanisms.TruncatedGeometric) and not made.with_counts):
             return ([],)
         counts = ["count", "sigma"]
-        if isinstance(made, _CALIBRATED):
+        if isinstance(made, CALIBRATED):
             return ([*counts, "method"],)
         if isinstance(made, mechanisms.Aggregates):
             return (made.names,)
@@ -450,49 +447,11 @@ class _Facts:
         last = self.mechanism.last_round
         return type(number) is int and number >= 0 and (last is None or number <= last)
 
-    def has_sigmas(self, rows: dict[str, Any], number: int) -> bool:
-        """Return whether a release can have these sigmas of its rows, of `number` items of the whole release."""
-        made, sigmas = self.innermost, rows["sigmas"]
-        if isinstance(made, mechanisms.CountsWithPublicItems):
-            # Those of other items depend on a number of users that is not published.
-            given = {*made.items}
-            public = np.array([item in given for item in rows["items"]], bool)
-            are_all = rows["part_of"] is not None or int(public.sum()) == len(given)
-            return are_all and _all_close(sigmas[public], np.array([made.public.deviation]))
-        if isinstance(made, _COUNTS_USERS):
-            heads = made.heads if isinstance(made, mechanisms.CalibratedCounts) else made
-            factor, common = (1, 0.0) if rows["users"] is None else (2, rows["users"][1] ** 2)
-            levels = confirmed_counts.levels(heads.relative_error, factor=factor, replaced=self.replaced)
-            own = (factor * sigmas[slice(None) if rows["confirmed"] is None else rows["confirmed"]]) ** 2 - common
-            return _all_close(own, np.array([step.sigma**2 for level in levels for step in level.steps]), common)
-        if isinstance(made, mechanisms.PrivateCountRelease):
-            return _all_close(sigmas, np.array([level.sigma for level in made.levels]))
-        if isinstance(made, mechanisms.Aggregates):
-            return self._has_aggregates(made, rows)
-        if isinstance(made, mechanisms.DiscoverAndSum):
-            made = made.sums(tuple(map(str, range(max(1, number)))))
-        sigma = getattr(made, "deviation", getattr(made, "sigma", None))
-        if isinstance(made, streams.StreamMechanism):
-            sigma = made.deviation(rows["round"]) if rows["round"] else 0.0
-        return sigma is None or _all_close(sigmas, np.array([sigma]))
-
-    def _has_aggregates(self, made: mechanisms.Aggregates, rows: dict[str, Any]) -> bool:
-        """Return whether a release can have these bounds and sigmas of its numbers; sigmas of means are claims."""
-        expected, found = made.empty(), rows["aggregates"]
-        if [one.header for one in found] != [one.header for one in expected]:
-            return False
-        sigmas = [rows["sigmas"], *(one.sigmas for one in found if one.kind != "mean")]
-        units = [1.0, *(1.0 if one.kind == "rows" else one.resolution for one in expected if one.kind != "mean")]
-        scales = [scale[0] for scale in made.scales.values() if len(scale) == 1]
-        return all(
-            _all_close(own, np.array([scale * unit])) for own, scale, unit in zip(sigmas, scales, units, strict=True)
-        )
-
     @property
     def steps(self) -> bool:
         """Whether the mechanism draws items one after another, so that a release can cost less than its guarantee."""
         kinds = mechanisms.PrivateCountRelease | mechanisms.GumbelTopK
-        return isinstance(self.innermost, _COUNTS_USERS | kinds)
+        return isinstance(self.innermost, COUNTS_USERS | kinds)
 
 
 def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, summed: Summed | None) -> str | None:
@@ -546,44 +505,6 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
         checks |= dict.fromkeys((name for name in _NOW if name not in content), False)
     wrong = [name for name, is_right in checks.items() if not is_right]
     return ", ".join(wrong) or None
-
-
-def _rows(path: str) -> dict[str, Any] | None:
-    """Return the fields of the release in a file; None for a file that is too large to be read."""
-    if not path.lower().endswith(".parquet"):
-        try:
-            untrusted.content(Path(path))
-        except InputError:
-            return None
-    return reading.read(path, agreeing=True)
-
-
-def _contradicting_rows(rows: dict[str, Any], facts: _Facts) -> str | None:
-    """Return the column that a release of the mechanism cannot have, or None."""
-    items, counts, ranks, confirmed = rows["items"], rows["counts"], rows["ranks"], rows["confirmed"]
-    number = len(items) if rows["part_of"] is None else rows["part_of"]
-    given = facts.known | {*(getattr(facts.mechanism, "items", None) or ())}
-    made = facts.innermost
-    listed = len(made.items) if isinstance(made, mechanisms.CountsWithPublicItems) else 0
-    others = np.array([item not in facts.known for item in items], bool)
-    ranked = getattr(facts.innermost, "k", 1)
-    checks = {
-        "item": (rows["listed"] != "all" or not given or {*items} <= given) and len(items) <= number,
-        "rank": ranks is None or all(0 < rank <= ranked for rank in ranks),
-        "sigma": counts is None or facts.has_sigmas(rows, number),
-        "count": counts is None or rows["above"] is None or bool(np.all(counts[others] > rows["above"])),
-        "method": confirmed is None or int(confirmed.sum()) <= rows["calls"] + listed,
-    }
-    return next((name for name, is_right in checks.items() if not is_right), None)
-
-
-def _all_close(values: NDArray[np.float64], allowed: NDArray[np.float64], slack: float = 0.0) -> bool:
-    """Return whether each value is one of those allowed, up to rounding; `slack` adds to the scale of rounding."""
-    near = np.sort(allowed)
-    place = np.searchsorted(near, values).clip(1, max(1, len(near) - 1)) if len(near) > 1 else np.ones(len(values), int)
-    sides = near[np.minimum(place, len(near) - 1)], near[place - 1]
-    error = np.minimum(*(abs(values - side) for side in sides))
-    return bool(np.all(error <= 1e-9 * (abs(values) + slack)))
 
 
 def _has_users(users: object, facts: _Facts) -> bool:
