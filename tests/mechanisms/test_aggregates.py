@@ -134,7 +134,8 @@ def test_the_sigma_of_a_mean_is_that_of_its_error():
 
 def test_a_mean_of_too_few_rows_is_known_by_its_bounds_alone():
     made = Aggregates(rho=0.1, delta=None, l0=None, rows=1, means=(("v", 0, 30, 1.0),), items=("a", "b"))
-    mean = made.release({"user": [1], "item": ["a"], "v": [3]}, user="user", item="item").aggregates[1]
+    rows, columns = {"user": [1], "item": ["a"], "v": [3]}, {"user": "user", "item": "item"}
+    mean = made.release(rows, **columns, rng=seeded_rng(1)).aggregates[1]  # unseeded, 1 of 10,000 has enough rows
     assert mean.sigmas.tolist() == [15.0, 15.0]
     assert np.all((mean.values >= 0) & (mean.values <= 30))
 
