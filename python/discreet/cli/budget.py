@@ -92,9 +92,9 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
 @_ledger
 @_chosen
 def show(ledger: str, dataset: str | None) -> None:
-    """Show the budget of each dataset and its last charges, in the epsilons or rhos that it adds up.
+    """Show the budget of each dataset and its last charges.
 
-    Longer texts are cut to fit 120 columns.
+    Amounts are the epsilons or the rhos that a budget adds up. Long texts are cut to fit 120 columns.
     """
     outputs.require_apart(None, ledger)
     opened = Ledger.open(ledger, create=False)
