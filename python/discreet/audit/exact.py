@@ -43,7 +43,7 @@ def audit(
     The audit examines `pairs` neighbouring pairs of histograms with few items. Counts are small or near the mechanism's
     thresholds. The audit then releases each histogram of the first three pairs, and at most two others, `runs` times.
     It compares these releases with the exact law. A mechanism that follows its law fails this comparison with
-    probability at most 1e-6. One output of probability zero under the law suffices to fail.
+    probability at most 1e-9. One output of probability zero under the law suffices to fail.
 
     If a mechanism decides about each item by itself, the audit also checks the case of a user whose l0 items nobody
     else has.

@@ -35,9 +35,9 @@ __all__ = [
 SLACK = 1e-14
 """The largest absolute rounding error of a divergence. The relative error is at most 1e-9. A violation exceeds both."""
 _EXACT = 1e-12
-LEVEL = 1e-6
+LEVEL = 1e-9
 """The probability that all comparisons of an audit together report a misfit of a correct mechanism."""
-_ALARM = "a correct mechanism fails with a chance of at most one in a million"
+_ALARM = "a correct mechanism fails with a chance of at most one in a billion"
 ORDERS = (1.5, 2.0, 4.0, 16.0)
 """The orders of the Renyi divergences that are compared with rho."""
 LIMITS = (

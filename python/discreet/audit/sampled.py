@@ -77,7 +77,7 @@ def trial(
     The first half of the runs chooses a guaranteed (epsilon, delta), an order of the two histograms and a set of
     outcomes. The second half bounds the probabilities of this set (Clopper and Pearson 1934), so the choice does not
     bias the bound. If the exact output distribution of the mechanism is known, all runs are compared with it, at a
-    family-wise level of 1e-6.
+    family-wise level of 1e-9.
 
     Args:
         mechanism: The mechanism to run.

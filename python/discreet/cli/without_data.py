@@ -42,7 +42,7 @@ def audit() -> None:
     """Verify a guarantee by computing the exact output distribution on small neighbouring datasets.
 
     The audit also makes 1,000 releases of some datasets each. It fails if these releases do not follow the exact
-    distribution. A correct mechanism fails with a probability of at most one in a million. The result says what was
+    distribution. A correct mechanism fails with a probability of at most one in a billion. The result says what was
     compared, and what an audit cannot show. The exit code is 1 if the audit finds an error.
 
     \b
