@@ -8,7 +8,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet import _core, certified_rows, mechanisms, streams
 from discreet.budgets.ledger import Ledger
@@ -17,17 +17,14 @@ from discreet.engines import untrusted
 from discreet.errors import InputError, ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
-from discreet.privacy.guarantee import UNITS, Guarantee, Promising, per_unit, rounded_up
-from discreet.privacy.validation import require_number, require_path
+from discreet.privacy.guarantee import UNITS, Guarantee, Promising, Unit, per_unit, rounded_up
+from discreet.privacy.validation import require_choice, require_number, require_path
 from discreet.release import export
 from discreet.release.facts import Kind, Listed, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
 from discreet.release.provenance import Provenance
 from discreet.theorems import confirmed_counts
 from discreet.wording import counted
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Verified", "policy_text", "require_policy", "require_within", "verify"]
 
@@ -104,6 +101,7 @@ def verify(
     ledger: str | os.PathLike[str] | None = None,
     max_epsilon: float | None = None,
     delta: float | None = None,
+    unit: Unit = "user",
 ) -> Verified:
     """Verify a file that `Release.write(path, certificate=True)` wrote against its certificate.
 
@@ -124,6 +122,7 @@ def verify(
         ledger: A ledger that must contain a release of these rows.
         max_epsilon: The largest epsilon that a policy allows: above 0 and at most 1000.
         delta: The total delta at which `max_epsilon` must hold: above 0 and below 1. Required with `max_epsilon`.
+        unit: The unit that the policy is about, such as "user-day".
 
     Returns:
         The verified content of the certificate (`Verified`).
@@ -209,7 +208,7 @@ def verify(
             "that were written together"
         )
     dataset = None if ledger is None else _paid_by(ledger, digest, made_by, provenance, claimed)
-    epsilon = None if policy is None else require_within(claimed, *policy, what=f"the guarantee of {path}")
+    epsilon = None if policy is None else require_within(claimed, *policy, what=f"the guarantee of {path}", unit=unit)
     return Verified(
         made_by=made_by,
         guarantee=claimed,
@@ -239,12 +238,12 @@ def require_policy(max_epsilon: object, delta: object) -> tuple[float, float] | 
     )
 
 
-def require_within(guarantee: Guarantee, max_epsilon: float, delta: float, *, what: str) -> float:
+def require_within(guarantee: Guarantee, max_epsilon: float, delta: float, *, what: str, unit: Unit = "user") -> float:
     """Return the epsilon of a guarantee at a delta, rounded up; raise InputError if it exceeds the policy."""
-    if guarantee.unit != "user":
+    if guarantee.unit != require_choice("unit", unit, tuple(UNITS)):
         raise InputError(
-            f"{what} is per {UNITS[guarantee.unit]}, and the policy is about users with all their rows: no epsilon per "
-            "user follows from it. Release with the unit of a user"
+            f"{what} is per {UNITS[guarantee.unit]}, and the policy is per {UNITS[unit]}: no epsilon of the one "
+            f"follows from the other. Release with the unit of the policy, or check a policy with unit={guarantee.unit}"
         )
     try:
         is_pure = guarantee.dp is not None and guarantee.dp[1] == 0 == delta

@@ -110,6 +110,12 @@ def _has_aggregates(made: mechanisms.Aggregates, rows: dict[str, Any]) -> bool:
     sigmas = [rows["sigmas"], *(one.sigmas for one in found if one.kind != "mean")]
     units = [1.0, *(1.0 if one.kind == "rows" else one.resolution for one in expected if one.kind != "mean")]
     scales = [scale[0] for scale in made.scales.values() if len(scale) == 1]
+    for mean in (one for one in found if one.kind == "mean"):
+        low, high = mean.low * mean.resolution, mean.high * mean.resolution
+        slack = 1e-9 * (abs(low) + abs(high))
+        is_within = (mean.values >= low - slack) & (mean.values <= high + slack)
+        if not np.all(is_within & (mean.sigmas > 0) & (mean.sigmas <= (high - low) / 2 + slack)):
+            return False
     return all(
         _all_close(own, np.array([scale * unit])) for own, scale, unit in zip(sigmas, scales, units, strict=True)
     )

@@ -173,7 +173,7 @@ def _said(value: object) -> str:
     Texts of whole numbers are as these numbers: a command lists public items as text, even if the column has numbers.
     """
     if isinstance(value, str):
-        return value if _WHOLE.fullmatch(value) else ascii(value)
+        return str(value) if _WHOLE.fullmatch(value) else ascii(str(value))
     if isinstance(value, Real | Decimal) and not isinstance(value, bool) and isfinite(value):
         return str(Fraction(str(value)))
     if isinstance(value, Release):
@@ -183,7 +183,7 @@ def _said(value: object) -> str:
         return _named(type(value).__name__, values, {field.name: field.default for field in fields(value)})
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key!a}: {_said(one)}' for key, one in value.items())}}}"
-    if isinstance(value, tuple | list) or hasattr(value, "ndim"):
+    if isinstance(value, tuple | list) or any(hasattr(value, name) for name in ("ndim", "to_list", "to_pylist")):
         return f"({', '.join(map(_said, require_list(value)))})"
     return ascii(value)
 
@@ -302,7 +302,7 @@ def given(
         raise ParameterError("a mechanism has its own privacy parameters: leave out rho, epsilon and delta")
     if parameters != {"l0": None, "relative_error": RELATIVE_ERROR}:
         raise ParameterError("a mechanism has its own parameters: leave out l0 and relative_error")
-    require_countable(getattr(mechanism, "items", ()))
+    require_countable(getattr(mechanism, "items", None) or ())
     return mechanism, unusual(mechanism.guarantee)
 
 

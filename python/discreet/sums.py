@@ -156,7 +156,8 @@ def aggregate(
     Choose all bounds without the data. What lies beyond them is clipped, which no sigma includes.
 
     Args:
-        data: A `Table`, or the rows that a Table takes. They are read once for each column of values.
+        data: A `Table`, or the rows that a Table takes. They are read once for each column of values. A row of a file
+            whose text in this column is not UTF-8 is left out of that reading; users and rows are counted in the first.
         rows: The most rows of a user for an item that count, for the number of rows and for means, which need it.
         sums: For each column to add up, the least and the largest sum of one user for one item, in units of the column:
             `{"price": (0, 50)}`. A third number is the resolution, 1 by default: `{"price": (0, 50, 0.01)}` for amounts
@@ -172,8 +173,8 @@ def aggregate(
             has no delta. A given delta is then the one at which the guarantee is stated as (epsilon, delta)-DP.
         items: Items that are public: numbers are released for each of them, without a threshold.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, memory, progress. And
-            what a ledger remembers of the charge: label, once, replaces, as in `count`.
+        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
+            And what a ledger remembers of the charge: label, once, replaces, as in `count`.
 
     Returns:
         A Release of counts of users whose `aggregates` are the other numbers. Files and frames have a column for each
@@ -235,7 +236,10 @@ def _bounded(name: str, given: object) -> tuple[tuple[str, int, int, float], ...
                 "(0, 50), and may have a resolution: (0, 50, 0.01)",
                 names=name,
             )
-        found.append((column, *_in_units(tuple(parts[:2]), *(parts[2:] or [1.0]))))
+        try:
+            found.append((column, *_in_units(tuple(parts[:2]), *(parts[2:] or [1.0]))))
+        except ParameterError as error:
+            raise ParameterError(f"{name} of {brief(column)}: {error}", names=f"{name} resolution") from None
     return tuple(found)
 
 
@@ -252,7 +256,7 @@ def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:
     low, high = (_units(bound, Decimal(str(step))) for bound in pair)
     if low >= high:
         raise ParameterError(
-            "bounds must be the least sum and then the largest: low must be below high", names="bounds"
+            "bounds must be the least value and then the largest: low must be below high", names="bounds"
         )
     return low, high, step
 

@@ -12,8 +12,8 @@ use crate::count::by_user::sums::Room;
 use crate::count::make_ready;
 use crate::error::{Error, Result};
 
-/// A kind of measure, its bounds, and the most rows of a pair.
-type Given = (String, i64, i64, i64);
+/// A kind of measure, its bounds, the most rows of a pair, and the parts of a unit of a mean.
+type Given = (String, i64, i64, i64, i64);
 
 const MOST: i64 = 1 << 30;
 
@@ -81,8 +81,8 @@ impl PyPairs {
     }
 
     /// Return the given items as labels of the column of items, and for each item the sums of all measures, over the
-    /// choice of items that `counts` makes. A measure is "rows", "sum" or "mean" with its least and largest value and the
-    /// most rows of a user for an item; a mean has two sums.
+    /// choice of items that `counts` makes. A measure is "rows", "sum" or "mean" with its least and largest value, the
+    /// most rows of a user for an item and the parts of a unit; a mean has two sums.
     #[pyo3(signature = (items, l0, measures, *, progress=None))]
     fn measured<'py>(
         &self,
@@ -108,15 +108,16 @@ fn require(l0: usize) -> Result<usize> {
     if l0 == 0 { Err(Error::Parameter("l0 must be at least 1")) } else { Ok(l0) }
 }
 
-fn measure((kind, low, high, most): &Given) -> Result<Measure> {
-    let (low, high, most) = (*low, *high, *most);
-    if low > high || low < -MOST || high > MOST || !(1..=MOST).contains(&most) {
+fn measure((kind, low, high, most, parts): &Given) -> Result<Measure> {
+    let (low, high, most, parts) = (*low, *high, *most, *parts);
+    let is_right = (1..=MOST).contains(&most) && (1..=1 << 16).contains(&parts);
+    if low > high || low < -MOST || high > MOST || !is_right {
         return Err(Error::Parameter("the bounds of a measure are out of range"));
     }
     match kind.as_str() {
         "rows" => Ok(Measure::Rows(most)),
         "sum" => Ok(Measure::Sum(low, high)),
-        "mean" => Ok(Measure::Mean(low, high, most)),
+        "mean" => Ok(Measure::Mean(low, high, most, parts)),
         _ => Err(Error::Parameter("a measure must be rows, sum or mean")),
     }
 }

@@ -2,23 +2,26 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from command import discreet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.engines.local import read
 from discreet.engines.pairs import read_pairs
-from discreet.errors import ParameterError, SchemaError
+from discreet.errors import InputError, ParameterError, SchemaError
 from discreet.mechanisms import Aggregates
 from discreet.reference.aggregates import aggregates as reference
+from discreet.release.release import changed
 from discreet.testing import seeded_rng
 from sales import EXACT, SALES
 
-MEASURES = [("rows", 0, 0, 2), ("sum", -3, 5, 1), ("mean", -4, 3, 2), ("mean", 0, 9, 3)]
-BOUNDS = [2, 5, 8, 2, 15, 3]
+MEASURES = [("rows", 0, 0, 2, 1), ("sum", -3, 5, 1, 1), ("mean", -4, 3, 2, 1), ("mean", 0, 9, 3, 64)]
+BOUNDS = [2, 5, 8, 2, 15 * 64, 3]
 """The most that one user and item adds to each sum of MEASURES."""
 rows = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 4), st.one_of(st.none(), st.integers(-9, 9))), min_size=1, max_size=25
@@ -60,7 +63,14 @@ def test_all_numbers_are_those_of_one_choice_of_each_users_items(rows, l0):
             parts.add((tuple(tuple(part[item]) for item in chosen), kept))
         options.append(parts)
     expected = (tuple(tuple(found[item]) for item in chosen), tuple(sorted((k, v) for k, v in counts.items())))
-    assert any(_together(parts) == expected for parts in itertools.islice(itertools.product(*options), 200_000))
+    together = map(_together, itertools.islice(itertools.product(*options), 200_000))
+    assert any(one[1] == expected[1] and _near(expected[0], one[0], len(rows)) for one in together)
+
+
+def _near(found, down, pairs):
+    """Return whether sums are those that are rounded down, but for the rounding of the numerators of means."""
+    gaps = np.array(found).reshape(-1, 6) - np.array(down).reshape(-1, 6)
+    return np.all(gaps[:, [0, 1, 3, 5]] == 0) and np.all((gaps >= 0) & (gaps < pairs))
 
 
 def _counted(pairs, l0):
@@ -100,7 +110,7 @@ def test_all_steps_cost_rho_together(l0, items, share):
     moved = 17 if made.finds_l0 else min(l0 or 9, len(items or range(9)))
     scales = [scale for scales in later.scales.values() for scale in scales]
     # The bounds of the count, rows, sum, and of both sums of the mean: 3 rows of at most 5 from the centre, 4.
-    changes = zip(scales, [1, 3, 4, 15, 3], strict=True)
+    changes = zip(scales, [1, 3, 4, 15 * later._plan()[2].parts, 3], strict=True)
     cost = sum(moved * (bound / scale) ** 2 / 2 for scale, bound in changes)
     cost += made.bound.guarantee.rho if made.finds_l0 else 0
     assert 0.7 * (1 - 1e-9) < cost <= 0.7
@@ -140,6 +150,22 @@ def test_a_mean_of_too_few_rows_is_known_by_its_bounds_alone():
     assert np.all((mean.values >= 0) & (mean.values <= 30))
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_means_between_units_are_rounded_without_bias(most):
+    # 30,000 users have values of mean 1/3. With 7 standard deviations of the rounding, a failure has a chance of 3e-12.
+    users = np.arange(30_000).repeat(3)
+    log = dp.Table({"user": users, "item": [0] * 90_000, "v": [1, 0, 0] * 30_000}, user="user", item="item")
+    for parts in (1, 16):
+        (pairs,) = read_pairs(log, [("v", 1.0)])
+        measure = ("mean", 0, 1, most, parts)
+        ((numerator, rows),) = pairs.measured(dp._core.Labels.from_sequence([0]), 1, [measure])[1].tolist()
+        assert rows == 30_000 * most
+        assert abs(numerator - 30_000 * most * parts / 3) < 7 * math.sqrt(30_000) / 2
+    made = Aggregates(rho=50, delta=1e-6, l0=1, rows=most, means=(("v", 0, 1, 1.0),))
+    mean = made.release(log).aggregates[1]
+    assert abs(mean.values[0] - 1 / 3) < 9 * mean.sigmas[0]
+
+
 def test_rows_without_a_value_count_as_rows_alone():
     pyarrow = pytest.importorskip("pyarrow")
     users = [*range(4000)] * 2
@@ -157,6 +183,49 @@ def test_a_bound_is_found_and_noted():
     )
     assert (release.l0, sorted(release.items)) == (3, [0, 1, 2])
     assert any("l0 = 3 was found" in note for note in release.notes)
+
+
+def test_several_columns_are_about_the_same_users_and_rows():
+    # Each user has 6 items, of which 2 count. All rows of a user have the user's values, so sums agree user by user.
+    user = np.arange(4000).repeat(6)
+    log = {"user": user, "item": [*range(6)] * 4000, "a": user % 3, "b": 10 + user % 3}
+    made = Aggregates(
+        rho=5000, delta=1e-6, l0=2, rows=1, sums=(("a", 0, 9, 1.0), ("b", 0, 19, 1.0)), means=(("b", 10, 12, 1.0),)
+    )
+    release = made.release(log, user="user", item="item")
+    rows, a, b, mean = (one.values for one in release.aggregates)
+    assert rows.sum() < 8100
+    # Noise has a sigma below 0.6 for rows and 10 for sums; 7 sigma, so a failure has a chance below 1e-9.
+    assert np.all(np.abs(b - a - 10 * rows) < 7 * 10)
+    assert np.all(np.abs(mean - b / rows) < 0.1)
+    assert np.all(np.abs(mean - 11) < 0.2)
+
+
+def test_a_verified_mean_lies_within_its_bounds(tmp_path):
+    release = dp.aggregate(SALES, user="user", item="shop", rows=2, means={"cents": (0, 20)}, l0=3, rho=1, delta=1e-6)
+    mean = release.aggregates[1]
+    for change in ({"values": mean.values + 99}, {"sigmas": mean.sigmas * 0}, {"sigmas": mean.sigmas + 99}):
+        changed(release, aggregates=(release.aggregates[0], replace(mean, **change))).write(
+            tmp_path / "rows.csv", certificate=True
+        )
+        with pytest.raises(InputError, match="contradict"):
+            dp.verify(tmp_path / "rows.csv")
+
+
+def test_the_command_prints_all_numbers_and_names_its_options(tmp_path):
+    polars = pytest.importorskip("polars")
+    polars.DataFrame(SALES).write_csv(tmp_path / "sales.csv")
+    command = ["aggregate", tmp_path / "sales.csv", "--user", "user", "--item", "shop", "--rho", "1", "--delta", "1e-6"]
+    told = discreet(*command, "--rows", "2", "--mean", "cents", "0", "20", "-f", "table")[1]
+    assert all(name in told for name in ("rows", "cents_mean", "±"))
+    wrong = [
+        (["--mean", "cents", "0", "20"], "--rows"),
+        (["--sum", "cents", "9", "0"], "--sum of 'cents'"),
+        ([], "--sum"),
+    ]
+    for options, named in wrong:
+        code, _, error = discreet(*command, *options)
+        assert (code, named in error) == (2, True), error
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ class Balance(Uncopied, ABC):
             needed = " and ".join(f"{name}={value!r}" for name, value, own in unlike if value != own)
             raise ParameterError(
                 f"a budget per {self._protected} cannot pay for a guarantee per {protected}, since unit and neighbours "
-                f"must match: open one with {needed}"
+                f"must match: release with the unit and neighbours of the budget, or open one with {needed}"
             )
         return guarantee
 

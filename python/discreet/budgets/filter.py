@@ -241,6 +241,11 @@ class PrivacyFilter(Balance):
                 raise ParameterError(
                     "a budget cannot be charged for a seeded release, which gives no privacy; leave out rng"
                 )
+            if isinstance(release, Release) and release.guarantee.unit != guarantee.unit:
+                raise ParameterError(
+                    f"the release is per {release.guarantee.unit}, and the budget was charged per {guarantee.unit}: "
+                    "give both the same unit"
+                )
             if isinstance(release, Release) and account.is_whole(promised):
                 release = cast("Published", changed(release, notes=(*release.notes, account.whole)))
             receipt.release = release

@@ -32,8 +32,8 @@ _chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset
 def budget() -> None:
     """Limit the total privacy cost of all releases from a dataset.
 
-    LEDGER is a file on a local disk. It holds the budgets of any number of datasets. The commands count, top-k, select
-    and sum charge a dataset, given by --ledger and --dataset, before they draw any noise. If its budget is
+    LEDGER is a file on a local disk. It holds the budgets of any number of datasets. The commands count, top-k, select,
+    sum and aggregate charge a dataset, given by --ledger and --dataset, before they draw any noise. If its budget is
     insufficient, they release nothing and end with exit code 3.
 
     \b
@@ -103,6 +103,8 @@ def show(ledger: str, dataset: str | None) -> None:
     for one in chosen:
         kind, amounts = one._account().amounts  # noqa: SLF001 - as the budget adds them up
         promise = "({:.4g}, {:.4g})-DP".format(*one.guarantee.quoted)
+        if one.guarantee.unit != "user":
+            promise += f" per {one.guarantee.unit}"
         grids[kind].append([one.name, *(f"{x:.6g}" for column in zip(*amounts, strict=True) for x in column), promise])
     for kind, rows in grids.items():
         if rows:
@@ -209,7 +211,16 @@ def _rows(ledger: str, dataset: str | None) -> list[Spending]:
     "their guarantees must.",
 )
 @click.option("--delta", type=FLOAT, metavar="D", help="The total delta at which --max-epsilon must hold.")
-def verify(files: tuple[str, ...], ledger: str | None, max_epsilon: float | None, delta: float | None) -> None:
+@click.option(
+    "--unit",
+    type=click.Choice([*UNITS]),
+    default="user",
+    show_default=True,
+    help="The unit that the policy is about, such as user-day.",
+)
+def verify(
+    files: tuple[str, ...], ledger: str | None, max_epsilon: float | None, delta: float | None, unit: Unit
+) -> None:
     """Check the rows of each FILE against FILE.certificate.json, which --certificate wrote.
 
     The digest of the rows must match the certificate. The guarantee, and all else that follows from the mechanism and
@@ -228,7 +239,7 @@ def verify(files: tuple[str, ...], ledger: str | None, max_epsilon: float | None
     policy = certificate.require_policy(max_epsilon, delta)
     outputs.require_apart(None, *(name for file in files for name in (file, f"{file}.certificate.json")), ledger)
     if len(files) == 1:
-        click.echo(certificate.verify(files[0], ledger=ledger, max_epsilon=max_epsilon, delta=delta))
+        click.echo(certificate.verify(files[0], ledger=ledger, max_epsilon=max_epsilon, delta=delta, unit=unit))
         return
     total: Guarantee | None = None
     for file in files:
@@ -241,5 +252,5 @@ def verify(files: tuple[str, ...], ledger: str | None, max_epsilon: float | None
     assert total is not None
     click.echo(f"the sum of {len(files):,} files: {total.promise}")
     if policy is not None:
-        epsilon = certificate.require_within(total, *policy, what=f"the sum of {len(files):,} files")
+        epsilon = certificate.require_within(total, *policy, what=f"the sum of {len(files):,} files", unit=unit)
         click.echo(certificate.policy_text(epsilon, *policy))

@@ -56,13 +56,16 @@ def table(release: Release, *, shown: int, columns: dict[str, list[str]] | None 
 
 
 def _cells(release: Release, shown: int) -> dict[str, list[str]]:
-    """Return the ranks, or the counts and sigmas, of the first rows as text."""
+    """Return the ranks, or the counts, the further numbers and their sigmas, of the first rows as text."""
     cells: dict[str, list[str]] = {}
     if release.ranked:
         cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
     if release.counts is not None and release.sigmas is not None:
         cells[release.quantity] = [f"{count:,}" for count in release.counts[:shown].tolist()]
         cells["± 2 sigma"] = [f"{2 * sigma:,.0f}" for sigma in release.sigmas[:shown].tolist()]
+    for one in release.aggregates:
+        pairs = zip(one.values[:shown].tolist(), one.sigmas[:shown].tolist(), strict=True)
+        cells[plain_text(one.name)] = [f"{value:,.6g} ± {2 * sigma:,.2g}" for value, sigma in pairs]
     return cells
 
 
@@ -190,6 +193,8 @@ def _forecast(release: Release) -> str:
         return ""
     if release.quantity == "sum":
         return ""  # no plan knows sums, and a note of the release states the threshold
+    if release.aggregates:
+        return f"An item needs a noisy count of more than {release.above} users. Fewer numbers need fewer users. "
     if release.counts is not None and release.above is None:  # without a threshold, items are drawn one by one
         return "`discreet plan count` with the same parameters forecasts how many items are released. "
     return "`discreet plan` with the same command and parameters says how many users an item needs. "

@@ -21,12 +21,15 @@ _OPTIONS = {
     *("bounds", "delta", "delimiter", "encoding", "epsilon", "every", "horizon", "item", "items", "k", "k_bar"),
     *("kept_share", "l0", "l0_share", "label", "linf", "max_epsilon", "memory", "method", "once", "others"),
     *(
+        "means",
         "percentile",
         "relative_error",
         "replaces",
         "resolution",
         "rho",
+        "rows",
         "since",
+        "sums",
         "time",
         "title",
         "unit",
@@ -36,7 +39,7 @@ _OPTIONS = {
     ),
 }
 """The parameters that are options."""
-_SPELT = {"k": "-k", "value": "--column"}
+_SPELT = {"k": "-k", "means": "--mean", "sums": "--sum", "value": "--column"}
 """The options whose names are not those of their parameters."""
 _ENGLISH = _OPTIONS - {
     "delta",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 
 __all__ = ["aggregates"]
 
@@ -13,8 +11,9 @@ def aggregates(
     rows: Iterable[tuple[int, int, int | None]],
     items: Iterable[int],
     l0: int,
-    measures: Sequence[tuple[str, int, int, int]],
+    measures: Sequence[tuple[str, int, int, int, int]],
     place: Callable[[int, int], int],
+    luck: Callable[[int, int], int] = lambda _user, _item: 0,
 ) -> dict[int, list[int]]:
     """Return for each of `items` what each measure adds up: one number, and two for a mean.
 
@@ -22,8 +21,10 @@ def aggregates(
         rows: Users, items and values in units; None is a row without a value.
         items: The items to measure, among all items that users have.
         l0: The most items of a user: those whose `place` comes first.
-        measures: "rows", "sum" or "mean", its least and largest value, and the most rows of a user for an item.
+        measures: "rows", "sum" or "mean", its least and largest value, the most rows of a user for an item, and the
+            parts of a unit in which a mean is added up.
         place: The random place of an item in the order of a user.
+        luck: A random number below 2^32 for a user and an item. It rounds a mean to whole parts, without bias.
     """
     pairs: dict[int, dict[int, list[int | None]]] = {}
     for user, item, value in rows:
@@ -32,12 +33,12 @@ def aggregates(
     for user, own in pairs.items():
         for item in sorted(own, key=lambda item, user=user: place(user, item))[:l0]:  # type: ignore[misc]
             if item in found:
-                more = [part for measure in measures for part in _added(own[item], *measure)]
+                more = [part for measure in measures for part in _added(own[item], luck(user, item), *measure)]
                 found[item] = [total + part for total, part in zip(found[item], more, strict=True)]
     return found
 
 
-def _added(values: Sequence[int | None], kind: str, low: int, high: int, most: int) -> list[int]:
+def _added(values: Sequence[int | None], luck: int, kind: str, low: int, high: int, most: int, parts: int) -> list[int]:
     """Return what the rows of one user for one item add to a measure."""
     if kind == "rows":
         return [min(len(values), most)]
@@ -46,6 +47,6 @@ def _added(values: Sequence[int | None], kind: str, low: int, high: int, most: i
         return [0] if kind == "sum" else [0, 0]
     if kind == "sum":
         return [min(max(sum(own), low), high)]
-    weight, centre = min(len(own), most), (low + high) // 2
-    mean = min(max(Fraction(sum(own), len(own)), Fraction(low)), Fraction(high))
-    return [math.floor((mean - centre) * weight + Fraction(1, 2)), weight]
+    weight, size, centre = min(len(own), most), len(own), (low + high) // 2
+    total = min(max(sum(own), low * size), high * size) - centre * size
+    return [(total * weight * parts + size * luck // 2**32) // size, weight]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from discreet.release.blocks import Column
 
-__all__ = ["KINDS", "Aggregate", "columns_of", "in_column_units", "named", "read_aggregates"]
+__all__ = ["KINDS", "Aggregate", "columns_of", "in_column_units", "named", "read_aggregates", "to_digits"]
 
 KindOfAggregate: TypeAlias = Literal["rows", "sum", "mean"]
 KINDS: tuple[KindOfAggregate, ...] = ("rows", "sum", "mean")
@@ -52,18 +52,23 @@ class Aggregate:
         """The name of the column of values."""
         return named(self.kind, self.column)
 
-    @property
-    def measure(self) -> str:
-        """The meaning of the values."""
+    def measure(self, unit: str = "user") -> str:
+        """Return the meaning of the values.
+
+        Args:
+            unit: What counts as one user.
+
+        Returns:
+            A text.
+        """
+        pair = f"each {unit} and item"
         if self.kind == "rows":
-            return f"{self.name}: numbers of rows, at most {self.most:,} of each user and item"
+            return f"{self.name}: numbers of rows, at most {self.most:,} of {pair}"
         low, high = in_column_units(np.array([self.low, self.high]), self.resolution).tolist()
+        bounds = f"clipped to [{low:g}, {high:g}]; values are rounded to {self.resolution:g}"
         if self.kind == "sum":
-            return f"{self.name}: sums of {self.column}, that of each user and item clipped to [{low:g}, {high:g}]"
-        return (
-            f"{self.name}: means of {self.column} over rows, at most {self.most:,} of each user and item, whose mean "
-            f"is clipped to [{low:g}, {high:g}]"
-        )
+            return f"{self.name}: sums of {self.column}, that of {pair} {bounds}"
+        return f"{self.name}: means of {self.column} over rows, at most {self.most:,} of {pair}, whose mean is {bounds}"
 
     def part(self, rows: NDArray[np.int64]) -> Self:
         """Return the numbers of some rows.
@@ -99,10 +104,17 @@ def columns_of(aggregates: Sequence[Aggregate]) -> list[str]:
 
 
 def in_column_units(units: NDArray[Any], resolution: float) -> NDArray[np.float64]:
-    """Return numbers of units in the unit of their column, each as the float next to its decimal."""
+    """Return whole numbers of units in the unit of their column, each as the float next to its decimal."""
     digits = max(0, -int(Decimal(str(resolution)).normalize().as_tuple().exponent))
-    found: NDArray[np.float64] = np.round(units * resolution, min(digits + (0 if units.dtype.kind == "i" else 3), 15))
+    found: NDArray[np.float64] = np.round(units * resolution, min(digits, 15))
     return found
+
+
+def to_digits(values: NDArray[np.float64], sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers rounded to hundredths of the leading digit of their sigma or finer."""
+    digits = np.clip(2 - np.floor(np.log10(np.maximum(sigmas, 1e-300))), 0, 15).astype(int)
+    pairs = zip(values.tolist(), digits.tolist(), strict=True)
+    return np.array([round(value, places) for value, places in pairs], np.float64)
 
 
 def read_aggregates(header: Mapping[str, object], cells: Mapping[str, list[Any]]) -> tuple[Aggregate, ...]:
@@ -114,7 +126,10 @@ def read_aggregates(header: Mapping[str, object], cells: Mapping[str, list[Any]]
     given = header.get("aggregates", [])
     if not isinstance(given, list) or len(given) > 100:
         raise ValueError("aggregates must be a short list")
-    return tuple(_read(one, cells) for one in given)
+    found = tuple(_read(one, cells) for one in given)
+    if len({one.name for one in found}) < len(found):
+        raise ValueError("two aggregates have one name")
+    return found
 
 
 def _read(given: object, cells: Mapping[str, list[Any]]) -> Aggregate:
@@ -131,6 +146,8 @@ def _read(given: object, cells: Mapping[str, list[Any]]) -> Aggregate:
     if (most is None) != (kind == "sum") or (most is not None and (type(most) is not int or not 1 <= most <= _LIMIT)):
         raise ValueError("the most rows of an aggregate must be a whole number")
     name = named(kind, column)
+    if any(type(cell) in (int, float) and cell < 0 for cell in cells.get(f"{name}_sigma", [])):
+        raise ValueError("a sigma of an aggregate is negative")
     values = _numbers(cells.get(name, []), whole=is_rows)
     return Aggregate(
         kind=kind,

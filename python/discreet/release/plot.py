@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.errors import needs
+from discreet.errors import ParameterError, needs
 from discreet.imports import importing
 from discreet.release.export import shortened
 
@@ -49,9 +49,15 @@ def bars(
         title: The title of the plot.
         measure: The meaning of the counts.
         estimated: Whether each count is an estimate; None if no count is.
-        ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
+        ax: The axes to draw into, without the bars of another release; by default pyplot's current ones if they are
+            empty, else a new figure.
         options: Options of `Axes.barh`.
+
+    Raises:
+        ParameterError: The axes have the bars of another release, whose labels these would replace.
     """
+    if getattr(ax, "_has_bars_of_a_release", False):
+        raise ParameterError("ax has the bars of a release, whose labels would change: give other axes", names="ax")
     axes = _axes(ax, 7, 1.4 + 0.25 * len(items))
     positions = np.arange(len(items))
     style = {"color": _FIRST, "ecolor": axes.yaxis.label.get_color(), "capsize": 2, **(options or {})}
@@ -63,6 +69,7 @@ def bars(
         what += " (pale: estimated)"
     axes.set_yticks(positions, [_label(item) for item in items])
     axes.invert_yaxis()
+    axes._has_bars_of_a_release = True  # type: ignore[attr-defined]  # noqa: SLF001 - a mark of this function
     axes.set_xlabel(f"{what}\nerror bars: two sigma", fontsize="small")
     axes.set_title(title, fontsize="small", wrap=True)
     return axes

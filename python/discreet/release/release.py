@@ -203,7 +203,9 @@ class Release(Rows):
         end = len(self.item_names)
         others = {end + 2 + 2 * place: one.name for place, one in enumerate(self.aggregates)}
         for cells in self._shown(_SHOWN):
-            more = "".join(f", {export.shortened(name, 20)} {cells[place]}" for place, name in others.items())
+            more = "".join(
+                f", {export.shortened(name, 20)} {cells[place]} ± {cells[place + 1]}" for place, name in others.items()
+            )
             lines.append(f"{(cells[end:] or [''])[0]:>12}  {', '.join(cells[:end])}{more}")
         if len(self) > _SHOWN:
             lines.append(f"{'...':>12}")

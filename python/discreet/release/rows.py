@@ -306,10 +306,12 @@ class Rows(_Lazy):
         first = np.arange(min(len(self), most))
         columns = [
             [
-                f"{value:.1f}" if kind == "float64" else export.shortened(value, _LONGEST)
+                f"{value:{'.1f' if name == 'sigma' else '.6g'}}"
+                if kind == "float64"
+                else export.shortened(value, _LONGEST)
                 for value in (values.take(first) if isinstance(values, _core.Labels) else values[:most])
             ]
-            for _, values, kind in self._columns
+            for name, values, kind in self._columns
         ]
         return [list(cells) for cells in zip(*columns, strict=True)]
 

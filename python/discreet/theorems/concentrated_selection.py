@@ -24,9 +24,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["largest_chances", "may_differ"]
+__all__ = ["UNITS", "largest_chances", "satisfy_zcdp"]
 
 UNITS = 2**64
+"""Probabilities are whole numbers of 2^-64."""
 _ORDERS, _ROUNDS = 48, 4
 """The orders at which divergences are computed. Between two of them they are bounded, with more orders if in doubt."""
 _ULP = 2.0**-52
@@ -58,7 +59,7 @@ def _largest(now: int, least: int, step: int, rho: float, delta: Fraction) -> in
 
     def is_allowed(units: int) -> bool:
         y = (Fraction(units, UNITS) - delta) / (1 - delta)
-        return may_differ((float(x), float(1 - x)), (float(y), float(1 - y)), rho)
+        return satisfy_zcdp((float(x), float(1 - x)), (float(y), float(1 - y)), rho)
 
     low, high = least, UNITS
     while low + step < UNITS and is_allowed(low + step):
@@ -74,7 +75,7 @@ def _largest(now: int, least: int, step: int, rho: float, delta: Fraction) -> in
     return low
 
 
-def may_differ(one: tuple[float, float], other: tuple[float, float], rho: float) -> bool:
+def satisfy_zcdp(one: tuple[float, float], other: tuple[float, float], rho: float) -> bool:
     """Return whether two coins surely satisfy rho-zCDP; each is given by its chance and the chance of its complement.
 
     Let K(a) be the logarithm of the sum of p^a q^(1-a). The divergence of order a is K(a)/(a - 1), and must be at most
@@ -113,9 +114,9 @@ def _doubtful(
     """
     terms = orders[:, None] * logs[0] + (1 - orders[:, None]) * logs[1]
     values = np.logaddexp(terms[:, 0], terms[:, 1])
-    # A term has an error of a few ULPs of its parts, and counts by its share of the sum.
+    # A term has an error of a few ULPs of its parts and of its order, as chances are floats, and counts by its share.
     parts = orders[:, None] * (np.abs(logs[0]) + np.abs(logs[1]))
-    errors = 8 * _ULP * (1 + np.sum(parts * np.exp(terms - values[:, None]), axis=1))
+    errors = 8 * _ULP * (1 + orders + np.sum(parts * np.exp(terms - values[:, None]), axis=1))
     upper, allowed = values + errors, rho * orders * (orders - 1)
     upper[orders == 1] = 0.0
     if np.any(upper > allowed):

@@ -68,9 +68,9 @@ pub enum Measure {
     Rows(i64),
     /// The sum of the values, with its bounds.
     Sum(i64, i64),
-    /// The mean of the values less the centre of its bounds, times `w`; and `w`, the number of rows with a value but at
-    /// most a given number. The bounds come first.
-    Mean(i64, i64, i64),
+    /// The mean of the values less the centre of its bounds, times `w`, in parts of a unit; and `w`, the number of rows
+    /// with a value but at most a given number. The bounds come first, then this number and the parts of a unit.
+    Mean(i64, i64, i64, i64),
 }
 
 impl Measure {
@@ -84,21 +84,23 @@ impl Measure {
         (low + high).div_euclid(2)
     }
 
-    /// Returns what a pair adds to each sum.
-    fn of(self, total: &Total) -> [i64; 2] {
+    /// Returns what a pair adds to each sum. `luck` is a random number for the pair, which rounds a mean without bias.
+    fn of(self, total: &Total, luck: u32) -> [i64; 2] {
         match self {
             Self::Rows(most) => [total.rows.min(most.cast_unsigned()).cast_signed(), 0],
             Self::Sum(..) | Self::Mean(..) if total.valued == 0 => [0, 0],
             Self::Sum(low, high) => [total.sum.clamp(low.into(), high.into()) as i64, 0],
-            Self::Mean(low, high, most) => {
+            Self::Mean(low, high, most, parts) => {
                 let (rows, weight) = (i128::from(total.valued), i128::from(most));
                 let weight = rows.min(weight);
                 let bounds = (i128::from(low) * rows, i128::from(high) * rows);
                 let centre = i128::from(Self::centre(low, high));
-                // The sum of the values lies within 2^53 rows and 2^64 rows, and the weight below 2^31.
-                let scaled = (total.sum.clamp(bounds.0, bounds.1) - centre * rows) * weight;
-                let rounded = (2 * scaled + rows).div_euclid(2 * rows);
-                [rounded as i64, weight as i64]
+                // A clipped sum is at most 2^30 for each row, a weight times the parts at most 2^47, and rows are below 2^48.
+                let scaled = total.sum.clamp(bounds.0, bounds.1) - centre * rows;
+                let scaled = scaled * weight * i128::from(parts);
+                // The quotient lies between whole numbers, so rounding it up or down does not leave its bounds.
+                let up = rows * i128::from(luck) >> 32;
+                [(scaled + up).div_euclid(rows) as i64, weight as i64]
             }
         }
     }
@@ -182,7 +184,7 @@ impl Pairs {
     /// # Errors
     /// Errors of `tick` and of temporary files, or if there is no memory for the labels.
     pub fn counts(&self, l0: usize, tick: impl FnMut() -> Result<()>) -> Result<Counts> {
-        let sums = self.summed(self.items.labels.len(), 1, l0, tick, |sums, item, _| {
+        let sums = self.summed(self.items.labels.len(), 1, l0, tick, |sums, (_, item), _| {
             sums[item as usize] += 1;
         })?;
         let mut counts = Counts { labels: self.items.labels.clone(), counts: sums, users: None };
@@ -202,17 +204,20 @@ impl Pairs {
         measures: &[Measure],
         tick: impl FnMut() -> Result<()>,
     ) -> Result<Vec<i64>> {
+        let (items, keys) = (&self.items, &self.keys);
         let mut listed = Numbered::listed(chosen, self.item_type, &self.keys)?;
         let places = listed.join(&self.items, false, &self.keys)?;
         let width = measures.iter().map(|measure| measure.sums()).sum();
-        self.summed(chosen.len(), width, l0, tick, |sums, item, total| {
+        self.summed(chosen.len(), width, l0, tick, |sums, (user, item), total| {
             let place = places[item as usize];
             if place == UNLISTED {
                 return;
             }
+            // Chosen items have small priorities: their low bits are still random.
+            let luck = items.place(user, item as usize, keys) as u32;
             let mut sums = sums[place as usize * width..].iter_mut();
             for measure in measures {
-                let own = measure.of(total);
+                let own = measure.of(total, luck);
                 for (more, sum) in own.into_iter().take(measure.sums()).zip(&mut sums) {
                     *sum += more;
                 }
@@ -227,7 +232,7 @@ impl Pairs {
         width: usize,
         l0: usize,
         tick: impl FnMut() -> Result<()>,
-        add: impl Fn(&mut [i64], u32, &Total) + Sync,
+        add: impl Fn(&mut [i64], (u128, u32), &Total) + Sync,
     ) -> Result<Vec<i64>> {
         let Self { parts, items, keys, threads, .. } = self;
         let begin = || (vec![0_i64; len * width], Placed::new());
@@ -235,7 +240,7 @@ impl Pairs {
                     user: u128,
                     own: &mut [(u32, Total)]| {
             let kept = choose(own, l0, placed, |item| items.place(user, item as usize, keys));
-            own[..kept].iter().for_each(|(item, total)| add(sums, *item, total));
+            own[..kept].iter().for_each(|(item, total)| add(sums, (user, *item), total));
         };
         let done = each_user(parts, (*threads, keys), tick, begin, work, |_, _| Ok(()))?;
         let mut all = vec![0; len * width];

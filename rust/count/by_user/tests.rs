@@ -144,20 +144,23 @@ fn a_bound_keeps_sums_of_l0_items_of_each_user() {
     }
 }
 
-const MEASURES: [Measure; 3] = [Measure::Rows(3), Measure::Sum(-30, 50), Measure::Mean(-4, 9, 2)];
+const MEASURES: [Measure; 3] =
+    [Measure::Rows(3), Measure::Sum(-30, 50), Measure::Mean(-4, 9, 2, 7)];
 
-/// Returns what one pair adds to the sums of [`MEASURES`], from its values in halves; NaN is a row without a value.
-fn added(values: &[f64]) -> [i64; 4] {
+/// Returns what one pair adds to the sums of [`MEASURES`], from its values in halves; NaN is a row without a value. The
+/// third sum is rounded down, and the fifth number is 1 if it can be one more.
+fn added(values: &[f64]) -> [i64; 5] {
     let own: Vec<i64> =
         values.iter().filter(|value| value.is_finite()).map(|value| (2.0 * value) as i64).collect();
     let (sum, len) = (own.iter().sum::<i64>(), own.len() as i64);
     let rows = (values.len() as i64).min(3);
     if own.is_empty() {
-        return [rows, 0, 0, 0];
+        return [rows, 0, 0, 0, 0];
     }
     // The centre of the bounds is 2.
-    let mean = ((sum as f64 / len as f64).clamp(-4.0, 9.0) - 2.0) * len.min(2) as f64;
-    [rows, sum.clamp(-30, 50), (mean + 0.5).floor() as i64, len.min(2)]
+    let parts = (sum.clamp(-4 * len, 9 * len) - 2 * len) * len.min(2) * 7;
+    let is_between = i64::from(parts % len != 0);
+    [rows, sum.clamp(-30, 50), parts.div_euclid(len), len.min(2), is_between]
 }
 
 #[test]
@@ -185,21 +188,25 @@ fn measures_are_exact_in_memory_and_spilled() {
             };
             let pairs = read(None);
             let found = pairs.measured(&listed, 1000, &MEASURES, || Ok(())).unwrap();
-            let expected: Vec<i64> = chosen
-                .iter()
-                .flat_map(|item| {
-                    let mine = own.iter().filter(|((_, other), _)| other == item);
-                    mine.fold([0; 4], |all, (_, values)| {
-                        let more = added(values);
-                        std::array::from_fn(|place| all[place] + more[place])
-                    })
+            let expected = chosen.map(|item| {
+                let mine = own.iter().filter(|((_, other), _)| *other == item);
+                mine.fold([0; 5], |all: [i64; 5], (_, values)| {
+                    let more = added(values);
+                    std::array::from_fn(|place| all[place] + more[place])
                 })
-                .collect();
-            assert_eq!(found, expected);
+            });
+            let check = |found: &[i64]| {
+                for (own, [rows, sum, parts, weight, between]) in found.chunks(4).zip(expected) {
+                    assert_eq!([own[0], own[1], own[3]], [rows, sum, weight]);
+                    assert!((0..=between).contains(&(own[2] - parts)), "{own:?} {parts} {between}");
+                }
+                assert_eq!(found.len(), 4 * expected.len());
+            };
+            check(&found);
             let among = (item_type, Some(&listed));
             let few =
                 Pairs::read(batches(&holed, is_text), among, 0.5, None, room, || Ok(())).unwrap();
-            assert_eq!(few.measured(&listed, 5, &MEASURES, || Ok(())).unwrap(), expected);
+            check(&few.measured(&listed, 5, &MEASURES, || Ok(())).unwrap());
             let counts = pairs.counts(1000, || Ok(())).unwrap();
             assert_eq!(counts.counts.iter().sum::<i64>(), own.len() as i64);
             let sizes = pairs.sizes(|| Ok(())).unwrap();

@@ -29,11 +29,12 @@ from discreet.mechanisms.parameters import (
     require_rho,
 )
 from discreet.mechanisms.published import noted, published
+from discreet.mechanisms.sums.clipped_sums import WHOLE
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_text, require_whole
-from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, named
+from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, named, to_digits
 from discreet.release.facts import Listed
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
@@ -46,7 +47,11 @@ _LIMIT = 2**30
 _NOISIEST = 1e9
 """The largest scale of discrete Gaussian noise."""
 _WIDEST = 2**31
-"""The largest change of a sum of means by one user and item. With it no sum exceeds 64 bits."""
+"""The largest change of a sum of means by one user and item. With it no sum of 2^32 users exceeds 64 bits."""
+_FINEST = 2**16
+"""The most parts of a unit in which a mean is added up."""
+_KNOWN = 6
+"""A mean is known beyond its bounds if its denominator is at least this many of its sigmas."""
 Bounded = tuple[str, int, int, float]
 """A column of values, the least and the largest value that counts in units, and the unit."""
 
@@ -62,11 +67,13 @@ class _Measured:
     resolution: float
     most: int | None
     sigmas: tuple[float, ...]
+    parts: int = 1
+    """The parts of a unit in which the numerator of a mean is added up."""
 
     @property
-    def asked(self) -> tuple[str, int, int, int]:
+    def asked(self) -> tuple[str, int, int, int, int]:
         """The measure as the engine takes it."""
-        return self.kind, self.low, self.high, self.most or 1
+        return self.kind, self.low, self.high, self.most or 1, self.parts
 
     @property
     def centre(self) -> int:
@@ -78,7 +85,8 @@ class _Measured:
         values: NDArray[Any]
         if self.kind == "mean":
             values, sigmas = self._mean(noisy)
-            values, sigmas = in_column_units(values, self.resolution), sigmas * self.resolution
+            sigmas = sigmas * self.resolution
+            values = to_digits(values * self.resolution, sigmas)
         else:
             values, sigmas = noisy[:, 0], np.full(len(noisy), self.sigmas[0])
             if self.kind == "sum":
@@ -98,14 +106,14 @@ class _Measured:
         """Return the quotients of two noisy sums, and the standard deviations of their errors.
 
         The error of a quotient is that of its numerator, and of its denominator times the quotient, over the
-        denominator. A denominator below four of its sigmas says too little, and then nothing but the bounds is known.
+        denominator. A denominator below six of its sigmas says too little, and then nothing but the bounds is known.
         """
-        scale, rows_scale = self.sigmas
+        scale, rows_scale = self.sigmas[0] / self.parts, self.sigmas[1]
         rows = np.maximum(noisy[:, 1], 1)
-        quotient = np.clip(noisy[:, 0] / rows, self.low - self.centre, self.high - self.centre)
+        quotient = np.clip(noisy[:, 0] / self.parts / rows, self.low - self.centre, self.high - self.centre)
         sigmas = np.hypot(scale, np.abs(quotient) * rows_scale) / rows
         widest = (self.high - self.low) / 2
-        sigmas = np.where(noisy[:, 1] < 4 * rows_scale, widest, np.minimum(sigmas, widest))
+        sigmas = np.where(noisy[:, 1] < _KNOWN * rows_scale, widest, np.minimum(sigmas, widest))
         return self.centre + quotient, sigmas
 
 
@@ -125,7 +133,7 @@ class Aggregates(TableMechanism):
     A user and item add to the rows at most `rows`; to a sum the user's own sum, clipped to the bounds; and to a mean
     the user's own mean, clipped to the bounds, with the weight of at most `rows` rows with a value. A mean is the
     quotient of two noisy sums. The first one adds up distances from the centre of the bounds, so its noise is that of
-    half their width.
+    half their width. It counts parts of a unit, up to 65,536, and each user's part is rounded at random, without bias.
 
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
@@ -184,7 +192,7 @@ class Aggregates(TableMechanism):
             self._set(items=require_items(self.items))
             require_countable(self.items)
         if self.means and self.rows is None:
-            raise ParameterError("means need rows, the most rows of a user for an item that count", names="means rows")
+            raise ParameterError("means need rows: the most rows of a user for an item that count", names="means rows")
         if self.rows is None and not self.sums:
             raise ParameterError("give rows, sums or means; count alone counts users", names="rows sums means")
         if len({*self.names}) < len(self.names):
@@ -367,8 +375,11 @@ class Aggregates(TableMechanism):
                     "a mean needs narrower bounds, a larger resolution or fewer rows: their product is above 2^31",
                     names="means rows",
                 )
-            scales = (_scale(own, widest, l0), _scale(own, self.rows, l0))
-            plan.append(_Measured("mean", column, low, high, unit, self.rows, scales))
+            scale, parts = _scale(own, widest, l0), _FINEST
+            while parts > 1 and (parts * widest > _WIDEST or parts * scale > _NOISIEST):
+                parts //= 2
+            scales = (_scale(own, parts * widest, l0), _scale(own, self.rows, l0))
+            plan.append(_Measured("mean", column, low, high, unit, self.rows, scales, parts))
         return plan
 
     def empty(self) -> list[Aggregate]:
@@ -404,17 +415,17 @@ class Aggregates(TableMechanism):
         # Errors of the values come before the charge. The sums are made after it, from the rows in memory.
         pairs = read_pairs(table, columns or [(None, 1.0)], self.items)
         if not self.finds_l0:
-            return self._steps(columns, pairs, rng)
+            return self._steps(columns, pairs, rng, table.unit)
         numbers = pairs[0].sizes()
         rng = opened(rng)
         l0 = self.bound._drawn(numbers, rng)
-        release = self.bounded(l0)._steps(columns, pairs, rng)  # noqa: SLF001 - of this class
+        release = self.bounded(l0)._steps(columns, pairs, rng, table.unit)  # noqa: SLF001 - of this class
         note = f"l0 = {l0:,} was found with privacy: about {PERCENTILE} % of the users do not have more items"
         own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
         return changed(release, **own, notes=(*release.notes, note))
 
     def _steps(
-        self, columns: list[tuple[str, float]], pairs: list[_core.Pairs], rng: _core.Rng | Opening | None
+        self, columns: list[tuple[str, float]], pairs: list[_core.Pairs], rng: _core.Rng | Opening | None, unit: str
     ) -> Release:
         """Return the release of counts of users, and of all other numbers of the released items."""
         l0 = self._l0
@@ -424,7 +435,7 @@ class Aggregates(TableMechanism):
             histogram = Histogram._of(*counts, Sensitivity(l0=l0, linf=1), None, clipped_to=l0)  # noqa: SLF001
             first = self.selection.release(histogram, rng=rng)
         else:
-            labels, users = pairs[0].measured(_labels(self.items), l0, [("rows", 0, 0, 1)])
+            labels, users = pairs[0].measured(_labels(self.items), l0, [("rows", 0, 0, 1, 1)])
             rng = opened(rng)
             first = self._counts(labels, users[:, 0], rng)
         labels, found = _labels(first.items), []
@@ -434,7 +445,9 @@ class Aggregates(TableMechanism):
             noise = [rng.sample(_core.Noise.discrete_gaussian(scale), len(first)) for scale in one.sigmas]
             found.append(one.published(sums[:, : len(noise)] + np.stack(noise, axis=1)))
         own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
-        measures = tuple(one.measure for one in found)
+        measures = [one.measure(unit) for one in found]
+        if any(column is not None and resolution == 1 for column, resolution in columns):
+            measures.append(WHOLE)
         return changed(first, **own, aggregates=tuple(found), notes=(*first.notes, *measures))
 
     def _counts(self, labels: _core.Labels, users: NDArray[np.int64], rng: _core.Rng) -> Release:

@@ -23,8 +23,10 @@ from discreet.release.release import Release, changed
 from discreet.theorems import rogers2024
 from discreet.wording import counted
 
-__all__ = ["ClippedSums", "sums_sigma"]
+__all__ = ["WHOLE", "ClippedSums", "sums_sigma"]
 
+WHOLE = "each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01"
+"""The note of sums whose unit is 1."""
 _LIMIT = 2**30
 _NOISIEST = 1e9
 """The largest scale of discrete Gaussian noise."""
@@ -137,7 +139,7 @@ class ClippedSums(TableMechanism):
         """Return the notes of every release of these sums after its measure."""
         if self.resolution != 1:
             return ()
-        return ("each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01",)
+        return (WHOLE,)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         value = summed_column(table)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["OptimalSelection"]
 
 _LEAST_RHO = 0.003
-"""The least rho of an item. Its table has about 110 entries, which takes a second."""
+"""The least rho of an item. Its table has about 100 to 200 entries, which takes a second."""
 _TABLE_LIMIT = 1 << 20
 """The most entries of the table of probabilities."""
 
@@ -70,7 +70,7 @@ class OptimalSelection(EpsilonPerItem):
     """
 
     epsilon: float | None = None  # type: ignore[assignment]
-    delta: float = 0.0
+    delta: float = None  # type: ignore[assignment]
     pre_threshold: int = 1
     rho: float | None = None
 
@@ -166,9 +166,12 @@ class OptimalSelection(EpsilonPerItem):
     def chances(self) -> NDArray[np.uint64]:
         """Return the release probability by number of users, in units of 2^-64. It is one beyond the table."""
         if self.rho is not None:
-            return np.concatenate([np.zeros(self.pre_threshold - 1, np.uint64), largest_chances(*self.each)])
-        table = _core.chance_table(*map(_limbs, desfontaines2020.table_numbers(*self.each)))
-        return np.concatenate([np.zeros(self.pre_threshold - 1, np.uint64), table])
+            table = largest_chances(*self.each)
+        else:
+            table = _core.chance_table(*map(_limbs, desfontaines2020.table_numbers(*self.each)))
+        chances = np.concatenate([np.zeros(self.pre_threshold - 1, np.uint64), table])
+        chances.flags.writeable = False
+        return chances
 
     def release_chance(self, users: int) -> float:
         """Return the probability that an item is released.
