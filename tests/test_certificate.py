@@ -279,7 +279,7 @@ def test_the_unit_is_a_claim_unless_a_ledger_or_a_stream_has_it(tmp_path):
     assert "per user and day in UTC" in str(found)
     assert verify(path, ledger=ledger).dataset == "days"
     assert "unit" not in verify(path, ledger=ledger).claims
-    with pytest.raises(InputError, match="is per user and day in UTC, and the policy is about users"):
+    with pytest.raises(InputError, match="is per user and day in UTC, and the policy is per user"):
         verify(path, max_epsilon=9, delta=1e-5)
     content = certificate(path).read_text()
     for unit, words in (("user", "user"), ("user-week", "user and week in UTC"), ("event", "event")):

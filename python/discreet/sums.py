@@ -256,7 +256,7 @@ def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:
     low, high = (_units(bound, Decimal(str(step))) for bound in pair)
     if low >= high:
         raise ParameterError(
-            "bounds must be the least value and then the largest: low must be below high", names="bounds"
+            "bounds must be the least sum and then the largest: low must be below high", names="bounds"
         )
     return low, high, step
 

@@ -42,6 +42,7 @@ def test_an_interrupt_that_also_ends_java_is_raised(monkeypatch):
             raise RuntimeError("Java gateway process exited before sending its port number")
 
     modules = {"pyspark": SimpleNamespace(), "pyspark.sql": SimpleNamespace(SparkSession=SimpleNamespace())}
+    modules["pyspark.sql"].DataFrame = SimpleNamespace(metadataColumn=None)
     modules["pyspark.sql"].SparkSession.builder = Builder()
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)

@@ -99,7 +99,7 @@ impl Measure {
                 let scaled = total.sum.clamp(bounds.0, bounds.1) - centre * rows;
                 let scaled = scaled * weight * i128::from(parts);
                 // The quotient lies between whole numbers, so rounding it up or down does not leave its bounds.
-                let up = rows * i128::from(luck) >> 32;
+                let up = (rows * i128::from(luck)) >> 32;
                 [(scaled + up).div_euclid(rows) as i64, weight as i64]
             }
         }

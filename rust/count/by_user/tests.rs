@@ -224,7 +224,9 @@ fn measures_are_exact_in_memory_and_spilled() {
             assert_eq!(found, counted);
             assert_eq!(counted.iter().sum::<i64>(), {
                 let mut sizes = BTreeMap::new();
-                own.keys().for_each(|(user, _)| *sizes.entry(user).or_insert(0) += 1);
+                for (user, _) in own.keys() {
+                    *sizes.entry(user).or_insert(0) += 1;
+                }
                 sizes.into_values().map(|size: i64| size.min(7)).sum::<i64>()
             });
         }
