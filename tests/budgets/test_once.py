@@ -103,6 +103,19 @@ STATED = {
 }
 
 
+def test_items_of_any_library_are_the_same_promise_and_others_are_not(views):
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    items = [f"s{number}" for number in range(60)]
+    others = [*items[:20], "other", *items[21:]]
+    dp.count(LOG, **COUNT, items=polars.Series(items), budget=views, once="key")
+    for same in (items, tuple(items), np.array(items), pyarrow.array(items), polars.Series(items)):
+        with pytest.raises(AlreadyCharged):
+            dp.count(LOG, **COUNT, items=same, budget=views, once="key")
+    for different in (others, np.array(others), pyarrow.array(others), polars.Series(others)):
+        with pytest.raises(ParameterError, match="other parameters"):
+            dp.count(LOG, **COUNT, items=different, budget=views, once="key")
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_promise_has_what_the_caller_stated(views, verb, monkeypatch):
     """Defaults and chosen mechanisms, which may change, are not in it: these texts hold for all versions."""

@@ -5,6 +5,7 @@ import pytest
 from released import counted, ranked
 
 import discreet as dp
+from discreet.errors import ParameterError
 
 LOG = {"user": [n for n in range(4000) for _ in range(3)], "page": ["a", "b", "c"] * 4000}
 COLUMNS = {"user": "user", "item": "page"}
@@ -46,6 +47,8 @@ def test_a_second_release_does_not_draw_over_the_first(pyplot):
     second = counted().plot(top=2)
     assert (len(first.patches), len(second.patches)) == (5, 2)
     assert second is pyplot.gca()
+    with pytest.raises(ParameterError, match="labels would change"):
+        counted().plot(first)
 
 
 def test_a_release_draws_into_given_axes(pyplot):

@@ -78,6 +78,7 @@ def test_a_user_of_several_items_pays_for_each_of_them():
     assert 3 * rho <= 0.6
     assert 1 - (1 - Fraction(delta)) ** 3 <= Fraction(1e-5)
     assert (made.chances == largest_chances(rho, delta)).all()
+    assert not made.chances.flags.writeable
     assert (made.guarantee.rho, made.guarantee.delta, made.guarantee.dp) == (0.6, 1e-5, None)
 
 
