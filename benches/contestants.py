@@ -139,7 +139,8 @@ def bounded_duckdb(rows_):
 def summed_core(table):
     """Count with this library, then sum for all of the items that were found."""
     items, _ = _core.count_distinct(table, "u", "i", value="v")
-    return int(_core.clipped_sums(table, "u", "i", "v", items, (0, CLIP), 1.0).sum())
+    pairs = _core.Pairs.read(table, "u", "i", value="v", valued=True, only=items)
+    return int(pairs.measured(items, 1 << 30, [("sum", 0, CLIP, 1, 1)])[1].sum())
 
 
 def summed_polars(table):

@@ -14,7 +14,6 @@ mod item_table;
 mod json;
 mod known;
 mod ledger;
-mod listed;
 mod node_noise;
 mod noise;
 mod pairs;
@@ -60,7 +59,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     check::register(module)?;
     wanted::register(module)?;
     count::register(module)?;
-    listed::register(module)?;
     csv::register(module)?;
     json::register(module)?;
     ledger::register(module)?;

@@ -7,8 +7,7 @@ use super::count::{listed, threads_or_all, to_python};
 use super::sources::{Sources, watched};
 use super::values::{PyLabels, Schema};
 use super::wanted::{Times, Wanted};
-use crate::count::by_user::measured::{Measure, Pairs};
-use crate::count::by_user::sums::Room;
+use crate::count::by_user::measured::{Measure, Pairs, Reading, Room};
 use crate::count::make_ready;
 use crate::error::{Error, Result};
 
@@ -24,9 +23,10 @@ pub struct PyPairs(Pairs, Schema);
 #[pymethods]
 impl PyPairs {
     /// Read a source or a list of sources, as in `count_distinct`, with a column of values or without; of the items
-    /// `only`, if they are given. With `like`, other pairs, users choose the same items.
+    /// `only`, if they are given. With `valued`, rows without a value are left out. With `like`, other pairs, users
+    /// choose the same items.
     #[staticmethod]
-    #[pyo3(signature = (source, user, item, *, value=None, resolution=1.0, only=None, like=None, threads=None, memory=None, times=None, progress=None))]
+    #[pyo3(signature = (source, user, item, *, value=None, resolution=1.0, valued=false, only=None, like=None, threads=None, memory=None, times=None, progress=None))]
     #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
     fn read(
         py: Python<'_>,
@@ -35,6 +35,7 @@ impl PyPairs {
         item: &Bound<'_, PyAny>,
         value: Option<String>,
         resolution: f64,
+        valued: bool,
         only: Option<&PyLabels>,
         like: Option<&Self>,
         threads: Option<usize>,
@@ -53,7 +54,8 @@ impl PyPairs {
         let room = Room { threads: threads_or_all(threads), memory };
         let keys = like.map(|like| like.0.keys());
         let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
-            Pairs::read(sources.batches(), (types.1, only.as_deref()), resolution, keys, room, tick)
+            let reading = Reading { only: only.as_deref(), resolution, valued };
+            Pairs::read(sources.batches(), types.1, reading, keys, room, tick)
         };
         Ok(Self(watched(py, progress, work)?, fields))
     }

@@ -129,7 +129,7 @@ def test_sums_give_the_totals_of_dicts_of_values(tables):
             continue
         labels, limits = _core.Labels.from_sequence([*listed]), limits_of(rng) | {"times": times}
         if rng.random() < 0.3:
-            sizes = _core.listed_sizes(reader, user, item, labels, **limits)
+            sizes = _core.Pairs.read(reader, user, item, only=labels, **limits).sizes()
             assert sorted(sizes) == sorted(Counter(one for one, other in values if other in listed).values())
             continue
         totals = {}
@@ -138,7 +138,8 @@ def test_sums_give_the_totals_of_dicts_of_values(tables):
             if other in listed and present:
                 totals[one, other] = sum(present)
         l0 = None if rng.random() < 0.5 else int(rng.integers(1, 6))
-        found = _core.clipped_sums(reader, user, item, "s", labels, (-3, 5), 0.5, l0=l0, **limits)[1].tolist()
+        pairs = _core.Pairs.read(reader, user, item, value="s", resolution=0.5, valued=True, only=labels, **limits)
+        found = pairs.measured(labels, l0 or 2**30, [("sum", -3, 5, 1, 1)])[1][:, 0].tolist()
         numbers = Counter(one for one, _ in totals)
         if l0 is None or max(numbers.values(), default=0) <= l0:
             expected = dict.fromkeys(listed, 0)

@@ -140,7 +140,7 @@ class Engine(Protocol):
         """Return the sum over users of their clipped sums for each of `items` that has a value, in no particular order.
 
         A user's values for an item are rounded to units and added up exactly, and this sum is clipped, as by
-        `_core.clipped_sums`. At most `l0` of the listed items of each user count, chosen as for counting. No value may
+        `_core.Pairs`. At most `l0` of the listed items of each user count, chosen as for counting. No value may
         fail the query, because an error would reveal it. Errors are the same as in `histogram`.
         """
 

@@ -63,19 +63,21 @@ def clipped_sums(
         return _in_order(items, listed, found)
 
     def add(sources: list[object], room: int) -> tuple[_core.Labels, NDArray[np.int64]]:
-        return _core.clipped_sums(
+        pairs = _core.Pairs.read(
             sources,
             table.user,
             table.item,
-            value,
-            listed,
-            bounds,
-            resolution,
-            l0=l0,
+            value=value,
+            resolution=resolution,
+            valued=True,
+            only=listed,
             memory=room,
             times=table.period,
             progress=tick,
         )
+        most = max(1, len(items)) if l0 is None else l0
+        labels, sums = pairs.measured(listed, most, [("sum", *bounds, 1, 1)], progress=tick)
+        return labels, sums[:, 0]
 
     with shown(table.progress) as tick:
         return read(table, add, value=value)
@@ -126,9 +128,8 @@ def items_per_user(table: Table, items: Sequence[Any]) -> NDArray[np.int64]:
     assert listed is not None
 
     def count(sources: list[object], room: int) -> NDArray[np.int64]:
-        return _core.listed_sizes(
-            sources, table.user, table.item, listed, memory=room, times=table.period, progress=tick
-        )
+        options: Any = {"only": listed, "memory": room, "times": table.period, "progress": tick}
+        return _core.Pairs.read(sources, table.user, table.item, **options).sizes(progress=tick)
 
     with shown(table.progress) as tick:
         return read(table, count)

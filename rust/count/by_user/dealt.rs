@@ -50,26 +50,6 @@ impl Row for Choice {
     }
 }
 
-/// A row with a value in units.
-impl Row for [u64; 3] {
-    type Value = i64;
-    type Total = i128;
-    fn new([low, high]: Choice, value: i64) -> Self {
-        [low, high, value.cast_unsigned()]
-    }
-    fn parts(&self) -> (Choice, i64) {
-        ([self[0], self[1]], self[2].cast_signed())
-    }
-    fn add(total: &mut i128, value: i64) {
-        *total += i128::from(value);
-    }
-    fn take(total: &mut i128) -> (i64, bool) {
-        let part = (*total).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        *total -= i128::from(part);
-        (part, *total != 0)
-    }
-}
-
 /// One thread's rows by partition of the users.
 pub(crate) struct Dealt<R> {
     rows: WriteBuffer<R, 21>,

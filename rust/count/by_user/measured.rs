@@ -9,7 +9,6 @@ use crate::count::bound::candidates::Candidates;
 use crate::count::bound::user_choices::Choice;
 use crate::count::by_user::dealt::Row;
 use crate::count::by_user::numbered::{Numbered, Numbering, UNLISTED};
-use crate::count::by_user::sums::Room;
 use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, joined};
 use crate::count::result::Counts;
 use crate::count::{Limits, make_ready, morsels};
@@ -17,6 +16,26 @@ use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::labels::{LabelType, Labels};
 use crate::memory::arena::release_memory;
+
+/// The most threads, and the memory limit in bytes without the batches.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Values outside 1 to 64 are clamped.
+    pub threads: usize,
+    /// `None` for no limit.
+    pub memory: Option<usize>,
+}
+
+/// Which rows are read, and the unit of their values.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading<'a> {
+    /// The items that count; `None` for all.
+    pub only: Option<&'a Labels>,
+    /// The unit of the values.
+    pub resolution: f64,
+    /// Whether rows without a finite value are left out. Otherwise they count as rows alone.
+    pub valued: bool,
+}
 
 /// A row with a value in units, or without one, and how often it stands for itself and for a value.
 pub(super) type Measured = [u64; 4];
@@ -116,15 +135,14 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Reads all rows, or those of the items `only`. The values are rounded to units of `resolution`. A row without a
-    /// finite value counts as a row alone. With the keys of other pairs, users choose the same items.
+    /// Reads rows. With the keys of other pairs, users choose the same items.
     ///
     /// # Errors
     /// The same as those of [`count_distinct`](crate::count::count_distinct).
     pub fn read(
         batches: impl Iterator<Item = Result<Batch>>,
-        (item_type, only): (LabelType, Option<&Labels>),
-        resolution: f64,
+        item_type: LabelType,
+        Reading { only, resolution, valued }: Reading<'_>,
         keys: Option<&Arc<HashKeys>>,
         room: Room,
         mut tick: impl FnMut() -> Result<()>,
@@ -135,7 +153,8 @@ impl Pairs {
         };
         let (limits, stop) = (Limits::within(room.threads, room.memory), AtomicBool::new(false));
         let listed = only.map(|only| Numbered::listed(only, item_type, &keys)).transpose()?;
-        let value = |value| Some(units(value, resolution).map_or((0, 1, 0), |units| (units, 1, 1)));
+        let alone = (!valued).then_some((0, 1, 0));
+        let value = |value| units(value, resolution).map(|units| (units, 1, 1)).or(alone);
         let job = || {
             let mut dealer =
                 Dealer::<Measured>::new(Numbering::new(listed.as_ref(), item_type), &keys, &limits);

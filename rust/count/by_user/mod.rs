@@ -9,14 +9,12 @@ pub(crate) mod dealt;
 pub(crate) mod few;
 pub mod measured;
 mod numbered;
-pub mod sums;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::columns::Batch;
-use crate::columns::values::units;
 use crate::count::Limits;
 use crate::count::by_user::dealt::{Dealt, Row, Users};
 use crate::count::by_user::numbered::{Numbered, Numbering, UNLISTED};
@@ -30,9 +28,6 @@ use crate::labels::LabelType;
 
 /// Rows processed at a time. This many rows stay in the L1 cache.
 const AT_ONCE: usize = 1 << 9;
-
-/// A row with a value in units.
-type Valued = [u64; 3];
 
 /// One thread's state while it partitions rows by user.
 struct Dealer<'a, R: Row> {
@@ -123,11 +118,6 @@ where
         }
         Ok(())
     }
-}
-
-/// Returns the units of a value, if it is a finite number.
-fn in_units(resolution: f64) -> impl Fn(f64) -> Option<i64> {
-    move |value| units(value, resolution)
 }
 
 /// Returns whether a value is a finite number.
