@@ -49,6 +49,8 @@ def test_a_second_release_does_not_draw_over_the_first(pyplot):
     assert second is pyplot.gca()
     with pytest.raises(ParameterError, match="labels would change"):
         counted().plot(first)
+    first.clear()
+    assert len(counted().plot(first, top=3).patches) == 3
 
 
 def test_a_release_draws_into_given_axes(pyplot):

@@ -252,8 +252,9 @@ class Account:
     def _by_pair(self, guarantee: Guarantee, total: Pair) -> Charge:
         """Return the charge of the epsilon and delta of a guarantee.
 
-        They are its own pair, or those of its rho if these are clearly smaller parts of what is left. A guarantee
-        with an epsilon that is not smaller than the total's, or with a larger delta, takes the whole total.
+        It is the pair of the guarantee, or one that its rho implies if this is clearly a smaller part of what is left.
+        The guarantee has both pairs, and what is left is public. A guarantee with an epsilon that is not smaller than
+        the total's, or with a larger delta, takes the whole total.
         """
         left = self._pair_left or total
         pair = (0.0, guarantee.delta) if guarantee.rho == 0 else guarantee.dp
@@ -322,7 +323,7 @@ class Account:
 
     @property
     def amounts(self) -> tuple[str, tuple[Pair, Pair, Pair]]:
-        """What adds up beside delta, "rho" or "epsilon"; and the total, the spent and the remaining pair of both."""
+        """Whether rho or epsilon adds up beside delta; and the total, the spent and the remaining pair of both."""
         if (whole := self.promise.dp) is None or (self.used is None and self.spent != NOTHING):
             left = self.remaining
             return "rho", (self.total.floats(), self.spent.floats(), (left.rho, left.delta))

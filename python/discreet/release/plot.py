@@ -56,12 +56,13 @@ def bars(
     Raises:
         ParameterError: The axes have the bars of another release, whose labels these would replace.
     """
-    if getattr(ax, "_has_bars_of_a_release", False):
+    if ax is not None and any(getattr(bars, "of_a_release", False) for bars in ax.containers):
         raise ParameterError("ax has the bars of a release, whose labels would change: give other axes", names="ax")
     axes = _axes(ax, 7, 1.4 + 0.25 * len(items))
     positions = np.arange(len(items))
     style = {"color": _FIRST, "ecolor": axes.yaxis.label.get_color(), "capsize": 2, **(options or {})}
     drawn = axes.barh(positions, counts, xerr=2 * sigmas, **style)
+    drawn.of_a_release = True  # type: ignore[attr-defined]
     what = f"noisy {measure}"
     if estimated is not None and estimated.any():
         for bar in np.array(drawn.patches)[estimated]:
@@ -69,7 +70,6 @@ def bars(
         what += " (pale: estimated)"
     axes.set_yticks(positions, [_label(item) for item in items])
     axes.invert_yaxis()
-    axes._has_bars_of_a_release = True  # type: ignore[attr-defined]  # noqa: SLF001 - a mark of this function
     axes.set_xlabel(f"{what}\nerror bars: two sigma", fontsize="small")
     axes.set_title(title, fontsize="small", wrap=True)
     return axes
