@@ -169,7 +169,7 @@ def verify(
     try:
         mechanism = _mechanism(made_by)
         promised, most = mechanism.guarantee, _most_l0(mechanism)
-        facts = _Facts.of(mechanism, l0)
+        facts = _Facts.of(mechanism, l0, summed)
     except (ValueError, TypeError, ImportError, AttributeError, RecursionError, MemoryError):
         raise InputError(
             f"the certificate of {path} names a mechanism that this version does not know: the certificate is damaged, "
@@ -319,6 +319,7 @@ def _value(node: ast.expr) -> object:
 
 def _most_l0(mechanism: Promising) -> int | None:
     """Return the largest l0 of a release of this mechanism, or None if any l0 is possible."""
+    mechanism = _bounded(mechanism)
     if isinstance(mechanism, mechanisms.CountsWithFoundBound):
         return mechanism.most
     if isinstance(mechanism, _FINDS) and mechanism.finds_l0:
@@ -328,11 +329,20 @@ def _most_l0(mechanism: Promising) -> int | None:
     return mechanism.protects.l0 if isinstance(mechanism, HistogramMechanism) else None
 
 
+def _bounded(mechanism: Promising, summed: Summed | None = None) -> Promising:
+    """Return a mechanism that finds bounds of sums as that of its later steps, with possible bounds of a release."""
+    if isinstance(mechanism, mechanisms.SumsWithFoundBounds):
+        return mechanism.later(summed.high if summed and summed.high in mechanism.candidates else 1)
+    return mechanism
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
     """The fields of a certificate that follow from a mechanism."""
 
     mechanism: Promising
+    bounded: Promising
+    """The mechanism without its search for bounds of sums."""
     innermost: object
     law: str
     known: frozenset[object]
@@ -340,8 +350,8 @@ class _Facts:
     replaced: bool
 
     @classmethod
-    def of(cls, mechanism: Promising, l0: int | None) -> _Facts:
-        inner: object = mechanism
+    def of(cls, mechanism: Promising, l0: int | None, summed: Summed | None) -> _Facts:
+        bounded = inner = _bounded(mechanism, summed)
         if isinstance(inner, mechanisms.CountsWithFoundBound):
             inner = inner.counting(l0 or 1)[0]
         if isinstance(inner, _FINDS) and inner.finds_l0:
@@ -353,7 +363,7 @@ class _Facts:
                 known |= {*inner.items}
             inner = inner.mechanism
         law = getattr(inner, "law", "gaussian")
-        return cls(mechanism=mechanism, innermost=inner, law=law, known=known, replaced=replaced)
+        return cls(mechanism=mechanism, bounded=bounded, innermost=inner, law=law, known=known, replaced=replaced)
 
     @property
     def kind(self) -> Kind:
@@ -397,7 +407,7 @@ class _Facts:
     @property
     def l0(self) -> int | None:
         """The bound of every release with counts, or None if there is none, or it depends on the release."""
-        made = self.mechanism
+        made = self.bounded
         if isinstance(made, mechanisms.Plume):
             return made.m_prime
         if isinstance(made, mechanisms.ClippedSums):
@@ -410,14 +420,14 @@ class _Facts:
     @property
     def claims_l0(self) -> bool:
         """Whether the bound of counts depends on the release: on a histogram, or on a bound that was found."""
-        made = self.mechanism
+        made = self.bounded
         is_given = isinstance(made, HistogramMechanism) and not self.always_clips
         finds = isinstance(made, _FINDS) and made.finds_l0
         return is_given or finds or isinstance(made, mechanisms.CountsWithFoundBound)
 
     def sums(self, summed: Summed | None) -> bool:
         """Return whether a release has these bounds and this resolution of sums."""
-        made = self.mechanism
+        made = self.bounded
         if not isinstance(made, mechanisms.ClippedSums | mechanisms.DiscoverAndSum):
             return summed is None
         if summed is None:
@@ -547,6 +557,7 @@ def _claims(content: dict[str, Any], facts: _Facts, *, is_paid: bool) -> tuple[s
         "above": facts.threshold is not None,
         "users": isinstance(made, _MEASURES_USERS),
         "round": isinstance(made, streams.StreamMechanism),
+        "the bounds of summed": isinstance(made, mechanisms.SumsWithFoundBounds),
         "the column of summed": is_sum,
         "the sigmas of means": isinstance(made, mechanisms.Aggregates) and bool(made.means),
     }

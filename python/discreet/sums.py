@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from discreet import mechanisms
 from discreet.engines.engine import Label
@@ -14,9 +14,10 @@ from discreet.engines.sums import summed_column
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
+from discreet.mechanisms.parameters import PERCENTILE
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_one, require_promise, unusual
-from discreet.privacy.validation import brief, require_number
+from discreet.privacy.validation import brief, is_equal, require_number
 from discreet.releasing import Asked, Call, Options, publish, require_known, required
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["aggregate", "sum"]
 
+_Sums: TypeAlias = mechanisms.DiscoverAndSum | mechanisms.ClippedSums | mechanisms.SumsWithFoundBounds
 _SKIPPED_VALUES = "cells that are no finite numbers, such as dates or 3,50, count as rows without a value"
 _SKIPPED = "cells that are no finite numbers, such as dates or 3,50, are skipped: a sum of such cells is noise alone"
 
@@ -33,7 +35,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     data: object,
     *,
     value: str | None = None,
-    bounds: tuple[float | Decimal, float | Decimal],
+    bounds: tuple[float | Decimal, float | Decimal] | Literal["auto"],
+    bounds_percentile: int = PERCENTILE,
     l0: int | None = None,
     rho: float | None = None,
     epsilon: float | None = None,
@@ -51,15 +54,21 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     finds a bound that about 95 % of the users do not exceed, and `Release.l0` has it. The released sums are whole
     numbers of `resolution`, in the column `count`.
 
+    With `bounds="auto"`, 5 % of rho first finds bounds [-c, c], such that about `bounds_percentile` percent of the sums
+    of single users are not clipped, one sum of each user (`SumsWithFoundBounds`). `Release.summed` has them.
+
     Amounts of money: for integers of cents give bounds in cents. For decimals with two places give
     `resolution=0.01` and bounds in the unit of the column, such as `bounds=(0, 20)`; the sums are then in cents.
 
     Args:
-        data: A `Table` with a value, or the rows that a Table takes. They are read twice, or once with `items`.
+        data: A `Table` with a value, or the rows that a Table takes. They are read twice, or once with `items`; once
+            more for each bound that is found.
         value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits; of Spark or
             Ibis numbers or booleans. A row whose value is missing, not finite or no number is left out.
         bounds: The least and the largest sum of one user for one item, in units of the column: whole multiples of
-            `resolution`. Choose them without the data. The noise grows with the larger absolute value.
+            `resolution`. Choose them without the data, or give "auto" to find them with privacy. The noise grows with
+            the larger absolute value.
+        bounds_percentile: With `bounds="auto"`, the percentage of sums that are not clipped, about: from 1 to 99.
         l0: The most items of a user that count; by default a bound is found. With `items`, a user may have all of them
             by default.
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
@@ -97,20 +106,22 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     parameters |= {"bounds": bounds, "resolution": resolution}
     call = Call.of(sum, data, options, budget, parameters, value=value)
     summed_column(call.table)
-    low, high, step = _in_units(bounds, resolution)
+    is_found = isinstance(bounds, str) and bounds == "auto"
+    if not (is_found or is_equal(bounds_percentile, PERCENTILE)):
+        raise ParameterError('bounds_percentile is for bounds="auto": leave it out', names="bounds_percentile bounds")
+    low, high, step = (0, 0, _resolution(resolution)) if is_found else _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
-    def chosen(
-        epsilon: float | None, delta: float | None
-    ) -> tuple[mechanisms.DiscoverAndSum | mechanisms.ClippedSums, Notes]:
-        limits = {"low": low, "high": high, "resolution": step}
-        made: mechanisms.DiscoverAndSum | mechanisms.ClippedSums
+    def chosen(epsilon: float | None, delta: float | None) -> tuple[_Sums, Notes]:
+        limits: dict[str, Any] = {"percentile": bounds_percentile} if is_found else {"low": low, "high": high}
+        limits |= {"l0": l0, "resolution": step}
         if listed is None:
-            made = made_for(mechanisms.DiscoverAndSum, rho, epsilon, delta=required(delta), l0=l0, **limits)
-        else:
-            own = _listed_rho(rho, epsilon, delta)
-            made = mechanisms.ClippedSums(items=listed, rho=own, l0=l0, **limits)  # type: ignore[arg-type]
-        return made, ()
+            kind: Any = mechanisms.SumsWithFoundBounds if is_found else mechanisms.DiscoverAndSum
+            return made_for(kind, rho, epsilon, delta=required(delta), **limits), ()
+        limits |= {"rho": _listed_rho(rho, epsilon, delta), "items": listed}
+        if is_found:
+            return mechanisms.SumsWithFoundBounds(delta=None, **limits), ()
+        return mechanisms.ClippedSums(**limits), ()
 
     at = delta if listed is not None and epsilon is None else None
     asked = Asked(chosen, epsilon, delta, quoted_at=at)
@@ -245,12 +256,13 @@ def _bounded(name: str, given: object) -> tuple[tuple[str, int, int, float], ...
 
 def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:
     """Return the bounds as whole numbers of the resolution and the resolution, or raise ParameterError."""
-    step = require_number("resolution", _plain(resolution), 1e-12, 1e12, open_low=False)
+    step = _resolution(resolution)
     given: Any = bounds
     pair = list(given) if isinstance(given, tuple | list) or getattr(given, "ndim", 0) == 1 else []
     if len(pair) != 2:
         raise ParameterError(
-            "bounds must be a pair of the least and the largest sum of a user for an item, such as (0, 20)",
+            "bounds must be a pair of the least and the largest sum of a user for an item, such as (0, 20), or "
+            '"auto" to find them with privacy',
             names="bounds",
         )
     low, high = (_units(bound, Decimal(str(step))) for bound in pair)
@@ -261,12 +273,15 @@ def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:
     return low, high, step
 
 
-def _plain(resolution: object) -> object:
-    """Return a Decimal, or a float of numpy, as a float with the same shortest decimal."""
+def _resolution(resolution: object) -> float:
+    """Return the unit as a float, a Decimal or a float of numpy as that of the same shortest decimal.
+
+    Raises ParameterError if it is out of range.
+    """
     if isinstance(resolution, Decimal) or (isinstance(resolution, Real) and hasattr(resolution, "dtype")):
         with suppress(ValueError):
-            return float(str(resolution))
-    return resolution
+            resolution = float(str(resolution))
+    return require_number("resolution", resolution, 1e-12, 1e12, open_low=False)
 
 
 def _units(bound: object, unit: Decimal) -> int:

@@ -70,6 +70,17 @@ impl PyPairs {
         Ok(watched(py, progress, |tick| self.0.sizes(tick))?.into_pyarray(py))
     }
 
+    /// Return for each user the absolute value of the sum of one of the user's items, chosen uniformly, in units and in
+    /// any order of the users.
+    #[pyo3(signature = (*, progress=None))]
+    fn extents<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        Ok(watched(py, progress, |tick| self.0.extents(tick))?.into_pyarray(py))
+    }
+
     /// Return the items and the number of users of each. Each user keeps at most `l0` items, chosen uniformly.
     #[pyo3(signature = (l0, *, progress=None))]
     fn counts<'py>(

@@ -9,7 +9,7 @@ import pytest
 import discreet as dp
 from discreet import Budget, Guarantee
 from discreet.errors import BudgetExceeded, ParameterError
-from discreet.mechanisms import Aggregates, CountsWithFoundBound, CountsWithShare, DiscoverAndSum
+from discreet.mechanisms import Aggregates, CountsWithFoundBound, CountsWithShare, DiscoverAndSum, SumsWithFoundBounds
 from discreet.planning.choose import choose
 
 EPSILONS = np.exp(np.random.default_rng(5).uniform(math.log(0.02), math.log(60), 200)).tolist()
@@ -17,7 +17,7 @@ DELTAS = (1e-6, 3.3e-9, 7.77e-5)
 LOG = {"user": [*range(2000)] * 2, "item": ["a"] * 2000 + ["b"] * 2000}
 
 # These mechanisms take 20 milliseconds or more to find.
-SLOW = ("select with l0", "count with a share", "count with l0", "select")
+SLOW = ("sum with found bounds", "select with l0", "count with a share", "count with l0", "select")
 VERBS = {
     "count": lambda e, d: choose("count", epsilon=e, delta=d)[0],
     "count with l0": lambda e, d: choose("count", epsilon=e, delta=d, l0=3)[0],
@@ -28,6 +28,7 @@ VERBS = {
     "select with l0": lambda e, d: choose("select", epsilon=e, delta=d, l0=7)[0],
     "aggregate": lambda e, d: Aggregates.from_epsilon(epsilon=e, delta=d, l0=2, rows=3),
     "sum": lambda e, d: DiscoverAndSum.from_epsilon(epsilon=e, delta=d, l0=2, low=0, high=9),
+    "sum with found bounds": lambda e, d: SumsWithFoundBounds.from_epsilon(epsilon=e, delta=d, l0=2),
 }
 
 

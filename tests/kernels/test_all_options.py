@@ -141,6 +141,12 @@ def test_sums_give_the_totals_of_dicts_of_values(tables):
         pairs = _core.Pairs.read(reader, user, item, value="s", resolution=0.5, valued=True, only=labels, **limits)
         found = pairs.measured(labels, l0 or 2**30, [("sum", -3, 5, 1, 1)])[1][:, 0].tolist()
         numbers = Counter(one for one, _ in totals)
+        extents, own = Counter(pairs.extents().tolist()), {}
+        for (one, _), total in totals.items():
+            own.setdefault(one, set()).add(abs(round(2 * total)))
+        assert extents.total() == len(own)
+        assert extents.keys() <= set().union(*own.values())
+        assert extents >= Counter(min(sizes) for sizes in own.values() if len(sizes) == 1)
         if l0 is None or max(numbers.values(), default=0) <= l0:
             expected = dict.fromkeys(listed, 0)
             for (_, other), total in totals.items():

@@ -33,6 +33,7 @@ from discreet.mechanisms import (
     PermuteAndFlip,
     Plume,
     SetUnion,
+    SumsWithFoundBounds,
 )
 from discreet.queries import (
     AboveThreshold,
@@ -190,6 +191,16 @@ class TestDiscoverAndSum(TableContract):
 class TestDiscoverAndSumFindsABound(TestDiscoverAndSum):
     def mechanism(self):
         return DiscoverAndSum.from_rho(rho=1.0, delta=1e-6, l0=None, low=0, high=10)
+
+
+class TestSumsWithFoundBounds(TestDiscoverAndSum):
+    def mechanism(self):
+        return SumsWithFoundBounds.from_rho(rho=1.0, delta=1e-6, l0=None)
+
+
+class TestSumsOfPublicItemsWithFoundBounds(TestClippedSums):
+    def mechanism(self):
+        return SumsWithFoundBounds(items=("a", "b"), rho=1.0, delta=None, l0=1)
 
 
 class TestAggregates(TableContract):

@@ -61,6 +61,12 @@ RELEASES = {
     "sums of a found bound": lambda: dp.sum(
         LOG, user="user", item="page", value="price", bounds=(0, 9), rho=1, delta=1e-6
     ),
+    "sums with found bounds": lambda: dp.sum(
+        LOG, user="user", item="page", value="price", bounds="auto", rho=1, delta=1e-6
+    ),
+    "public sums with found bounds": lambda: dp.sum(
+        LOG, user="user", item="page", value="price", bounds="auto", items=["home"], l0=1, rho=1
+    ),
     "aggregates": lambda: dp.aggregate(
         LOG, user="user", item="page", rows=2, sums={"price": (0, 9)}, means={"price": (0, 9)}, l0=2, rho=1, delta=1e-6
     ),
@@ -234,12 +240,14 @@ def test_what_a_file_implies_is_what_its_mechanism_says():
         "ClippedSums": {"items": ("a",), "rho": 1.0, "low": 0, "high": 9},
         "DiscoverAndSum": {"rho": 1.0, "delta": 1e-6, "l0": 2, "low": 0, "high": 9},
         "ContributionBound": {"epsilon": 1.0},
+        "SumsWithFoundBounds": {"rho": 1.0, "delta": 1e-6, "l0": None},
         "Aggregates": {"rho": 1.0, "delta": 1e-6, "l0": 2, "rows": 2},
     }
     made = [getattr(dp.mechanisms, name)(**given) for name, given in makers.items()]
     made += [dp.mechanisms.KnownItems(mechanism=threshold, items=("a",), least=9), threshold]
     made += [
         dp.mechanisms.Aggregates(rho=1, delta=None, l0=None, rows=2, items=("a",)),
+        dp.mechanisms.SumsWithFoundBounds(rho=1, delta=None, l0=2, items=("a",)),
         dp.mechanisms.CountsWithShare.from_rho(rho=1, delta=1e-6, l0=2),
         dp.BinaryMechanism.from_rho(rho=1, delta=1e-6, l0=2, horizon=9),
     ]

@@ -170,10 +170,16 @@ summed = joined(
     click.option(
         "--bounds",
         type=(NUMBER, NUMBER),
-        required=True,
         metavar="LOW HIGH",
         help="Clip the sum of one user for one item to these bounds, in units of the column, such as 0 20. Choose them "
         "without the data.",
+    ),
+    click.option(
+        "--bounds-percentile",
+        type=click.IntRange(1, 99),
+        metavar="P",
+        help="Instead of --bounds: find bounds with 5 % of rho, so that about P % of the sums of single users lie "
+        "within, such as 95.",
     ),
     click.option(
         "--resolution",

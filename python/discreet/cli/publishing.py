@@ -48,7 +48,8 @@ class Asked(Parameters, total=False):
     user: tuple[str, ...] | str
     item: tuple[str, ...] | str
     value: str
-    bounds: tuple[Decimal, Decimal]
+    bounds: tuple[Decimal, Decimal] | Literal["auto"]
+    bounds_percentile: int
     rows: int | None
     sums: dict[str, tuple[Decimal, Decimal, float]]
     means: dict[str, tuple[Decimal, Decimal, float]]
@@ -126,12 +127,13 @@ def publish(
         raise click.UsageError("--engine spark needs a FILE; it reads neither --sql nor standard input.")
     if engine == "local" and master is not None:
         raise click.UsageError("--master needs --engine spark.")
-    is_read_twice = verb == "sum" and items is None
+    is_read_twice = verb == "sum" and (items is None or "bounds_percentile" in parameters)
     several = len({*parameters.get("sums", ()), *parameters.get("means", ())}) > 1
     if file == "-" and (
         is_read_twice or several or str(parameters.get("l0")) == "auto" or parameters.get("kept_share")
     ):
         what = "Without --items, this command reads" if is_read_twice else "--l0 auto and --kept-share read"
+        what = "--bounds-percentile reads" if "bounds_percentile" in parameters else what
         what = "With several columns of values, this command reads" if several else what
         raise click.UsageError(f"{what} the rows twice. Give a FILE, not standard input.")
     sums_up = verb in ("sum", "aggregate")

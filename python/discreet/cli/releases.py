@@ -104,16 +104,17 @@ def select(**options: Unpack[Options]) -> int:
 @options.summed
 @options.promise_of_sums
 @options.published_sums
-def sum(**options: Unpack[Options]) -> int:  # noqa: A001 - the name of the command
+def sum(**options: Any) -> int:  # noqa: A001 - the name of the command
     """Sum a column for each item in FILE, for items that are not known in advance.
 
     FILE is a Parquet, CSV, JSON lines or Arrow file, or a quoted glob or a folder of such files, as for `discreet
     count`. It is read twice, or once with --items: only then may it be - for standard input. A row whose value is no
     number, such as 3,50, is left out; `discreet check --column` shows the owner of the data how many rows are.
 
-    The values of a user for an item are added up, and this sum is clipped to --bounds. At most --l0 items of each user
-    count. The noise of a sum is that of N items, whatever the number of released items. Half of rho finds the items
-    with a threshold on their users, the other half pays for the sums. Without --l0, 5 % of rho first finds N.
+    The values of a user for an item are added up, and this sum is clipped to --bounds, or to bounds that are found for
+    a --bounds-percentile. At most --l0 items of each user count. The noise of a sum is that of N items, whatever the
+    number of released items. Half of rho finds the items with a threshold on their users, the other half pays for the
+    sums. Without --l0, 5 % of rho first finds N.
 
     The rows have the sum as a whole number of --resolution in the column count of a file (sum in a table or report),
     and sigma in the same unit. Integers of cents need no --resolution. For decimals with two places give --resolution
@@ -128,6 +129,12 @@ def sum(**options: Unpack[Options]) -> int:  # noqa: A001 - the name of the comm
     discreet sum sales.csv --user customer --item shop --column price --bounds 0 20.00
         --resolution 0.01 --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
     """
+    if (options["bounds"] is None) == (options["bounds_percentile"] is None):
+        raise click.UsageError("Give either --bounds LOW HIGH or --bounds-percentile P.")
+    if options["bounds"] is None:
+        options["bounds"] = "auto"
+    else:
+        del options["bounds_percentile"]
     return work.publish("sum", **options)
 
 

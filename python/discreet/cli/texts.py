@@ -18,25 +18,23 @@ _WORDS = re.compile(
 """Parameters with values, and quoted texts. A quoted text may be a name in the data, so it stays as it is."""
 _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
 _OPTIONS = {
-    *("bounds", "delta", "delimiter", "encoding", "epsilon", "every", "horizon", "item", "items", "k", "k_bar"),
-    *("kept_share", "l0", "l0_share", "label", "linf", "max_epsilon", "memory", "method", "once", "others"),
+    *("bounds", "bounds_percentile", "delta", "delimiter", "encoding", "epsilon", "every", "horizon", "item", "items"),
     *(
+        "k",
+        "k_bar",
+        "kept_share",
+        "l0",
+        "l0_share",
+        "label",
+        "linf",
+        "max_epsilon",
         "means",
-        "percentile",
-        "relative_error",
-        "replaces",
-        "resolution",
-        "rho",
-        "rows",
-        "since",
-        "sums",
-        "time",
-        "title",
-        "unit",
-        "until",
-        "user",
-        "value",
+        "memory",
+        "method",
+        "once",
     ),
+    *("others", "percentile", "relative_error", "replaces", "resolution", "rho", "rows", "since", "sums", "time"),
+    *("title", "unit", "until", "user", "value"),
 }
 """The parameters that are options."""
 _SPELT = {"k": "-k", "means": "--mean", "sums": "--sum", "value": "--column"}

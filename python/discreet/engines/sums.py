@@ -16,13 +16,13 @@ from discreet.errors import ParameterError
 from discreet.progress import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from discreet.engines.engine import Counts
 
-__all__ = ["clipped_sums", "items_per_user", "summed_column"]
+__all__ = ["clipped_sums", "items_per_user", "summed_column", "sums_of_users"]
 
 
 def clipped_sums(
@@ -119,17 +119,44 @@ def items_per_user(table: Table, items: Sequence[Any]) -> NDArray[np.int64]:
     """
     if isinstance(table.data, LocalLists):
         return table.data.sizes(items)
+    return _of_each_user(table, _core.Pairs.sizes, "a number of listed items", items)
+
+
+def sums_of_users(table: Table, *, resolution: float, items: Sequence[Any] | None) -> NDArray[np.int64]:
+    """Return for each user the absolute value of the sum of one of the user's items, chosen uniformly.
+
+    Sums are whole units of the resolution, in any order of the users. Rows without a finite value are dropped.
+
+    Raises:
+        SchemaError: A column is missing or of another type.
+        ItemTypeError: The items are not of the type of the column of items.
+        InputError: The data cannot be read.
+        ParameterError: The table has no column to sum, or its rows are not on this machine.
+    """
+    what, options = "a search for bounds of sums", {"resolution": resolution, "valued": True}
+    return _of_each_user(table, _core.Pairs.extents, what, items, value=summed_column(table), **options)
+
+
+def _of_each_user(
+    table: Table,
+    sweep: Callable[..., NDArray[np.int64]],
+    what: str,
+    items: Sequence[Any] | None,
+    *,
+    value: str | None = None,
+    **options: Any,
+) -> NDArray[np.int64]:
+    """Return what a sweep over the rows of all users finds for each user."""
     if not engines.rows_here(table.data):
         raise ParameterError(
-            "a number of listed items needs the rows on this machine: give the table as toArrow() of Spark or "
-            "to_pyarrow() of Ibis returns it"
+            f"{what} needs the rows on this machine: give the table as toArrow() of Spark or to_pyarrow() of Ibis "
+            "returns it"
         )
-    listed = listed_labels(tuple(items))
-    assert listed is not None
+    listed = listed_labels(None if items is None else tuple(items))
 
-    def count(sources: list[object], room: int) -> NDArray[np.int64]:
-        options: Any = {"only": listed, "memory": room, "times": table.period, "progress": tick}
-        return _core.Pairs.read(sources, table.user, table.item, **options).sizes(progress=tick)
+    def found(sources: list[object], room: int) -> NDArray[np.int64]:
+        own: dict[str, Any] = {"only": listed, "memory": room, "times": table.period, "progress": tick, **options}
+        return sweep(_core.Pairs.read(sources, table.user, table.item, value=value, **own), progress=tick)
 
     with shown(table.progress) as tick:
-        return read(table, count)
+        return read(table, found, value=value)

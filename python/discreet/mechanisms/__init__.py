@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from discreet.mechanisms.from_histogram import HistogramMechanism
     from discreet.mechanisms.from_table import TableMechanism
-    from discreet.mechanisms.sums import Aggregates, ClippedSums, DiscoverAndSum
+    from discreet.mechanisms.sums import Aggregates, ClippedSums, DiscoverAndSum, SumsWithFoundBounds
     from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
     from discreet.mechanisms.top_k import (
         DiscoverAndPeel,
@@ -47,7 +47,7 @@ else:
             "KeptPairs LaplaceCounts Plume PrivateCountRelease Refinement",
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
-            "mechanisms.sums": "Aggregates ClippedSums DiscoverAndSum",
+            "mechanisms.sums": "Aggregates ClippedSums DiscoverAndSum SumsWithFoundBounds",
             "mechanisms.threshold": "GaussianThreshold LaplaceThreshold OptimalSelection TruncatedGeometric",
             "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK "
             "PermuteAndFlip",
@@ -88,6 +88,7 @@ __all__ = [
     "Refinement",
     "Replacement",
     "SetUnion",
+    "SumsWithFoundBounds",
     "TableMechanism",
     "TruncatedGeometric",
     "UnionMechanism",

@@ -31,6 +31,7 @@ _KIND_OF: dict[str, Kind] = {
     "ClippedSums": "sums",
     "DiscoverAndSum": "sums",
     "KeptPairs": "pairs",
+    "SumsWithFoundBounds": "sums",
     **dict.fromkeys(_EVENTS, "events"),
 }
 _ALL_LISTED = (
@@ -42,6 +43,7 @@ _ALL_LISTED = (
     "KeptPairs",
     "LaplaceCounts",
 )
+_MAY_LIST = ("Aggregates", "SumsWithFoundBounds")
 _LAPLACE = ("LaplaceCounts", "LaplaceThreshold", "LaplaceTopK", "TruncatedGeometric")
 _ANY_NUMBER = (
     "CalibratedCounts",
@@ -158,7 +160,7 @@ def _of_call(call: ast.Call) -> Implied | None:
         return Implied(kind=found.kind, listed=listed, law=found.law, bounds_items=found.bounds_items)
     if name not in _KNOWN:
         return None
-    names_all = name in _ALL_LISTED or (name == "Aggregates" and not _is_none(given.get("items")))
+    names_all = name in _ALL_LISTED or (name in _MAY_LIST and not _is_none(given.get("items")))
     law: Law | None = "laplace" if name in _LAPLACE else "gaussian"
     if name == "KeptPairs":
         law = "gaussian" if _is_none(given.get("epsilon")) else "laplace"

@@ -198,6 +198,25 @@ impl Pairs {
         Ok(each_user(&self.parts, shared, tick, Vec::new, work, |_, _| Ok(()))?.concat())
     }
 
+    /// Returns for each user the absolute value of the sum of one of the user's items, chosen uniformly. Sums of more
+    /// than 63 bits become the largest number.
+    ///
+    /// # Errors
+    /// Errors of `tick` and of temporary files.
+    pub fn extents(&self, tick: impl FnMut() -> Result<()>) -> Result<Vec<i64>> {
+        let Self { parts, items, keys, threads, .. } = self;
+        let begin = || (Vec::new(), Placed::new());
+        let work = |(extents, placed): &mut (Vec<i64>, Placed<Total>),
+                    user: u128,
+                    own: &mut [(u32, Total)]| {
+            choose(own, 1, placed, |item| items.place(user, item as usize, keys));
+            let extent = own.first().map_or(0, |(_, total)| total.sum.unsigned_abs());
+            extents.push(extent.min(i64::MAX.unsigned_abs().into()) as i64);
+        };
+        let done = each_user(parts, (*threads, keys), tick, begin, work, |_, _| Ok(()))?;
+        Ok(done.into_iter().flat_map(|(extents, _)| extents).collect())
+    }
+
     /// Returns the number of users of each item, for at most `l0` items of each user, chosen uniformly.
     ///
     /// # Errors

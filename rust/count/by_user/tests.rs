@@ -113,8 +113,11 @@ fn a_bound_keeps_sums_of_l0_items_of_each_user() {
         let reading = Reading { only: Some(&listed), resolution: 1.0, valued: true };
         let room = Room { threads: 2, memory };
         let pairs = Pairs::read(batches(&rows, true), item_type, reading, None, room, || Ok(()));
-        let measure = [Measure::Sum(0, 1 << 20)];
-        let found = pairs.unwrap().measured(&listed, l0, &measure, || Ok(())).unwrap();
+        let (pairs, measure) = (pairs.unwrap(), [Measure::Sum(0, 1 << 20)]);
+        let mut extents = pairs.extents(|| Ok(())).unwrap();
+        extents.sort_unstable();
+        assert_eq!(extents, (1..=750).collect::<Vec<_>>());
+        let found = pairs.measured(&listed, l0, &measure, || Ok(())).unwrap();
         let all: i64 = (1..=750).sum();
         assert_eq!(found.iter().sum::<i64>(), l0 as i64 * all);
         assert_eq!(found[4..], [0, 0]);

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.sums.aggregates import Aggregates
     from discreet.mechanisms.sums.clipped_sums import ClippedSums
     from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
+    from discreet.mechanisms.sums.found_bounds import SumsWithFoundBounds
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -15,7 +16,8 @@ else:
             "mechanisms.sums.aggregates": "Aggregates",
             "mechanisms.sums.clipped_sums": "ClippedSums",
             "mechanisms.sums.discover_and_sum": "DiscoverAndSum",
+            "mechanisms.sums.found_bounds": "SumsWithFoundBounds",
         },
     )
 
-__all__ = ["Aggregates", "ClippedSums", "DiscoverAndSum"]
+__all__ = ["Aggregates", "ClippedSums", "DiscoverAndSum", "SumsWithFoundBounds"]

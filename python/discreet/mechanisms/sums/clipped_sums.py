@@ -23,11 +23,11 @@ from discreet.release.release import Release, changed
 from discreet.theorems import rogers2024
 from discreet.wording import counted
 
-__all__ = ["WHOLE", "ClippedSums", "sums_sigma"]
+__all__ = ["LIMIT", "WHOLE", "ClippedSums", "sums_sigma"]
 
 WHOLE = "each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01"
 """The note of sums whose unit is 1."""
-_LIMIT = 2**30
+LIMIT = 2**30
 _NOISIEST = 1e9
 """The largest scale of discrete Gaussian noise."""
 
@@ -91,10 +91,10 @@ class ClippedSums(TableMechanism):
             # Plain Python values, so that the repr is readable.
             items=tuple(_core.Labels.from_sequence(list(items)).take(np.arange(len(items)))),
             rho=require_rho(self.rho),
-            low=require_whole("low", self.low, -_LIMIT, _LIMIT),
-            high=require_whole("high", self.high, -_LIMIT, _LIMIT),
+            low=require_whole("low", self.low, -LIMIT, LIMIT),
+            high=require_whole("high", self.high, -LIMIT, LIMIT),
             resolution=require_number("resolution", self.resolution, 1e-12, 1e12, open_low=False),
-            l0=None if self.l0 is None else require_whole("l0", self.l0, 1, _LIMIT),
+            l0=None if self.l0 is None else require_whole("l0", self.l0, 1, LIMIT),
         )
         if self.low >= self.high:
             raise ParameterError("low must be below high")

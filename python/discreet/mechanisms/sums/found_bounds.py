@@ -1,0 +1,236 @@
+"""`SumsWithFoundBounds`: finds the bounds of a user's sums with privacy, then sums under these bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from discreet import _core, engines
+from discreet.cached import cached_property
+from discreet.engines.engine import Label
+from discreet.engines.sums import summed_column, sums_of_users
+from discreet.engines.table import Table
+from discreet.errors import ParameterError
+from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.counts.contribution_bound import ContributionBound
+from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_rho
+from discreet.mechanisms.sums.clipped_sums import LIMIT, ClippedSums
+from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
+from discreet.privacy.conversion import round_down
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number, require_whole
+from discreet.release.facts import Listed
+from discreet.release.release import Release, changed
+
+__all__ = ["SumsWithFoundBounds"]
+
+_MOST_RHO = 1_000
+"""The largest rho that `ContributionBound` takes."""
+_GRID = tuple(
+    step * 10**power // 10
+    for power in range(10)
+    for step in (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
+    if step * 10**power % 10 == 0 and step * 10**power // 10 <= LIMIT
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumsWithFoundBounds(TableMechanism):
+    """A mechanism that finds bounds [-c, c] for the sums of single users with privacy, then sums under these bounds.
+
+    Every user with a value has one vote: the absolute value of the sum of one of the user's items, chosen uniformly.
+    `ContributionBound` chooses c with 5 % of rho, so that about `percentile` percent of the votes are at most c. The
+    candidates are 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100 units and so on, up to the largest
+    number whose noise can be drawn. The rest of rho pays for `DiscoverAndSum` under these bounds, or for `ClippedSums`
+    of public items. The guarantee is delta-approximate rho-zCDP per user, added or removed. `Release.summed` has the
+    bounds that were found.
+
+    The noise of a sum depends on c alone, so bounds on one side of zero would not have less noise. The mechanism reads
+    the table once before the charge, and again for each later step.
+
+    Args:
+        rho: The privacy cost of all steps in zCDP: above 0 and at most 10,000.
+        delta: The probability that the guarantee fails: above 0 and below 1; None with `items`, which need none.
+        l0: The most items of one user: from 1 to 2^30. With None a bound is found, as in `DiscoverAndSum`; with `items`
+            a user may have all of them.
+        items: The labels to sum for: public; None to find items with a threshold.
+        resolution: The unit to which values are rounded: from 1e-12 to 1e12.
+        percentile: The percentage of votes that are not clipped, about: a whole number from 1 to 99.
+
+    Raises:
+        ParameterError: A parameter is out of range, or rho is too small for the noise of the smallest bounds.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(5000)], "shop": ["a"] * 5000, "price": [20] * 5000}
+        >>> mechanism = dp.mechanisms.SumsWithFoundBounds(rho=1, delta=1e-6, l0=1)
+        >>> release = mechanism.release(log, user="user", item="shop", value="price")
+        >>> release.items, release.summed.high, bool(99_000 < release.counts[0] < 101_000)
+        (['a'], 20, True)
+
+    Source:
+        McSherry and Talwar (2007), for the bounds; Rogers (2023), Theorem 6, for all steps together, of which the later
+        ones depend on the bounds that were found.
+    """
+
+    releases = "sums"
+
+    rho: float
+    delta: float | None
+    l0: int | None
+    items: tuple[Label, ...] | None = None
+    resolution: float = 1.0
+    percentile: int = PERCENTILE
+
+    def __post_init__(self) -> None:
+        self._set(rho=require_rho(self.rho), percentile=require_whole("percentile", self.percentile, 1, 99))
+        require_number("5 % of rho", L0_SHARE * self.rho, 0, _MOST_RHO)
+        if (self.delta is None) != (self.items is not None):
+            raise ParameterError("give delta, or items that need none, but not both", names="delta items")
+        one = self.later(1)
+        self._set(delta=getattr(one, "delta", None), l0=one.l0, resolution=one.resolution)
+        if isinstance(one, ClippedSums):
+            self._set(items=one.items)
+        _ = self.bound
+
+    @classmethod
+    def from_rho(
+        cls,
+        *,
+        rho: float,
+        delta: float,
+        l0: int | None,
+        resolution: float = 1.0,
+        percentile: int = PERCENTILE,
+    ) -> Self:
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items of one user; None to find a bound.
+            resolution: The unit to which values are rounded.
+            percentile: The percentage of votes that are not clipped, about.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
+        return cls(rho=rho, delta=delta, l0=l0, resolution=resolution, percentile=percentile)
+
+    @classmethod
+    def from_epsilon(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        l0: int | None,
+        resolution: float = 1.0,
+        percentile: int = PERCENTILE,
+    ) -> Self:
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items of one user; None to find a bound.
+            resolution: The unit to which values are rounded.
+            percentile: The percentage of votes that are not clipped, about.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
+        rho, own = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own, l0=l0, resolution=resolution, percentile=percentile)
+
+    @property
+    def lists_items(self) -> Listed:  # type: ignore[override]
+        """Which items are released even if nobody has them."""
+        return "none" if self.items is None else "all"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee: delta-approximate rho-zCDP, the sum of all steps (Rogers 2023, Theorem 6)."""
+        return Guarantee(self.rho, self.delta or 0.0)
+
+    @cached_property
+    def candidates(self) -> tuple[int, ...]:
+        """Return the numbers from which c is chosen, in units. The parameters alone decide how many there are."""
+        # The noise grows with c. Nothing may be refused after the charge, so c has no more noise than can be drawn.
+        low, high = 1, len(_GRID)
+        while low < high:
+            middle = (low + high + 1) // 2
+            try:
+                _ = self.later(_GRID[middle - 1])
+                low = middle
+            except ParameterError:
+                high = middle - 1
+        return _GRID[:low]
+
+    @property
+    def bound(self) -> ContributionBound:
+        """Return the mechanism that chooses the place of c among the candidates."""
+        most = max(2, len(self.candidates))
+        return ContributionBound.from_rho(rho=round_down(L0_SHARE * self.rho), percentile=self.percentile, most=most)
+
+    def later(self, bound: int) -> DiscoverAndSum | ClippedSums:
+        """Return the mechanism of the later steps, which have the rest of rho.
+
+        Args:
+            bound: The number c that was found.
+
+        Returns:
+            A DiscoverAndSum, or the ClippedSums of the public items.
+
+        Raises:
+            ParameterError: A parameter is out of range, or the noise would be too large.
+        """
+        rho = round_down((1 - L0_SHARE) * self.rho, 8)
+        if self.items is not None:
+            return ClippedSums(
+                items=self.items, rho=rho, low=-bound, high=bound, resolution=self.resolution, l0=self.l0
+            )
+        assert self.delta is not None
+        return DiscoverAndSum(rho=rho, delta=self.delta, l0=self.l0, low=-bound, high=bound, resolution=self.resolution)
+
+    def release_chance(self, users: int) -> float:
+        """Return the probability that an item is selected.
+
+        Args:
+            users: The number of users of the item, each with at most l0 items.
+
+        Returns:
+            A probability from 0 to 1.
+        """
+        later = self.later(1)
+        return later.release_chance(users) if isinstance(later, DiscoverAndSum) else 1.0
+
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        summed_column(table)
+        engines.require_rows_again(table.data)
+        votes = sums_of_users(table, resolution=self.resolution, items=self.items)
+        rng = opened(rng)
+        places = np.minimum(np.searchsorted(self.candidates, votes), len(self.candidates) - 1)
+        place = min(self.bound._drawn(1 + places, rng), len(self.candidates))
+        bound = self.candidates[place - 1]
+        release = self.later(bound).release(table, rng=rng)
+        if place < len(self.candidates):
+            found = f"were found with privacy: about {self.percentile} % of the sums of single users lie within"
+        else:
+            found = "are the widest whose noise can be drawn, and may clip many sums: give a larger resolution or rho"
+        note = f"the bounds, {-bound:,} to {bound:,} units, {found}"
+        return changed(
+            release,
+            guarantee=self.guarantee,
+            spent=self.guarantee,
+            made_by=repr(self),
+            notes=(*release.notes, note),
+        )
