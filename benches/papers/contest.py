@@ -45,7 +45,7 @@ def plume(data, rho, percentile, seed):
     m = max(1, int(np.percentile(np.unique(data["user"], return_counts=True)[1], percentile)))
     first = dp.Plume(rho=rho, delta=DELTA, m=m, m_prime=1)
     clipped = dp.Histogram.from_table(bounded(data, m, seed), **COLUMNS, l0=m)
-    chosen = first.selection.release(clipped, rng=seeded_rng(seed)).items
+    chosen = first.discovery.release(clipped, rng=seeded_rng(seed)).items
     inside = np.isin(data["item"], np.array(chosen, np.int64))
     if not inside.any():
         return []

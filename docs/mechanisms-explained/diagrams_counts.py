@@ -79,8 +79,8 @@ def plume(figure: Figure) -> None:
 
     first, second = figure.subplots(1, 2, sharey=True)
     counts = bounded(mechanism.m, np.ones(6, bool))
-    noisy = counts + np.round(random.normal(0, mechanism.selection.sigma, 6))
-    least = mechanism.selection.threshold.value
+    noisy = counts + np.round(random.normal(0, mechanism.discovery.sigma, 6))
+    least = mechanism.discovery.threshold.value
     found = noisy > least
     bars(first, labels, counts, found)
     first.plot(labels, noisy, "o", color=GREY, label="with noise")

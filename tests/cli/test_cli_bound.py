@@ -55,7 +55,38 @@ def test_the_share_of_a_given_bound_is_stated(log, tmp_path):
     assert abs(share.value - exact) < 8 * share.sigma
 
 
-@pytest.mark.parametrize("given", [["--l0", "auto"], ["--l0", "2", "--kept-share"]])
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        (["confirmed-counts", "--relative-error", "0.05", "--k-bar", "9"], "relative_error=0.05, k_bar=9"),
+        (["private-count-release", "--k-bar", "9"], "PrivateCountRelease("),
+        (["plume", "--l0", "2"], "m=2, m_prime=2"),
+        (["plume-weighted-gaussian", "--l0", "2"], "selection='weighted_gaussian'"),
+        (["plume-dp-sips", "--l0", "2"], "selection='dp_sips'"),
+    ],
+)
+def test_a_mechanism_can_be_named(log, tmp_path, given, made):
+    out = tmp_path / "rows.json"
+    assert discreet("count", log, *COUNT, *BUDGET, "--mechanism", *given, "-o", out)[0] == 0
+    assert made in dp.Release.read(out).made_by
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["plume"],
+        ["confirmed-counts", "--l0", "2"],
+        ["plume", "--l0", "auto"],
+        ["plume", "--l0", "2", "--kept-share"],
+    ],
+)
+def test_a_named_mechanism_refuses_options_of_others(log, given):
+    assert discreet("count", log, *COUNT, *BUDGET, "--mechanism", *given)[0] == 2
+
+
+@pytest.mark.parametrize(
+    "given", [["--l0", "auto"], ["--l0", "2", "--kept-share"], ["--mechanism", "plume", "--l0", "2"]]
+)
 def test_standard_input_is_refused_before_a_charge(log, given):
     code, _, errors = discreet("count", "-", *COUNT, *BUDGET, *given, stdin=log.read_bytes())
     assert code == 2

@@ -14,6 +14,7 @@ from discreet.mechanisms.union.methods import METHODS
 from discreet.release.formats import FORMATS
 
 __all__ = [
+    "PLUME",
     "aggregated",
     "counted",
     "counting",
@@ -34,6 +35,9 @@ __all__ = [
     "top",
     "written",
 ]
+
+PLUME = {"plume": "threshold", "plume-weighted-gaussian": "weighted_gaussian", "plume-dp-sips": "dp_sips"}
+"""The names of Plume, which reads a table twice, and how each finds items."""
 
 
 def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
@@ -351,6 +355,16 @@ counted = joined(
         show_default=True,
         metavar="SHARE",
         help="With --l0 auto: share of rho that finds N.",
+    ),
+    click.option(
+        "--mechanism",
+        type=click.Choice(["auto", "confirmed-counts", "private-count-release", *PLUME]),
+        metavar="NAME",
+        default="auto",
+        show_default=True,
+        help=f"Use another mechanism, to compare: confirmed-counts, private-count-release, {', '.join(PLUME)}. Plume "
+        "needs --l0 N: it uses at most N items of each user, both in its search for items, which its name says, and in "
+        "its counts. The others take no --l0.",
     ),
     _accuracy,
 )

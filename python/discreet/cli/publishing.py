@@ -16,6 +16,8 @@ from discreet import api, sums
 from discreet.cli import endings, interrupts, outputs, report, sources
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.known import known_items, released
+from discreet.cli.named import named
+from discreet.cli.options import PLUME
 from discreet.cli.sources import FileOptions
 from discreet.engines import rows_here, spark_session
 from discreet.engines.selection import UserUnit, columns_of
@@ -61,6 +63,7 @@ class Asked(Parameters, total=False):
     unit: UserUnit
     others: bool
     kept_share: bool
+    mechanism: str
     percentile: int
     l0_share: float
     memory: str | None
@@ -128,12 +131,14 @@ def publish(
     if engine == "local" and master is not None:
         raise click.UsageError("--master needs --engine spark.")
     is_read_twice = verb == "sum" and (items is None or "bounds_percentile" in parameters)
+    is_plume = parameters.get("mechanism") in PLUME
     several = len({*parameters.get("sums", ()), *parameters.get("means", ())}) > 1
     if file == "-" and (
-        is_read_twice or several or str(parameters.get("l0")) == "auto" or parameters.get("kept_share")
+        is_read_twice or several or is_plume or str(parameters.get("l0")) == "auto" or parameters.get("kept_share")
     ):
         what = "Without --items, this command reads" if is_read_twice else "--l0 auto and --kept-share read"
         what = "--bounds-percentile reads" if "bounds_percentile" in parameters else what
+        what = "plume reads" if is_plume else what
         what = "With several columns of values, this command reads" if several else what
         raise click.UsageError(f"{what} the rows twice. Give a FILE, not standard input.")
     sums_up = verb in ("sum", "aggregate")
@@ -237,18 +242,24 @@ def _chosen(parameters: Asked, *, listed: bool) -> dict[str, object]:
     """Return the mechanism of options that `count` of the library leaves to it, and remove what it contains."""
     bound = {"percentile": parameters.pop("percentile"), "l0_share": parameters.pop("l0_share")}
     k_bar, l0 = parameters.pop("k_bar"), str(parameters.get("l0"))
+    name = parameters.pop("mechanism")
     found = bound != {"percentile": PERCENTILE, "l0_share": L0_SHARE}
+    if name != "auto" and (listed or l0 == "auto" or parameters.get("kept_share")):
+        raise click.UsageError("--mechanism has no --items, --kept-share and --l0 auto. Leave out either of them.")
     if found and l0 != "auto":
         raise click.UsageError("--percentile and --l0-share are for --l0 auto. Leave them out.")
-    if k_bar != K_BAR and (listed or parameters.get("l0") is not None):
+    if k_bar != K_BAR and (listed or (parameters.get("l0") is not None and name == "auto")):
         raise click.UsageError("--k-bar is for counts without --l0 and --items. Leave out either of them.")
-    if not found and k_bar == K_BAR:
+    if not found and k_bar == K_BAR and name == "auto":
         return {}
     delta = required(parameters.pop("delta", None))
     rho, epsilon = parameters.pop("rho", None), parameters.pop("epsilon", None)
     if found:
         parameters.pop("l0")
         return {"mechanism": made_for(CountsWithFoundBound, rho, epsilon, delta=delta, **bound)}
+    if name != "auto":
+        own, error = parameters.pop("l0"), parameters.pop("relative_error")
+        return {"mechanism": named(name, rho, epsilon, delta=delta, l0=own, relative_error=error, k_bar=k_bar)}
     made, _ = choose(
         "count", rho=rho, epsilon=epsilon, delta=delta, relative_error=parameters.pop("relative_error"), k_bar=k_bar
     )

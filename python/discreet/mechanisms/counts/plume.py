@@ -1,9 +1,9 @@
-"""`Plume`: the baseline of Private Count Release, which selects items and then counts clipped contributions."""
+"""`Plume`: the baseline of Private Count Release, which finds items and then counts clipped contributions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -16,25 +16,33 @@ from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import clipped, published
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
+from discreet.mechanisms.union.set_union import SetUnion
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, resolve_rho
-from discreet.privacy.validation import require_flag, require_number, require_whole
+from discreet.privacy.validation import require_choice, require_flag, require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import read_items
 from discreet.theorems import rogers2024
 
 __all__ = ["Plume"]
 
+Selection: TypeAlias = Literal["threshold", "weighted_gaussian", "dp_sips"]
+"""How `Plume` finds items."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plume(TableMechanism):
-    """A mechanism that selects items with a threshold, then counts only the selected items.
+    """A mechanism that finds items, then counts only these.
 
-    The selection uses at most `m` items of each user. The counts use at most `m_prime` selected items of each user, and
-    get Gaussian noise of scale sqrt(m_prime / (2 (1 - share) rho)). The guarantee is delta-approximate rho-zCDP per
-    user, added or removed. The mechanism reads the table twice. Choose m and m_prime without the data, or with
-    `ContributionBound`. `selection` and `counting` are its two stages as mechanisms. Release them one by one to choose
-    m_prime among the selected items, with `ContributionBound(only=)` (docs/mechanisms.md).
+    The search uses at most `m` items of each user: with a `GaussianThreshold`, with a weighted Gaussian `SetUnion`, in
+    which users of few items count more for each, or with rounds of it (DP-SIPS, `IteratedSetUnion`). The counts use at
+    most `m_prime` found items of each user, and get Gaussian noise of scale sqrt(m_prime / (2 (1 - share) rho)). The
+    guarantee is delta-approximate rho-zCDP per user, added or removed. The mechanism reads the table twice. Choose m
+    and m_prime without the data, or with `ContributionBound`. `discovery` and `counting` are its two stages as
+    mechanisms. Release them one by one to choose m_prime among the found items, with `ContributionBound(only=)`
+    (docs/mechanisms.md).
 
     The paper uses m_prime as the l2-sensitivity of the counts. The l2-sensitivity is sqrt(m_prime), since each of
     m_prime counts changes by one. `l2_sigma` and `printed_sigma` are the scales for both readings.
@@ -42,13 +50,14 @@ class Plume(TableMechanism):
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
         delta: The probability that the guarantee fails: above 0 and below 1.
-        m: The most items of one user for the selection: from 1 to 2^30.
-        m_prime: The most selected items of one user for the counts: from 1 to 2^30.
-        share: The fraction of rho for the selection, by `GaussianThreshold`: above 0 and below 1.
+        m: The most items of one user for the search: from 1 to 2^30 with "threshold", else to 4096.
+        m_prime: The most found items of one user for the counts: from 1 to 2^30.
+        share: The fraction of rho for the search: above 0 and below 1.
         relative_error: If given, publish only counts above (2 + r) sigma / r, for r = relative_error: above 0 and at
             most 100.
         literal: If True, use m_prime as the l2-sensitivity, as the paper does. This scales the noise up by
             sqrt(m_prime).
+        selection: How items are found: "threshold", "weighted_gaussian" or "dp_sips".
 
     Raises:
         ParameterError: A parameter is out of range, or the noise of the counts would have a scale outside 0.001 to 1e9.
@@ -61,7 +70,8 @@ class Plume(TableMechanism):
         ['help', 'home']
 
     Source:
-        Rogers (2024), Sections 1 and 4, after Amin et al. (2022).
+        Amin et al. (2022); Rogers (2024), Sections 1 and 4, for its parameters under zCDP; Gopi et al. (2020) and
+        Swanberg et al. (2023), for the set unions.
     """
 
     rho: float
@@ -71,6 +81,7 @@ class Plume(TableMechanism):
     share: float = 0.5
     relative_error: float | None = None
     literal: bool = False
+    selection: Selection = "threshold"
 
     def __post_init__(self) -> None:
         self._set(
@@ -80,12 +91,13 @@ class Plume(TableMechanism):
             m_prime=require_whole("m_prime", self.m_prime, 1, 2**30),
             share=require_number("share", self.share, 0, 1),
             literal=require_flag("literal", self.literal),
+            selection=require_choice("selection", self.selection, get_args(Selection)),
         )
         if self.relative_error is not None:
             self._set(relative_error=require_number("relative_error", self.relative_error, 0, 100))
         if self.share >= 1:
             raise ParameterError("share must be below 1: the counts need the rest of rho")
-        _ = self.selection
+        _ = self.discovery
         require_number("sigma, the scale of the noise of the counts,", self.sigma, 1e-3, 1e9)
 
     @classmethod
@@ -99,17 +111,19 @@ class Plume(TableMechanism):
         share: float = 0.5,
         relative_error: float | None = None,
         literal: bool = False,
+        selection: Selection = "threshold",
     ) -> Self:
         """Return the mechanism that guarantees delta-approximate rho-zCDP.
 
         Args:
             rho: The privacy cost in zCDP: above 0 and at most 10,000.
             delta: The probability that the guarantee fails: above 0 and below 1.
-            m: The most items of one user for the selection.
-            m_prime: The most selected items of one user for the counts.
-            share: The fraction of rho for the selection.
+            m: The most items of one user for the search.
+            m_prime: The most found items of one user for the counts.
+            share: The fraction of rho for the search.
             relative_error: If given, publish only counts above (2 + r) sigma / r, for r = relative_error.
             literal: If True, use m_prime as the l2-sensitivity.
+            selection: How items are found.
 
         Returns:
             The mechanism.
@@ -125,6 +139,7 @@ class Plume(TableMechanism):
             share=share,
             relative_error=relative_error,
             literal=literal,
+            selection=selection,
         )
 
     @classmethod
@@ -138,6 +153,7 @@ class Plume(TableMechanism):
         share: float = 0.5,
         relative_error: float | None = None,
         literal: bool = False,
+        selection: Selection = "threshold",
     ) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
@@ -146,11 +162,12 @@ class Plume(TableMechanism):
         Args:
             epsilon: The total epsilon: above 0 and at most 1000.
             delta: The probability that the guarantee fails: above 0 and below 1.
-            m: The most items of one user for the selection.
-            m_prime: The most selected items of one user for the counts.
-            share: The fraction of rho for the selection.
+            m: The most items of one user for the search.
+            m_prime: The most found items of one user for the counts.
+            share: The fraction of rho for the search.
             relative_error: If given, publish only counts above (2 + r) sigma / r, for r = relative_error.
             literal: If True, use m_prime as the l2-sensitivity.
+            selection: How items are found.
 
         Returns:
             The mechanism.
@@ -167,6 +184,7 @@ class Plume(TableMechanism):
             share=share,
             relative_error=relative_error,
             literal=literal,
+            selection=selection,
         )
 
     @property
@@ -175,9 +193,14 @@ class Plume(TableMechanism):
         return Guarantee(self.rho, self.delta)
 
     @property
-    def selection(self) -> GaussianThreshold:
-        """Return the mechanism that selects the items."""
-        return GaussianThreshold.from_rho(rho=round_down(self.share * self.rho), delta=self.delta, l0=self.m)
+    def discovery(self) -> GaussianThreshold | SetUnion | IteratedSetUnion:
+        """Return the mechanism that finds the items."""
+        rho = self.share * self.rho
+        if self.selection == "threshold":
+            return GaussianThreshold.from_rho(rho=round_down(rho), delta=self.delta, l0=self.m)
+        if self.selection == "dp_sips":
+            return IteratedSetUnion.from_rho(rho=rho, delta=self.delta, l0=self.m)
+        return SetUnion.from_rho(method="weighted_gaussian", rho=round_down(rho, 64), delta=self.delta, l0=self.m)
 
     @property
     def sigma(self) -> float:
@@ -196,7 +219,7 @@ class Plume(TableMechanism):
 
     @property
     def _rest(self) -> float:
-        return round_down(self.rho - self.selection.guarantee.rho, 8)
+        return round_down(self.rho - self.discovery.guarantee.rho, 8)
 
     def counting(self, items: tuple[str | int | bytes, ...]) -> GaussianCounts:
         """Return the mechanism that counts the selected items.
@@ -214,9 +237,16 @@ class Plume(TableMechanism):
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         # The second pass chooses each user's items again, among the selected ones.
         engines.require_rows_again(table.data)
-        histogram = Histogram.from_table(table, l0=self.m)
-        rng = opened(rng)
-        found = self.selection.release(histogram, rng=rng)
+        discovery = self.discovery
+        if isinstance(discovery, GaussianThreshold):
+            histogram = Histogram.from_table(table, l0=self.m)
+            rng = opened(rng)
+            found = discovery.release(histogram, rng=rng)
+        else:
+            # Each round of DP-SIPS chooses among all items that are not yet found.
+            items = read_items(table, l0=self.m if isinstance(discovery, SetUnion) else None)
+            rng = opened(rng)
+            found = discovery.release(items, rng=rng)
         again = Histogram.from_table(table, l0=self.m_prime, only=found.items)
         noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))
         noisy = again._counts_of(found.items) + noise
