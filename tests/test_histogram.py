@@ -25,6 +25,34 @@ def test_pairs_are_counted_once_per_user():
     assert histogram.sensitivity == Sensitivity(l0=None, linf=1)
 
 
+@pytest.mark.parametrize("l0", [None, 4])
+def test_a_linf_counts_rows_up_to_a_number_of_each_user(l0):
+    random = np.random.default_rng(4)
+    table = {"user": random.integers(0, 300, 4000), "item": random.integers(0, 9, 4000)}
+    own = {}
+    for pair in zip(table["user"].tolist(), table["item"].tolist(), strict=True):
+        own[pair] = own.get(pair, 0) + 1
+    columns = {"user": "user", "item": "item"}
+    found = Histogram.from_table(table, **columns, linf=2, l0=l0, only=[3, 5, 7] if l0 is None else None)
+    assert found.sensitivity == Sensitivity(l0=l0, linf=2)
+    exact = {item: sum(min(2, rows) for (_, other), rows in own.items() if other == item) for item in range(9)}
+    if l0 is None:
+        assert counted(found) == {item: exact[item] for item in (3, 5, 7)}
+        release = GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=3, linf=2)
+        with pytest.raises(SensitivityError):
+            release.release(found)
+    else:
+        assert all(0 < count <= exact[item] for item, count in counted(found).items())
+        release = GaussianThreshold.from_rho(rho=50, delta=1e-6, l0=4, linf=2).release(found)
+        assert (release.kind, release.measure) == (
+            "events",
+            "counts of events of users clipped to 4 items each; sigma is the noise alone",
+        )
+    for wrong in ({"cap": 9}, {"count_users": True}, {"linf": 0}):
+        with pytest.raises(ParameterError):
+            Histogram.from_table(table, **columns, **{"linf": 2, **wrong})
+
+
 def test_rows_are_sorted_by_count_and_then_by_label():
     histogram = Histogram.from_counts(["b", "c", "a", "é", "Z"], [5, 9, 5, 5, 5], l0=1, linf=1, complete=True)
     assert list(counted(histogram)) == ["c", "Z", "a", "b", "é"]

@@ -205,18 +205,19 @@ SETS = {
             "delta_star": delta_star,
             "k_bar": k_bar,
             "meet_relative_error": spend,
+            "linf": linf,
         }
-        for rho, calls, epsilon_star, delta_star, k_bar, spend in [
-            (0.3, 1, 1.0, 0.1, 1, False),
-            (0.3, 2, 0.9, 1e-2, 2, False),
-            (0.5, 1, 0.5, 1e-3, 3, False),
-            (0.7, 2, 1.0, 0.05, 1, False),
-            (1.0, 2, 0.7, 1e-4, 2, False),
-            (2.0, 2, 2.0, 1e-2, 3, False),
-            (0.11, 2, 0.4, 0.2, 2, False),
-            (1.0, 3, 1.0, 1e-3, 1, False),
-            (8.0, 2, 1.5, 1e-2, 2, True),
-            (0.3, 1, 1.0, 1e-6, 4, False),
+        for rho, calls, epsilon_star, delta_star, k_bar, spend, linf in [
+            (0.3, 1, 1.0, 0.1, 1, False, 1),
+            (0.3, 2, 0.9, 1e-2, 2, False, 3),
+            (0.5, 1, 0.5, 1e-3, 3, False, 1),
+            (0.7, 2, 1.0, 0.05, 1, False, 2),
+            (1.0, 2, 0.7, 1e-4, 2, False, 1),
+            (2.0, 2, 2.0, 1e-2, 3, False, 1),
+            (0.11, 2, 0.4, 0.2, 2, False, 1),
+            (1.0, 3, 1.0, 1e-3, 1, False, 4),
+            (8.0, 2, 1.5, 1e-2, 2, True, 2),
+            (0.3, 1, 1.0, 1e-6, 4, False, 1),
         ]
     ],
     KeptPairs: [

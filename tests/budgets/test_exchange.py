@@ -113,6 +113,17 @@ def test_each_list_has_the_stop_element_of_its_own_k_bar():
         assert f"k_bar={k_bar}," in text
 
 
+def test_a_list_of_rows_has_the_scale_of_linf():
+    exchange = Budget(rho=1.0, delta=1e-6).pay_what_you_get(**EXCHANGE)
+    rows = Histogram.from_counts(["a"], [90_000], l0=None, linf=5, complete=True)
+    with pytest.raises(SensitivityError):
+        exchange.top_k(rows, k=1)
+    release = exchange.top_k(rows, k=1, linf=5)
+    assert f"scale={5 / EXCHANGE['epsilon']:.0f}" in release.made_by
+    assert "one user adds at most 5 to a count" in release.notes
+    assert exchange.spent.rho == pytest.approx(EXCHANGE["epsilon"] ** 2 / 8)
+
+
 def test_an_exchange_ends_with_its_outcomes_or_lists():
     exchange = Budget(rho=1.0, delta=1e-6).pay_what_you_get(outcomes=5, queries=2, epsilon=0.1, delta=1e-8)
     with pytest.raises(BudgetExceeded, match="6 outcomes and one list"):

@@ -77,6 +77,16 @@ def test_spent_is_the_sum_over_sigmas_and_calls(rho):
     assert release.guarantee == Guarantee(rho, 1e-6)
 
 
+def test_counts_of_rows_have_the_noise_and_the_lead_of_linf():
+    once, rows = (PrivateCountRelease(rho=1.0, delta=1e-6, linf=linf).levels for linf in (1, 7))
+    assert [level.call_price for level in once] == [level.call_price for level in rows]
+    for one, seven in zip(once, rows, strict=True):
+        assert 0 <= one.gamma - 7 * seven.gamma <= 1e-14 * one.gamma
+        assert seven.offset == one.offset
+        assert seven.sigma == pytest.approx(7 * one.sigma, rel=1e-12)
+        assert Fraction(seven.count_price, UNIT) >= Fraction(49) / (2 * Fraction(seven.sigma) ** 2)
+
+
 def test_a_release_stops_when_rho_is_spent():
     mechanism = PrivateCountRelease(rho=0.3, delta=1e-6)
     release = mechanism.release(histogram(zipf()))

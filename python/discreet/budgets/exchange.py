@@ -170,7 +170,9 @@ class Exchange(Single):
         rho = rogers2023.gumbel_rho(self._epsilon, outcomes)
         return Guarantee(rho, rogers2024.call_delta(queries, self._delta), self._unit)
 
-    def top_k(self, histogram: Histogram, *, k: int, k_bar: int = 1_000, l0: int | None = None) -> Release:
+    def top_k(
+        self, histogram: Histogram, *, k: int, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
+    ) -> Release:
         """Release the `k` most common items of a histogram in order, or fewer; see `GumbelTopK`.
 
         `k` outcomes are charged before noise is drawn, and the unused outcomes are refunded after the release. If an
@@ -181,6 +183,7 @@ class Exchange(Single):
             k: The most items to return.
             k_bar: Consider only the k_bar most common items.
             l0: The most items that one user has in the histogram, or None for any number.
+            linf: The most that one user adds to one count. The scale of the noise is linf/epsilon.
 
         Returns:
             A Release of items in order, without counts.
@@ -192,7 +195,8 @@ class Exchange(Single):
                 None of these errors costs anything.
         """
         self._require_owner()
-        mechanism = GumbelTopK(k=k, scale=round_up(1 / self._epsilon, 8), delta=self._delta, k_bar=k_bar, l0=l0)
+        scale = round_up(require_whole("linf", linf, 1) / self._epsilon, 8)
+        mechanism = GumbelTopK(k=k, scale=scale, delta=self._delta, k_bar=k_bar, l0=l0, linf=linf)
         drawn = False
 
         def draw(open_rng: Opening) -> Release:

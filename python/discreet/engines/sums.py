@@ -1,8 +1,8 @@
-"""Sums over users of clipped values for listed items, and the number of listed items of each user."""
+"""Sums over users of clipped values, rows of items, and what each user has: numbers of items, and a sum."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from discreet.engines.engine import Counts
+    from discreet.engines.engine import Counts, Items, Progress
+__all__ = ["clipped_sums", "items_per_user", "rows_of_items", "summed_column", "sums_of_users"]
 
-__all__ = ["clipped_sums", "items_per_user", "summed_column", "sums_of_users"]
+_Found = TypeVar("_Found")
 
 
 def clipped_sums(
@@ -119,7 +120,7 @@ def items_per_user(table: Table, items: Sequence[Any]) -> NDArray[np.int64]:
     """
     if isinstance(table.data, LocalLists):
         return table.data.sizes(items)
-    return _of_each_user(table, _core.Pairs.sizes, "a number of listed items", items)
+    return _swept(table, _core.Pairs.sizes, "a number of listed items", items)
 
 
 def sums_of_users(table: Table, *, resolution: float, items: Sequence[Any] | None) -> NDArray[np.int64]:
@@ -134,27 +135,48 @@ def sums_of_users(table: Table, *, resolution: float, items: Sequence[Any] | Non
         ParameterError: The table has no column to sum, or its rows are not on this machine.
     """
     what, options = "a search for bounds of sums", {"resolution": resolution, "valued": True}
-    return _of_each_user(table, _core.Pairs.extents, what, items, value=summed_column(table), **options)
+    return _swept(table, _core.Pairs.extents, what, items, value=summed_column(table), **options)
 
 
-def _of_each_user(
+def rows_of_items(
+    table: Table, *, l0: int | None, linf: int, only: Items | None
+) -> tuple[_core.Labels, NDArray[np.int64]]:
+    """Return all items, or those of `only`, and the rows of each: at most linf of a user, for at most l0 items of each.
+
+    Raises:
+        ParameterError: The rows are not on this machine. The other errors are those of `engines.histogram`.
+    """
+
+    def rows(pairs: _core.Pairs, progress: Progress | None) -> tuple[_core.Labels, NDArray[np.int64]]:
+        most = l0 or 2**30
+        labels, _ = pairs.counts(most, progress=progress)
+        labels, found = pairs.measured(labels, most, [("rows", 0, 0, linf, 1)], progress=progress)
+        return labels, found[:, 0]
+
+    what, value = "a linf above 1", table.value if table.valued else None
+    return _swept(table, rows, what, only, value=value, valued=value is not None)
+
+
+def _swept(
     table: Table,
-    sweep: Callable[..., NDArray[np.int64]],
+    sweep: Callable[..., _Found],
     what: str,
-    items: Sequence[Any] | None,
+    items: Items | None,
     *,
     value: str | None = None,
     **options: Any,
-) -> NDArray[np.int64]:
-    """Return what a sweep over the rows of all users finds for each user."""
+) -> _Found:
+    """Return what a sweep over the rows of all users finds."""
+    if isinstance(table.data, LocalLists):
+        raise ParameterError(f"{what} needs the rows: give the Table itself, not what its read() returned")
     if not engines.rows_here(table.data):
         raise ParameterError(
             f"{what} needs the rows on this machine: give the table as toArrow() of Spark or to_pyarrow() of Ibis "
             "returns it"
         )
-    listed = listed_labels(None if items is None else tuple(items))
+    listed = listed_labels(items)
 
-    def found(sources: list[object], room: int) -> NDArray[np.int64]:
+    def found(sources: list[object], room: int) -> _Found:
         own: dict[str, Any] = {"only": listed, "memory": room, "times": table.period, "progress": tick, **options}
         return sweep(_core.Pairs.read(sources, table.user, table.item, value=value, **own), progress=tick)
 

@@ -105,7 +105,8 @@ def measure_of(
         if summed is None:
             return f"sums of clipped values; {_NOISE_ALONE}"
         return f"{summed.title}{' ' if summed.column is None else ', '}{summed.bounds_of(one)}"
-    name = f"({one}, item) pairs of {one}s" if kind == "pairs" else f"{one}s" if kind == "users" else kind
+    events = "events" if unit == "event" else f"events of {one}s"
+    name = f"({one}, item) pairs of {one}s" if kind == "pairs" else f"{one}s" if kind == "users" else events
     bound = most if kind == "pairs" else l0
     if not clipped:
         return f"counts of {name}"
@@ -164,8 +165,10 @@ def _of_call(call: ast.Call) -> Implied | None:
     law: Law | None = "laplace" if name in _LAPLACE else "gaussian"
     if name == "KeptPairs":
         law = "gaussian" if _is_none(given.get("epsilon")) else "laplace"
+    linf = given.get("linf")
+    counts_events = isinstance(linf, ast.Constant) and type(linf.value) is int and linf.value > 1
     return Implied(
-        kind=_KIND_OF.get(name, "users"),
+        kind=_KIND_OF.get(name, "events" if counts_events else "users"),
         listed="all" if names_all else "some" if name == "CountsWithPublicItems" else "none",
         law=None if name == "CountsWithFoundBound" else law,
         bounds_items=name not in _ANY_NUMBER

@@ -11,6 +11,7 @@ from discreet import _core, engines
 from discreet.engines.engine import Label
 from discreet.engines.frames import pair_columns, plain_column
 from discreet.engines.memory import Memory
+from discreet.engines.sums import rows_of_items
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ItemTypeError, ParameterError
 from discreet.privacy.arrays import whole_array
@@ -68,9 +69,12 @@ class Histogram(Private):
         only: Sequence[str | int | bytes] | ArrayLike | None = None,
         cap: int | None = None,
         count_users: bool = False,
+        linf: int = 1,
         **columns: Unpack[Columns],
     ) -> Histogram:
         """Count the distinct users of each item in a table of (user, item) rows, exactly.
+
+        With a `linf` above 1 it counts rows, at most linf of each user for an item.
 
         Args:
             data: A `Table`, or the rows that a Table takes. A list is counted as one table, so a user in several of its
@@ -80,6 +84,8 @@ class Histogram(Private):
             only: Items that are known without the data. Other items are not counted, and do not use up a user's l0.
             cap: Stop each count at this number of users, for a mechanism that needs no more (its `cap`).
             count_users: Also count the users who have any counted item. `ConfirmedCounts` then releases more items.
+            linf: The most rows of a user for an item that count: from 1 to 2^30. Above 1 the rows must be on this
+                machine, and cap and count_users are not taken. Mechanisms need the same linf.
             **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory and
                 progress.
 
@@ -98,8 +104,10 @@ class Histogram(Private):
             Histogram(l0=1, linf=1, SENSITIVE)
         """
         table = as_table(data, columns, caller="from_table")
-        sensitivity = Sensitivity(l0=l0, linf=1)
+        sensitivity = Sensitivity(l0=l0, linf=require_whole("linf", linf, 1, 2**30))
         require_flag("count_users", count_users)
+        if sensitivity.linf > 1 and (cap is not None or count_users):
+            raise ParameterError("a linf above 1 counts rows: leave out cap and count_users, which are about users")
         if k_bar is not None:
             k_bar = require_whole("k_bar", k_bar, 1)
         if cap is not None:
@@ -111,9 +119,13 @@ class Histogram(Private):
         limit = None if k_bar is None else k_bar + 1
         if only is not None:
             only = plain_column(only, "only")
-        labels, counts, users = engines.histogram(
-            table, l0=sensitivity.l0, limit=limit, cap=cap, only=only, users=count_users
-        )
+        if sensitivity.linf > 1:
+            users = None
+            labels, counts = rows_of_items(table, l0=sensitivity.l0, linf=sensitivity.linf, only=only)
+        else:
+            labels, counts, users = engines.histogram(
+                table, l0=sensitivity.l0, limit=limit, cap=cap, only=only, users=count_users
+            )
         # Nobody has more of the listed items than there are.
         is_clipped = only is None or sensitivity.l0 is None or sensitivity.l0 < len(only)  # type: ignore[arg-type]
         clipped_to = sensitivity.l0 if is_clipped else None

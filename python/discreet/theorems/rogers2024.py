@@ -12,7 +12,7 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-from discreet.privacy.conversion import round_up
+from discreet.privacy.conversion import round_down, round_up
 
 __all__ = [
     "UNIT",
@@ -38,7 +38,7 @@ class Level(NamedTuple):
     """The scales and prices of the calls that share one epsilon."""
 
     gamma: float
-    """epsilon: one over the scale of the Gumbel noise."""
+    """epsilon/linf: one over the scale of the Gumbel noise."""
     offset: float
     """epsilon T = epsilon + log(k_bar/delta*): the offset of the stop element's score from the (k_bar+1)-th score."""
     sigma: float
@@ -46,7 +46,7 @@ class Level(NamedTuple):
     call_price: int
     """epsilon^2/8 in units: an exponential mechanism of range epsilon (Rogers 2024, Theorem 4)."""
     count_price: int
-    """1/(2 sigma^2) in units: Gaussian noise on a count that one user changes by one."""
+    """linf^2/(2 sigma^2) in units: Gaussian noise on a count that one user changes by linf."""
 
     @property
     def dearest(self) -> int:
@@ -67,12 +67,14 @@ def price_list(
     k_bar: int,
     relative_error: float,
     meet_relative_error: bool = False,
+    linf: int = 1,
 ) -> list[Level]:
     """Return all affordable levels, cheapest first (Rogers 2024, Theorem 6).
 
-    For a relative error r, sigma is (r/1.5)(1 + log(k_bar/delta*)/epsilon), and at least 2/epsilon. So a count never
-    costs more than the call that selected it. `meet_relative_error` drops the lower bound on sigma. The guard then uses
-    the larger of the two prices.
+    For a relative error r, sigma is linf (r/1.5)(1 + log(k_bar/delta*)/epsilon), and at least 2 linf/epsilon. So a
+    count never costs more than the call that selected it. `meet_relative_error` drops the lower bound on sigma. The
+    guard then uses the larger of the two prices. All counts over linf change by at most one, which is the theorem's
+    case.
     """
     budget = budget_units(rho)
     levels: list[Level] = []
@@ -82,12 +84,13 @@ def price_list(
         sigma = relative_error / 1.5 * (1 + tail / epsilon)
         if not meet_relative_error:
             sigma = max(sigma, 2 / epsilon)
+        sigma *= linf
         level = Level(
-            gamma=epsilon,
+            gamma=epsilon if linf == 1 else round_down(epsilon / linf),
             offset=round_up(epsilon + tail, 8),
             sigma=sigma,
             call_price=math.ceil(Fraction(epsilon) ** 2 * UNIT / 8),
-            count_price=math.ceil(UNIT / (2 * Fraction(sigma) ** 2)),
+            count_price=math.ceil(linf**2 * UNIT / (2 * Fraction(sigma) ** 2)),
         )
         if level.dearest > budget:
             return levels

@@ -12,7 +12,7 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.parameters import require_rho
+from discreet.mechanisms.parameters import LINF_LIMIT, require_rho
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
@@ -48,6 +48,7 @@ class PrivateCountRelease(HistogramMechanism):
         meet_relative_error: If True, a count gets the noise for `relative_error`, even if the count costs more than
             its call. If False, the scale of the noise is at least 2/epsilon. The error of an item that is just selected
             is then at least about 3/log(k_bar/delta_star).
+        linf: The most that one user adds to one count: from 1 to 2^30.
 
     Raises:
         ParameterError: A parameter is out of range, or rho is too small for one call.
@@ -72,6 +73,7 @@ class PrivateCountRelease(HistogramMechanism):
     k_bar: int = 10_000
     relative_error: float = 0.1
     meet_relative_error: bool = False
+    linf: int = 1
 
     def __post_init__(self) -> None:
         if self.delta_star is None:
@@ -84,6 +86,7 @@ class PrivateCountRelease(HistogramMechanism):
             delta_star=require_number("delta_star", self.delta_star, 0, 1),
             k_bar=require_whole("k_bar", self.k_bar, 1, 2**30),
             relative_error=require_number("relative_error", self.relative_error, 0, 1, open_high=True),
+            linf=require_whole("linf", self.linf, 1, LINF_LIMIT),
         )
         if self.delta_star > self.delta:
             raise ParameterError(
@@ -113,6 +116,7 @@ class PrivateCountRelease(HistogramMechanism):
         k_bar: int = 10_000,
         relative_error: float = 0.1,
         meet_relative_error: bool = False,
+        linf: int = 1,
     ) -> Self:
         """Return the mechanism that guarantees delta-approximate rho-zCDP.
 
@@ -124,6 +128,7 @@ class PrivateCountRelease(HistogramMechanism):
             k_bar: Consider only the k_bar most common items in each call.
             relative_error: The error to aim for, as a fraction of a count.
             meet_relative_error: If True, aim for that error even if a count then costs more than its call.
+            linf: The most that one user adds to one count.
 
         Returns:
             The mechanism.
@@ -139,6 +144,7 @@ class PrivateCountRelease(HistogramMechanism):
             k_bar=k_bar,
             relative_error=relative_error,
             meet_relative_error=meet_relative_error,
+            linf=linf,
         )
 
     @classmethod
@@ -152,6 +158,7 @@ class PrivateCountRelease(HistogramMechanism):
         k_bar: int = 10_000,
         relative_error: float = 0.1,
         meet_relative_error: bool = False,
+        linf: int = 1,
     ) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
@@ -165,6 +172,7 @@ class PrivateCountRelease(HistogramMechanism):
             k_bar: Consider only the k_bar most common items in each call.
             relative_error: The error to aim for, as a fraction of a count.
             meet_relative_error: If True, aim for that error even if a count then costs more than its call.
+            linf: The most that one user adds to one count.
 
         Returns:
             The mechanism.
@@ -181,12 +189,13 @@ class PrivateCountRelease(HistogramMechanism):
             k_bar=k_bar,
             relative_error=relative_error,
             meet_relative_error=meet_relative_error,
+            linf=linf,
         )
 
     @property
     def protects(self) -> Sensitivity:
-        """Return the sensitivity: any number of items per user, each count changed by at most one."""
-        return Sensitivity(l0=None, linf=1)
+        """Return the sensitivity: any number of items per user, each count changed by at most linf."""
+        return Sensitivity(l0=None, linf=self.linf)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -203,6 +212,7 @@ class PrivateCountRelease(HistogramMechanism):
             k_bar=self.k_bar,
             relative_error=self.relative_error,
             meet_relative_error=self.meet_relative_error,
+            linf=self.linf,
         )
 
     @property
