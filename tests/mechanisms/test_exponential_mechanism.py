@@ -84,11 +84,13 @@ def test_a_release_agrees_with_the_reference(counts, k, seed):
     counts=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), min_size=1, max_size=4),
     scale=st.floats(0.2, 8),
     k=st.integers(1, 4),
+    shift=st.sampled_from([0, 1]),
 )
-def test_one_user_changes_the_law_by_at_most_k_epsilon_without_delta(counts, scale, k):
+def test_one_user_changes_the_law_by_at_most_k_epsilon_without_delta(counts, scale, k, shift):
+    # With a shift of one, a user raises some scores by one and lowers others by one.
     k, labels = min(k, len(counts)), [f"{n}" for n in range(len(counts))]
     mechanism = ExponentialMechanism(items=labels, scale=scale, k=k, linf=2)
-    first = {label: count for label, (count, _) in zip(labels, counts, strict=True)}
+    first = {label: count + shift for label, (count, _) in zip(labels, counts, strict=True)}
     second = {label: count + more for label, (count, more) in zip(labels, counts, strict=True)}
     p, q = joint_law(mechanism, first, second)
     epsilon, delta = mechanism.guarantee.dp
