@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import product, zip_longest
+
 import numpy as np
 
 import discreet as dp
+from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
 RHOS = (0.1, 0.5, 1.0)
 DELTA = 1e-6
 OFF = 0.1
 COLUMNS = {"user": "user", "item": "item"}
-CONTESTANTS = ("private count release", "plume p95", "plume p99", "plume p95, literal", "plume p99, literal")
+SELECTIONS = {"": "threshold", ", set union": "weighted_gaussian"}
+"""How Plume finds items, by the end of a contestant's name."""
 
 
 def quality(found, truth, least=-np.inf):
@@ -36,41 +41,54 @@ def bounded(data, l0, seed):
     return {"user": users[place < l0], "item": items[place < l0]}
 
 
-def plume(data, rho, percentile, seed):
+def counted(data, tables, limits, selection, seed):
     """Return both sigmas of Plume in stages, each with its release, as the paper describes it.
 
-    m is a percentile of the number of items of a user, and m_prime the percentile among the selected items. Both are
-    read from the data without noise, as in the paper. `ContributionBound` is the private way.
+    `tables` holds the rows of at most m items of a user, and `limits` the percentile, rho and m.
     """
-    m = max(1, int(np.percentile(np.unique(data["user"], return_counts=True)[1], percentile)))
-    first = dp.Plume(rho=rho, delta=DELTA, m=m, m_prime=1)
-    clipped = dp.Histogram.from_table(bounded(data, m, seed), **COLUMNS, l0=m)
-    chosen = first.discovery.release(clipped, rng=seeded_rng(seed)).items
+    percentile, rho, m = limits
+    first = dp.Plume(rho=rho, delta=DELTA, m=m, m_prime=1, selection=selection)
+    chosen = first.discovery.release(tables[selection], rng=seeded_rng(seed)).items
     inside = np.isin(data["item"], np.array(chosen, np.int64))
     if not inside.any():
         return []
     kept = {name: column[inside] for name, column in data.items()}
-    m_prime = max(1, int(np.percentile(np.unique(kept["user"], return_counts=True)[1], percentile)))
+    m_prime = at(kept, percentile)
     again = dp.Histogram.from_table(bounded(kept, m_prime, seed), **COLUMNS, l0=m_prime, only=chosen)
     made = [dp.Plume(rho=rho, delta=DELTA, m=m, m_prime=m_prime, literal=literal) for literal in (False, True)]
     return [(one.sigma, one.counting(chosen).release(again, rng=seeded_rng(seed + 1))) for one in made]
 
 
+def at(data, percentile):
+    """Return a percentile of the number of items of a user, read without noise, as in the paper.
+
+    `ContributionBound` is the private way.
+    """
+    return max(1, int(np.percentile(np.unique(data["user"], return_counts=True)[1], percentile)))
+
+
 def contest(data, runs):
-    """Return the mean `quality` of every contestant at every rho. Plume shows only counts above its threshold."""
+    """Return the mean `quality` of every contestant at every rho.
+
+    Plume shows only counts above the threshold of its relative error, or with "all" every count of a found item.
+    """
     truth = np.bincount(data["item"])
     histogram = dp.Histogram.from_table(data, **COLUMNS)
-    found = {}
-    for rho in RHOS:
-        row = {name: [] for name in CONTESTANTS} | {"plume p95, no threshold": []}
-        for seed in range(runs):
+    found = {rho: defaultdict(list) for rho in RHOS}
+    for seed, percentile in product(range(runs), (95, 99)):
+        m = at(data, percentile)
+        clipped = bounded(data, m, seed)
+        tables = {"threshold": dp.Histogram.from_table(clipped, **COLUMNS, l0=m)}
+        tables["weighted_gaussian"] = UserItems.from_table(clipped, **COLUMNS, l0=m)
+        for rho, (end, selection) in product(RHOS, SELECTIONS.items()):
+            name, row = f"plume p{percentile}{end}", found[rho]
+            made = counted(data, tables, (percentile, rho, m), selection, seed)
+            for (sigma, counts), suffix in zip_longest(made, ("", ", literal"), fillvalue=(1.0, None)):
+                least = (2 + OFF) * sigma / OFF
+                row[name + suffix].append([0, 0] if counts is None else quality(counts, truth, least))
+            row[f"{name}, all"].append(quality(made[0][1], truth) if made else [0, 0])
+        for rho in RHOS if percentile == 95 else ():
             release = dp.PrivateCountRelease(rho=rho, delta=DELTA).release(histogram, rng=seeded_rng(seed))
-            row["private count release"].append(quality(release, truth))
-            for percentile in (95, 99):
-                for (sigma, counts), suffix in zip(plume(data, rho, percentile, seed), ("", ", literal"), strict=False):
-                    name = f"plume p{percentile}{suffix}"
-                    row[name].append(quality(counts, truth, (2 + OFF) * sigma / OFF))
-                    if percentile == 95 and not suffix:
-                        row["plume p95, no threshold"].append(quality(counts, truth))
-        found[f"{rho:g}"] = {name: np.mean(cells or [[0, 0]], axis=0).round(4).tolist() for name, cells in row.items()}
-    return found
+            found[rho]["private count release"].append(quality(release, truth))
+    mean = {rho: {name: np.mean(cells, axis=0).round(4).tolist() for name, cells in found[rho].items()} for rho in RHOS}
+    return {f"{rho:g}": row for rho, row in mean.items()}

@@ -16,12 +16,11 @@ import hashlib
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from discreet.demo import SHAPES
+from tables import tables as paper_tables
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RECORD = ROOT / "benches" / "record" / "papers.json"
@@ -57,8 +56,7 @@ def tables(small):
         for name in FILES:
             yield name.replace("_", " "), of_file(Path(folder) / f"{name}.parquet")
         return
-    for name, shape in SHAPES.items():
-        yield name, replace(shape, users=shape.users // 8 if small else shape.users).table(1)
+    yield from paper_tables(small)
 
 
 def of_file(path):

@@ -3,12 +3,12 @@
 import figures
 from contest import contest
 
-SHOWN = ["private count release", "plume p95", "plume p99", "plume p95, no threshold"]
+SHOWN = ["private count release", "plume p95", "plume p99", "plume p95, all"]
 HEADER = ["table", "rho", *SHOWN]
 
 
 def measure(small):
-    return {name: contest(data, 1 if small else 3) for name, data in figures.tables(small)}
+    return {name: contest(data, 1 if small else 10) for name, data in figures.tables(small)}
 
 
 def rows(found):

@@ -1,20 +1,21 @@
 """Items that Private Count Release and Plume release, for each table and rho (Rogers 2024, Sections 4 and 5)."""
 
 import figures
-from contest import CONTESTANTS, contest
+from contest import contest
 
-SHOWN = ["private count release", "plume p95", "plume p99", "plume p95, no threshold", *CONTESTANTS[3:4]]
-HEADER = ["table", "rho", *SHOWN]
+SHOWN = ["private count release", "plume p95", "plume p99", "plume p95, literal", "plume p95, set union"]
+ALL = [f"plume {percentile}{end}, all" for end in ("", ", set union") for percentile in ("p95", "p99")]
+HEADER = ["table", "rho", *SHOWN, *ALL]
 
 
 def measure(small):
-    return {name: contest(data, 1 if small else 3) for name, data in figures.tables(small)}
+    return {name: contest(data, 1 if small else 10) for name, data in figures.tables(small)}
 
 
 def rows(found):
     for name, rhos in found.items():
         for rho, row in rhos.items():
-            yield [name, rho, *(f"{row[shown][0]:,.0f}" for shown in SHOWN)]
+            yield [name, rho, *(f"{row[shown][0]:,.0f}" for shown in [*SHOWN, *ALL])]
 
 
 def draw(figure, found):

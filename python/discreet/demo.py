@@ -108,7 +108,8 @@ SHAPES = {
     "wikipedia": TableShape(users=30_310, items=176_319, exponent=1.0, median=84, most=239),
     "movielens": TableShape(users=32_508, items=59_047, exponent=0.6, median=71, most=554),
 }
-"""The shapes of the tables in Rogers (2024): finance in its size, the others in the sizes of similar public tables.
+"""Shapes like those of the tables in Rogers (2024), but not the same: finance in its size, the others in the sizes of
+similar public tables, whose users have fewer items. benches/papers has tables with the paper's percentiles.
 
 In finance each user has one item. reddit and wikipedia have words of messages and of articles. movielens has a fifth of
 the users of MovieLens 25M.
