@@ -16,7 +16,6 @@ from discreet.engines.checking import check
 from discreet.engines.selection import period_of
 from discreet.errors import DiscreetError, InputError, LedgerError, ParameterError, SchemaError, StateError
 from discreet.privacy.conversion import cdp_rho
-from discreet.queries import experimental
 
 NUMBERS = [0, -1, 5e-324, 1e-320, 1e-300, 1e308, -0.0, 2**64, 10**400, 10**5000, math.nan, math.inf, -math.inf, 1.5]
 NUMBERS += [Fraction(1, 3), Fraction(1, 10**400), Fraction(10**5000), Decimal("0.5"), Decimal("sNaN"), 1j]
@@ -59,7 +58,7 @@ GIVEN = {
 }
 CLASSES = [
     *(getattr(module, name) for module in (mechanisms, queries, streams, privacy) for name in module.__all__),
-    *(experimental.SparseVectorCorrection, experimental.GuardedCorrection, dp.Budget),
+    dp.Budget,
 ]
 WAYS = ("", "from_rho", "from_epsilon", "from_dp", "from_bounded_range", "recommended")
 TABLE = {"u": [*range(40)] * 2, "i": ["a"] * 40 + ["b"] * 40, "v": [1] * 80}

@@ -72,7 +72,7 @@ def test_the_reference_lists_the_names_of_the_package_once():
     assert sorted(name for name in found if "." not in name) == [name for name in dp.__all__ if name != "__version__"]
 
 
-@pytest.mark.parametrize("name", [*names.MODULES, "queries.experimental", "sklearn"])
+@pytest.mark.parametrize("name", [*names.MODULES, "sklearn"])
 def test_the_reference_lists_every_public_name_of_a_module(name):
     if name == "sklearn":
         pytest.importorskip("sklearn")

@@ -30,7 +30,7 @@ def test_the_example_of_a_docstring_runs(example):
 def public_names():
     """Return public classes and functions by their full names, once each."""
     found = {}
-    for name in ["discreet", *(f"discreet.{module}" for module in (*MODULES, "queries.experimental", "sklearn"))]:
+    for name in ["discreet", *(f"discreet.{module}" for module in (*MODULES, "sklearn"))]:
         module = importlib.import_module(name)
         for member in module.__all__:
             value = getattr(module, member)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import discreet as dp
-import discreet.queries.experimental
 from discreet.errors import ParameterError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,7 +6,7 @@ from itertools import product
 import figures
 from discreet import queries
 from discreet.queries import Stage
-from discreet.queries.sparse_vector import _expected
+from discreet.queries.iterative_sparse_vector import _expected
 
 RHO = 0.5
 HEADER = ["queries", "no correction", "one stage", "two stages", "from_rho", "stages of from_rho"]
@@ -22,7 +22,7 @@ def expected(k, share, parts):
 
 
 def measure(small):
-    found, bars = {}, (2.0, 2.5, 3.0, 3.5, 4.0, 4.5)
+    found, bars = {}, (3.0, 3.5, 4.0, 4.5, 5.0, 5.5)
     for k in (100, 1000) if small else (100, 1_000, 10_000, 100_000, 1_000_000):
         runs = sorted({max(1, round(10 ** (place / 2))) for place in range(int(2 * math.log10(k)) + 1)})
         ways = [*product((0.8, 0.95) if small else (0.7, 0.8, 0.9, 0.95, 0.98), runs, bars)]

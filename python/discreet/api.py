@@ -356,9 +356,8 @@ def answer_queries(
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails; 0 for methods that need none, such as "laplace" with epsilon.
         method: "gaussian", "laplace", "bounded" (no error exceeds `error_bound`), "gumbel_correction",
-            "iterative_sparse_vector", "sparse_vector_correction", "guarded_correction"; or "auto", which takes the
-            method with the smallest expected largest error. The choice depends only on the number of queries and the
-            guarantee.
+            "iterative_sparse_vector"; or "auto", which takes the one of the first four with the smallest expected
+            largest error. The choice depends only on the number of queries and the guarantee.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged before noise is drawn.
         rng: Seeded randomness for tests (`discreet.testing.seeded_rng`); not with a budget.
 

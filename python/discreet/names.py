@@ -32,7 +32,6 @@ MOVED = {
     "privacy": "Sensitivity",
     "queries": "AboveThreshold Answers BoundedAnswers GaussianAnswers GumbelCorrection IterativeSparseVector "
     "LaplaceAnswers PermutedAboveThreshold",
-    "queries.experimental": "GuardedCorrection SparseVectorCorrection",
     "streams": "HonakerMechanism HybridMechanism SquareRootMechanism",
     "tables": "UserItems",
 }

@@ -40,12 +40,10 @@ from discreet.queries import (
     BoundedAnswers,
     GaussianAnswers,
     GumbelCorrection,
-    IterativeCorrection,
     IterativeSparseVector,
     LaplaceAnswers,
     PermutedAboveThreshold,
 )
-from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection
 from discreet.streams import BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.tables import Table, UserItems
 from discreet.testing import seeded_rng
@@ -248,19 +246,9 @@ class TestIterativeSparseVector(QueryContract):
         return IterativeSparseVector.from_rho(rho=1.0, k=30)
 
 
-class TestIterativeCorrection(QueryContract):
+class TestGuardedSparseVector(QueryContract):
     def mechanism(self):
-        return IterativeCorrection.from_rho(rho=1.0, k=30)
-
-
-class TestSparseVectorCorrection(QueryContract):
-    def mechanism(self):
-        return SparseVectorCorrection.from_rho(rho=1.0, delta=1e-6, k=30)
-
-
-class TestGuardedCorrection(QueryContract):
-    def mechanism(self):
-        return GuardedCorrection.from_rho(rho=1.0, delta=1e-6, k=30)
+        return IterativeSparseVector.from_rho(rho=1.0, k=30).guarded()
 
 
 class TestAboveThreshold(Contract):
@@ -326,7 +314,7 @@ def concrete(kind):
 
 
 def test_every_mechanism_has_a_contract():
-    for package in (dp.mechanisms, dp.queries, dp.queries.experimental, dp.streams):
+    for package in (dp.mechanisms, dp.queries, dp.streams):
         for name in package.__all__:
             getattr(package, name)  # imports its module
     held = set()

@@ -3,9 +3,6 @@
 Most variants are from M. Lyu, D. Su, N. Li, "Understanding the Sparse Vector Technique" (2017).
 """
 
-import _thread
-import signal
-import threading
 from itertools import permutations, product
 
 import numpy as np
@@ -13,7 +10,6 @@ import pytest
 
 import discreet as dp
 from discreet import _core
-from discreet.queries.sparse_vector import Stage
 from discreet.reference import sparse_vector
 from discreet.testing import seeded_rng
 
@@ -221,32 +217,6 @@ def test_answers_that_are_as_far_off_as_possible_are_found(value):
     assert all(abs(int(found[row]) - value) < 40 for row in right)
 
 
-def test_an_interrupt_ends_all_runs_and_keeps_the_charge():
-    # Hours of searches that find nothing.
-    stages = (Stage(runs=2**24, epsilon=1e-5, threshold=2**40),)
-    mechanism = dp.queries.IterativeSparseVector(k=2**17, sigma=1e4, stages=stages)
-    budget, values = dp.Budget(rho=1.5 * mechanism.rho, delta=1e-6), np.zeros(2**17, np.int64)
-    timer = threading.Timer(0.5, _thread.interrupt_main)
-    # A process that a shell starts in the background ignores SIGINT.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            budget.release(mechanism, values)
-    finally:
-        timer.join()
-        signal.signal(signal.SIGINT, before)
-    assert budget.spent.rho == pytest.approx(mechanism.rho)
-    with pytest.raises(dp.BudgetExceeded):
-        budget.release(mechanism, values)
-
-
-def test_stages_that_find_nothing_leave_the_expected_error():
-    stages = (Stage(runs=2**24, epsilon=1e-5, threshold=2**40),)
-    idle = dp.queries.IterativeSparseVector(k=2**17, sigma=1e4, stages=stages)
-    assert idle.expected_error == pytest.approx(dp.queries.GaussianAnswers(k=2**17, sigma=1e4).expected_error, rel=1e-2)
-
-
 def test_every_order_of_four_queries_is_as_likely():
     rng, n, seen = seeded_rng(10), 24_000, {}
     for _ in range(n):
@@ -266,21 +236,6 @@ def test_only_queries_far_above_the_threshold_are_found():
     assert dp.queries.AboveThreshold(epsilon=1.0, threshold=500).release(values).index == 17
 
 
-def test_the_guarantee_includes_every_run():
-    mechanism = dp.queries.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
-    spent = 100_000 / (2 * mechanism.sigma**2)
-    spent += sum(2 * s.runs * s.epsilon * np.tanh(s.epsilon / 2) for s in mechanism.stages)
-    assert mechanism.guarantee.rho == pytest.approx(spent, rel=1e-12)
-    assert 0.099 < mechanism.guarantee.rho <= 0.1
-
-
-def test_stages_correct_answers_that_are_far_off():
-    mechanism = dp.queries.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
-    values = np.zeros(100_000, np.int64)
-    answers = mechanism.release(values, rng=seeded_rng(1))
-    assert np.abs(answers.values).max() == pytest.approx(mechanism.expected_error, rel=0.15)
-
-
 def test_each_search_for_crossings_charges_the_budget():
     budget = dp.Budget(rho=1.0, delta=1e-6)
     mechanism = dp.queries.AboveThreshold(epsilon=0.1, threshold=3000)
@@ -290,12 +245,6 @@ def test_each_search_for_crossings_charges_the_budget():
         assert not found.seeded
     assert budget.spent.rho == pytest.approx(2 * mechanism.guarantee.rho)
     assert mechanism.release([1], rng=seeded_rng(1)).seeded
-
-
-@pytest.mark.parametrize("bad", [{"runs": -20}, {"runs": 0.5}, {"epsilon": -2}, {"epsilon": 0}, {"threshold": 0.5}])
-def test_stages_out_of_range_are_refused(bad):
-    with pytest.raises(dp.errors.ParameterError):
-        Stage(**{"runs": 2, "epsilon": 1.0, "threshold": 1, **bad})
 
 
 def test_values_of_any_size_are_answered():

@@ -5,33 +5,25 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
-    from discreet.queries import experimental
     from discreet.queries.answers import Answers
     from discreet.queries.answers import require_values as require_values
     from discreet.queries.bounded import BoundedAnswers
     from discreet.queries.choose import choose_answers as choose_answers
     from discreet.queries.gumbel_correction import GumbelCorrection
-    from discreet.queries.iterative_correction import IterativeCorrection
+    from discreet.queries.iterative_sparse_vector import IterativeSparseVector, Stage
     from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
-    from discreet.queries.sparse_vector import (
-        AboveThreshold,
-        Crossing,
-        IterativeSparseVector,
-        PermutedAboveThreshold,
-        Stage,
-    )
+    from discreet.queries.sparse_vector import AboveThreshold, Crossing, PermutedAboveThreshold
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "queries": "experimental",
             "queries.answers": "Answers require_values",
             "queries.bounded": "BoundedAnswers",
             "queries.choose": "choose_answers",
             "queries.gumbel_correction": "GumbelCorrection",
-            "queries.iterative_correction": "IterativeCorrection",
+            "queries.iterative_sparse_vector": "IterativeSparseVector Stage",
             "queries.noisy": "GaussianAnswers LaplaceAnswers",
-            "queries.sparse_vector": "AboveThreshold Crossing IterativeSparseVector PermutedAboveThreshold Stage",
+            "queries.sparse_vector": "AboveThreshold Crossing PermutedAboveThreshold",
         },
     )
 
@@ -42,10 +34,8 @@ __all__ = [
     "Crossing",
     "GaussianAnswers",
     "GumbelCorrection",
-    "IterativeCorrection",
     "IterativeSparseVector",
     "LaplaceAnswers",
     "PermutedAboveThreshold",
     "Stage",
-    "experimental",
 ]

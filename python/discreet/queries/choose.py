@@ -13,12 +13,11 @@ from discreet.privacy.guarantee import Guarantee, require_promise
 from discreet.privacy.validation import is_zero, require_choice
 from discreet.queries.answers import Answering, require_queries
 from discreet.queries.bounded import BoundedAnswers
-from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.gumbel_correction import GumbelCorrection
+from discreet.queries.iterative_sparse_vector import IterativeSparseVector
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
-from discreet.queries.sparse_vector import IterativeSparseVector
 
-__all__ = ["METHODS", "AnswerPlan", "choose_answers", "plan_answers"]
+__all__ = ["COMPARED", "METHODS", "AnswerPlan", "choose_answers", "plan_answers"]
 
 _WIDE = 3_000
 
@@ -28,14 +27,14 @@ METHODS: dict[str, EpsilonKind[Answering]] = {
     "bounded": BoundedAnswers,
     "gumbel_correction": GumbelCorrection,
     "iterative_sparse_vector": IterativeSparseVector,
-    "sparse_vector_correction": SparseVectorCorrection,
-    "guarded_correction": GuardedCorrection,
 }
+COMPARED = ("gaussian", "laplace", "bounded", "gumbel_correction")
+"""The methods that "auto" compares. Iterative sparse vector had the smallest error in none of 588 guarantees tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPlan:
-    """The forecast error of each method of `answer_queries`, best first.
+    """The forecast errors of methods of `answer_queries`, best first.
 
     Args:
         k: The number of queries.
@@ -72,7 +71,7 @@ class AnswerPlan:
 def plan_answers(
     *, k: int, delta: float, rho: float | None = None, epsilon: float | None = None, method: str = "auto"
 ) -> AnswerPlan:
-    """Forecast the expected error and the error bound of every method, or of one, for `k` queries; without data."""
+    """Forecast the expected error and the error bound of the compared methods, or of one, for `k` queries."""
     made, _ = _made(require_queries(k), rho, epsilon, delta, method)
     methods = tuple((name, m.expected_error, m.error_bound, m.bound_chance) for name, m in made.items())
     return AnswerPlan(k=k, methods=methods, mechanism=next(iter(made.values())))
@@ -103,9 +102,8 @@ def _made(
     # Under zCDP bounded noise is never better than Gaussian noise, and its search is slow.
     # For a tiny epsilon the law has millions of values.
     slow = epsilon is None or math.sqrt(k) > _WIDE * epsilon
-    skipped = {"bounded"} if slow else set()
-    for name in METHODS if method == "auto" else [method]:
-        if method == "auto" and name in skipped:
+    for name in COMPARED if method == "auto" else [method]:
+        if method == "auto" and name == "bounded" and slow:
             continue
         try:
             made[name] = made_for(METHODS[name], rho, epsilon, k=k, delta=delta)

@@ -15,7 +15,7 @@ from discreet.privacy.validation import require_number
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
 from discreet.theorems.tails import least
 
-__all__ = ["CorrectedAnswers"]
+__all__ = ["CorrectedAnswers", "large_draws"]
 
 _RHO_LEAST = 1e-19
 """The smallest rho. A smaller rho would need noise of a scale above 1e9, which is not allowed."""
@@ -89,9 +89,11 @@ class CorrectedAnswers(GaussianNoise, Answering):
     @cached_property
     def error_bound(self) -> float:
         """A bound on the largest error, exceeded with probability at most 1e-6."""
-        laws = [(self.k, self.noise), *self.measured]
-        beyond = least(lambda t: 2 * sum(n * law.tail(t) for n, law in laws) <= BOUND_CHANCE, int(self.sigma) + 1)
-        return float(beyond - 1)
+        return float(self._noise_bound())
+
+    def _noise_bound(self) -> int:
+        """Return a bound on every noise that may be drawn, exceeded with probability at most 1e-6."""
+        return least(lambda t: large_draws(self, t) <= BOUND_CHANCE, int(self.sigma) + 1) - 1
 
     def _set(self, **checked: object) -> None:
         """Set validated parameters; raise ParameterError if they do not imply `dp`."""
@@ -99,3 +101,8 @@ class CorrectedAnswers(GaussianNoise, Answering):
         super()._set(dp=claimed_pair(self.dp))
         if self.dp is not None and (self.dp[1] == 0 or cdp_epsilon(self.rho, self.dp[1]) > self.dp[0]):
             raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")
+
+
+def large_draws(mechanism: CorrectedAnswers, t: int) -> float:
+    """Return the expected number of draws of noise whose size is t or more, if all are drawn."""
+    return 2 * sum(n * law.tail(t) for n, law in [(mechanism.k, mechanism.noise), *mechanism.measured])

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -82,27 +82,27 @@ def bounded_survival(masses: NDArray[np.float64]) -> Survival:
 
 @dataclass(frozen=True, slots=True)
 class Survivors:
-    """The probabilities of the sizes of errors that are not corrected, on a grid of sizes from zero."""
+    """The probabilities of the sizes of errors that are not corrected, in cells between edges."""
 
-    grid: NDArray[np.float64]
+    edges: NDArray[np.float64]
     mass: NDArray[np.float64]
-    points: ClassVar[int] = 1500
 
     @classmethod
-    def gaussian(cls, sigma: float) -> Self:
+    def gaussian(cls, sigma: float, edges: NDArray[np.float64]) -> Self:
         """Return the distribution of the sizes of Gaussian errors."""
-        grid, mass = _standard(cls.points)
-        return cls(sigma * grid, mass)
+        return cls(edges, -np.diff(gaussian_survival(sigma)(edges + 0.5)))
 
-    def without(self, share: float, rates: NDArray[np.float64], *, gumbel: bool = False) -> Self:
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """The size in the middle of each cell."""
+        return (self.edges[1:] + self.edges[:-1]) / 2
+
+    def without(self, share: float, logs: NDArray[np.float64]) -> Self:
         """Return the errors left after a `share` of all errors is corrected.
 
         An error is corrected with probability 1 - exp(-c rate), for the c that makes the corrected errors sum to
-        `share`. With `gumbel` the rates are given by their logarithms.
+        `share`. The rates are given by their logarithms.
         """
-        if share <= 0:
-            return self
-        logs = rates if gumbel else np.log(np.maximum(rates, 1e-300))
         low, high = -float(logs.max()) - 60.0, -float(logs.min()) + 60.0
         # The share is at most c times the average rate, so c is at least this.
         c = math.log(share / float(self.mass @ np.exp(logs - logs.max()))) - float(logs.max())
@@ -117,18 +117,10 @@ class Survivors:
             if abs(step) < 1e-12 or high - low < 1e-12:
                 break
             c += step
-        return type(self)(self.grid, self.mass * kept)
+        return type(self)(self.edges, self.mass * kept)
 
     def survival(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probability of an error of at least t, evaluated midway between whole numbers."""
         tails = np.cumsum(self.mass[::-1])[::-1]
-        return np.interp(t - 0.5, self.grid - self.grid[1] / 2, tails, right=0.0)
-
-
-@cache
-def _standard(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a grid of sizes up to 9, and the masses of standard Gaussian errors."""
-    grid = np.linspace(0, 9, points)
-    mass = np.exp(-(grid**2) / 2)
-    mass[0] /= 2
-    return grid, mass / mass.sum()
+        logs = np.log(np.maximum(np.append(tails, 0.0), 1e-300))
+        return np.asarray(np.exp(np.interp(t - 0.5, self.edges, logs, right=-700.0)))

@@ -24,6 +24,7 @@ __all__ = ["GumbelCorrection"]
 
 _NEVER = -1e6
 """The score of the stop element, so low that the selection never takes it."""
+_CELLS = 1500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +133,7 @@ def _expected(*, k: int, sigma: float, m: int, gamma: float, again: float) -> fl
     This is a model: an answer with error z stays uncorrected with probability exp(-e^(gamma z - c)). That is the
     probability that its Gumbel score is below the m-th largest score. The constant c makes m answers corrected.
     """
-    left = Survivors.gaussian(sigma).without(m / k, gamma * np.linspace(0, 9 * sigma, Survivors.points), gumbel=True)
+    errors = Survivors.gaussian(sigma, np.linspace(0, 9 * sigma, _CELLS))
+    left = errors.without(m / k, gamma * errors.sizes)
     laws = [(left.survival, float(k)), (gaussian_survival(again), float(m))]
     return expected_maximum(laws, 9 * max(sigma, again) + 2)
