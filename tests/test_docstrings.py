@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 
 import pytest
 
@@ -75,7 +76,22 @@ def test_a_public_docstring_has_arguments_and_an_example(name):
         assert lacks(value, value.__doc__, ["Returns:", "Example:"]) == []
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLIC if inspect.isclass(PUBLIC[name])])
+CLASSES = [name for name in PUBLIC if inspect.isclass(PUBLIC[name])]
+MAKERS = ("from_rho", "from_epsilon")
+
+
+@pytest.mark.parametrize("name", CLASSES)
 def test_a_public_method_describes_its_arguments(name):
-    without = {method: lacks(function, text, []) for method, function, text in methods_of(PUBLIC[name])}
+    methods = [made for made in methods_of(PUBLIC[name]) if made[0] not in MAKERS]
+    without = {method: lacks(function, text, []) for method, function, text in methods}
     assert {method: parts for method, parts in without.items() if parts} == {}
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if hasattr(PUBLIC[name], "from_rho")])
+def test_the_class_describes_the_arguments_of_its_makers(name):
+    kind = PUBLIC[name]
+    for maker in (getattr(kind, maker) for maker in MAKERS if hasattr(kind, maker)):
+        text, known = inspect.getdoc(maker), ("rho", "epsilon", "delta")
+        assert "rho" in text or "epsilon" in text
+        for parameter in parameters_of(maker):
+            assert parameter in known or f"{parameter}:" in kind.__doc__ or re.search(rf"\b{parameter}\b", text)

@@ -62,6 +62,11 @@ class Value:
 class Mechanism(Value, ABC, Generic[Data, Released]):
     """A mechanism with frozen parameters. The guarantee depends on the parameters alone.
 
+    Most classes have makers. `from_rho(rho=, delta=, ...)` makes the mechanism that is delta-approximate rho-zCDP.
+    `from_epsilon(epsilon=, delta=, ...)` makes the one whose total guarantee is (epsilon, delta)-DP. rho is above 0 and
+    at most 10,000, epsilon above 0 and at most 1000, and delta above 0 and below 1, unless the maker says otherwise.
+    The further parameters are those of the class. A parameter out of range raises ParameterError.
+
     `reads` is the type that `release` takes. `HistogramMechanism` takes counts, `UnionMechanism` takes users' items and
     `TableMechanism` takes rows. `queries.answers.Answering` takes the values of queries, and `streams.StreamMechanism`
     takes rounds of events.

@@ -154,38 +154,14 @@ class EpsilonPerItem(HistogramMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int = 1) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP, with epsilon = sqrt(2 rho l0).
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 5000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP, with epsilon sqrt(2 rho l0); rho <= 5000."""
         rho = require_number("rho", rho, 0, 5000)
         epsilon = round_down(math.sqrt(2 * rho * require_whole("l0", l0, 1)), 8)
         return cls.from_epsilon(epsilon=epsilon, delta=delta, l0=l0)
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int = 1) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Args:
-            epsilon: The total epsilon: from 1e-9 to 100.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP."""
         return cls(epsilon=epsilon, delta=delta, l0=l0)
 
     @property

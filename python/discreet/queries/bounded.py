@@ -94,19 +94,7 @@ class BoundedAnswers(Answering):
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """Choose the reach and power with the smallest expected error that are (epsilon, delta)-DP.
-
-        Args:
-            k: The number of queries, from 1 to 2^24.
-            epsilon: The total epsilon for all k answers.
-            delta: The total delta for all k answers.
-
-        Returns:
-            A BoundedAnswers.
-
-        Raises:
-            ParameterError: A parameter is out of range, or no bounded noise gives this guarantee.
-        """
+        """Choose the reach and power with the smallest expected error that are (epsilon, delta)-DP."""
         k, (epsilon, delta) = require_queries(k), require_pair(epsilon, delta)
         sigma = GaussianAnswers.from_epsilon(k=k, epsilon=epsilon, delta=delta).sigma
 
@@ -125,19 +113,7 @@ class BoundedAnswers(Answering):
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float) -> Self:
-        """Choose the reach and power with the smallest expected error that are delta-approximate rho-zCDP.
-
-        Args:
-            k: The number of queries, from 1 to 2^24.
-            rho: The total rho for all k answers.
-            delta: The total delta for all k answers.
-
-        Returns:
-            A BoundedAnswers.
-
-        Raises:
-            ParameterError: A parameter is out of range, or no bounded noise gives this guarantee.
-        """
+        """Choose the reach and power with the smallest expected error that are delta-approximate rho-zCDP."""
         k, (rho, delta) = require_queries(k), resolve_rho(rho, None, delta)
         sigma = GaussianAnswers.from_rho(k=k, rho=rho).sigma
         reach, power = _best(

@@ -45,37 +45,13 @@ class CorrectedAnswers(GaussianNoise, Answering):
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """Choose the parameters with the smallest expected error found that are rho-zCDP.
-
-        Args:
-            k: The number of queries, from 1 to 2^24.
-            rho: The total rho for all answers, above 1e-19 and at most 1e4.
-            delta: Not used: the guarantee has a delta of 0.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Choose the parameters with the smallest expected error found that are rho-zCDP; delta is not used."""
         k, rho = require_queries(k), require_number("rho", rho, _RHO_LEAST, _RHO_LIMIT)
         return cls._best(k, rho, None)
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """Choose the parameters with the smallest expected error found that are (epsilon, delta)-DP, through zCDP.
-
-        Args:
-            k: The number of queries, from 1 to 2^24.
-            epsilon: The total epsilon for all answers.
-            delta: The total delta for all answers.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Choose the parameters with the smallest expected error found that are (epsilon, delta)-DP, through zCDP."""
         epsilon, delta = require_pair(epsilon, delta)
         resolve_rho(None, epsilon, delta)
         k, rho = require_queries(k), round_down(min(cdp_rho(epsilon, delta), _RHO_LIMIT), 64)

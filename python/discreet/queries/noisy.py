@@ -85,37 +85,13 @@ class GaussianAnswers(GaussianNoise, IndependentNoise):
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """Choose the least noise that is rho-zCDP.
-
-        Args:
-            k: The number of queries, from 1 to 2^24.
-            rho: The total rho for all answers, above 0 and at most 1e4.
-            delta: Not used: the guarantee has a delta of 0.
-
-        Returns:
-            A GaussianAnswers.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Choose the least noise that is rho-zCDP; delta is not used."""
         k = require_queries(k)
         return cls(k=k, sigma=round_up(math.sqrt(k / (2 * require_number("rho", rho, 0, 1e4))), 16))
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """Choose the least noise that is (epsilon, delta)-DP by the exact hockey-stick divergence.
-
-        Args:
-            k: The number of queries, from 1 to 2^24.
-            epsilon: The total epsilon for all answers.
-            delta: The total delta for all answers.
-
-        Returns:
-            A GaussianAnswers.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Choose the least noise that is (epsilon, delta)-DP by the exact hockey-stick divergence."""
         epsilon, delta = require_pair(epsilon, delta)
         k, (rho, _) = require_queries(k), resolve_rho(None, epsilon, delta)
         most = cls.from_rho(k=k, rho=min(rho, 1e4)).sigma
@@ -171,19 +147,7 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """Choose the least noise that is rho-zCDP.
-
-        Args:
-            k: The number of queries, from 1 to 2^24.
-            rho: The total rho for all answers, above 0 and at most 1e4.
-            delta: Not used: the guarantee has a delta of 0.
-
-        Returns:
-            A LaplaceAnswers.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Choose the least noise that is rho-zCDP; delta is not used."""
         k, rho = require_queries(k), require_number("rho", rho, 0, 1e4)
         most = math.sqrt(k / (2 * rho)) * 1.001
         return cls(
@@ -195,17 +159,6 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
         """Choose the least noise that is (epsilon, delta)-DP by the composition of k randomised responses.
 
         With delta = 0 that is basic composition: noise of scale k/epsilon is epsilon-DP.
-
-        Args:
-            k: The number of queries, from 1 to 2^24.
-            epsilon: The total epsilon for all answers.
-            delta: The total delta for all answers; may be 0.
-
-        Returns:
-            A LaplaceAnswers.
-
-        Raises:
-            ParameterError: A parameter is out of range.
         """
         k, (epsilon, delta) = require_queries(k), require_pair(epsilon, delta, with_zero=True)
         if delta == 0:

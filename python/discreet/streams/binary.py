@@ -76,23 +76,7 @@ class BinaryMechanism(HorizonMechanism):
         unit: Literal["event", "user"] = "event",
         restarts: bool = False,
     ) -> Self:
-        """Return the mechanism whose guarantee is delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost of all rounds together, in zCDP.
-            delta: The chance that the guarantee fails, between 0 and 1.
-            l0: The most items that one event (or user) contributes.
-            horizon: The number of rounds, from 1 to 2^40, fixed before the data is seen.
-            linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
-            unit: The protected unit, "event" or "user".
-            restarts: Reset the counts after every `horizon` rounds, and go on without end.
-
-        Returns:
-            A BinaryMechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose guarantee for all rounds is delta-approximate rho-zCDP."""
         made = super().from_rho(rho=rho, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
         return replace(made, restarts=restarts)
 
@@ -108,23 +92,7 @@ class BinaryMechanism(HorizonMechanism):
         unit: Literal["event", "user"] = "event",
         restarts: bool = False,
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. The conversion uses half of delta.
-
-        Args:
-            epsilon: The epsilon of all rounds together.
-            delta: The delta of all rounds together, between 0 and 1.
-            l0: The most items that one event (or user) contributes.
-            horizon: The number of rounds, from 1 to 2^40, fixed before the data is seen.
-            linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
-            unit: The protected unit, "event" or "user".
-            restarts: Reset the counts after every `horizon` rounds, and go on without end.
-
-        Returns:
-            A BinaryMechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         made = super().from_epsilon(epsilon=epsilon, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
         return replace(made, restarts=restarts)
 

@@ -34,31 +34,9 @@ class HorizonMechanism(StreamMechanism):
 
     @classmethod
     def from_rho(
-        cls,
-        *,
-        rho: float,
-        delta: float,
-        l0: int,
-        horizon: int,
-        linf: int = 1,
-        unit: Literal["event", "user"] = "event",
+        cls, *, rho: float, delta: float, l0: int, horizon: int, linf: int = 1, unit: Literal["event", "user"] = "event"
     ) -> Self:
-        """Return the mechanism whose guarantee is delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost of all rounds together, in zCDP.
-            delta: The chance that the guarantee fails, between 0 and 1.
-            l0: The most items that one event (or user) contributes.
-            horizon: The number of rounds, fixed before the data is seen.
-            linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
-            unit: The protected unit, "event" or "user".
-
-        Returns:
-            A mechanism of this class.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose guarantee for all rounds is delta-approximate rho-zCDP."""
         l0, linf = require_bounds(l0, linf)
         own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         moved = cls.moved(require_horizon(horizon))
@@ -76,22 +54,7 @@ class HorizonMechanism(StreamMechanism):
         linf: int = 1,
         unit: Literal["event", "user"] = "event",
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. The conversion uses half of delta.
-
-        Args:
-            epsilon: The epsilon of all rounds together.
-            delta: The delta of all rounds together, between 0 and 1.
-            l0: The most items that one event (or user) contributes.
-            horizon: The number of rounds, fixed before the data is seen.
-            linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
-            unit: The protected unit, "event" or "user".
-
-        Returns:
-            A mechanism of this class.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         rho, own = resolve_rho(None, epsilon, delta)
         return cls.from_rho(rho=rho, delta=own, l0=l0, horizon=horizon, linf=linf, unit=unit)
 

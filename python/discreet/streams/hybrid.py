@@ -71,36 +71,12 @@ class HybridMechanism(StreamMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int) -> Self:
-        """Return the mechanism whose guarantee is delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost of all rounds together, in zCDP.
-            delta: The chance that the guarantee fails, between 0 and 1.
-            l0: The most items that one event contributes.
-
-        Returns:
-            A HybridMechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose guarantee for all rounds is delta-approximate rho-zCDP."""
         return cls(rho=rho, delta=delta, l0=l0)
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. The conversion uses half of delta.
-
-        Args:
-            epsilon: The epsilon of all rounds together.
-            delta: The delta of all rounds together, between 0 and 1.
-            l0: The most items that one event contributes.
-
-        Returns:
-            A HybridMechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         rho, own = resolve_rho(None, epsilon, delta)
         return cls(rho=rho, delta=own, l0=l0)
 

@@ -111,44 +111,14 @@ class ConfirmedCounts(HistogramMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: from 1e-100 to below 1.
-            relative_error: The error to aim for, as a fraction of a count. The sigma of a count is usually
-                about 0.475 times this fraction of it, and at most about a quarter of it with a delta of at most 1e-6.
-            k_bar: Consider only the k_bar most common items in each step.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or rho is too small for one measurement.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         return cls(rho=rho, delta=delta, relative_error=relative_error, k_bar=k_bar)
 
     @classmethod
     def from_epsilon(
         cls, *, epsilon: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Half of delta goes to the conversion from zCDP.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            relative_error: The error to aim for, as a fraction of a count. The sigma of a count is usually
-                about 0.475 times this fraction of it, and at most about a quarter of it with a delta of at most 1e-6.
-            k_bar: Consider only the k_bar most common items in each step.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for one measurement.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         rho, own_delta = resolve_rho(None, epsilon, delta)
         return cls(rho=rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
 
@@ -356,13 +326,7 @@ class ConfirmedCounts(HistogramMechanism):
         return (theorem.LOWEST, budget, self.k_bar, theorem.MOST, factor, users or 0, round(known), start, highest)
 
     def _finished(
-        self,
-        found: Found,
-        begun: Begun,
-        rng: _core.Rng,
-        publish: Callable[..., Release],
-        *,
-        replaced: bool = False,
+        self, found: Found, begun: Begun, rng: _core.Rng, publish: Callable[..., Release], *, replaced: bool = False
     ) -> Release:
         """Return the release of confirmed items, after the last measurement of the number of users.
 

@@ -96,20 +96,7 @@ class ContributionBound(TableMechanism):
         most: int = 1_000,
         only: tuple[str | int | bytes, ...] | None = None,
     ) -> Self:
-        """Return the mechanism that guarantees rho-zCDP, with epsilon = sqrt(8 rho).
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 1,000.
-            percentile: The percentage of users: a whole number from 1 to 99.
-            most: The largest number to choose: from 2 to 2^20.
-            only: Count only these items of a user; None for all items.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees rho-zCDP, with epsilon = sqrt(8 rho); rho is at most 1,000."""
         epsilon = round_down(math.sqrt(8 * require_number("rho", rho, 0, 1_000)), 8)
         return cls(epsilon=epsilon, percentile=percentile, most=most, only=only)
 

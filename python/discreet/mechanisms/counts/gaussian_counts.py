@@ -61,20 +61,7 @@ class GaussianCounts(GaussianNoise, GivenCounts):
     def from_rho(
         cls, *, items: tuple[str | int | bytes, ...], rho: float, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """Return the mechanism that guarantees rho-zCDP.
-
-        Args:
-            items: The items to count.
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            l0: The most items that one user contributes, or None for any number.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees rho-zCDP."""
         one = cls(items=items, sigma=1e9, l0=l0, linf=linf)
         return cls(
             items=one.items, sigma=rogers2023.gaussian_sigma(require_rho(rho), one.moved, one.linf), l0=l0, linf=linf
@@ -82,29 +69,9 @@ class GaussianCounts(GaussianNoise, GivenCounts):
 
     @classmethod
     def from_epsilon(
-        cls,
-        *,
-        items: tuple[str | int | bytes, ...],
-        epsilon: float,
-        delta: float,
-        l0: int | None = None,
-        linf: int = 1,
+        cls, *, items: tuple[str | int | bytes, ...], epsilon: float, delta: float, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP, through zCDP.
-
-        Args:
-            items: The items to count.
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1. All of it goes to the conversion.
-            l0: The most items that one user contributes, or None for any number.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. All of delta goes to the conversion."""
         epsilon, delta = require_pair(epsilon, delta)
         resolve_rho(None, epsilon, delta)
         return cls.from_rho(items=items, rho=cdp_rho(epsilon, delta), l0=l0, linf=linf)

@@ -65,20 +65,7 @@ class LaplaceCounts(LaplaceNoise, GivenCounts):
     def from_rho(
         cls, *, items: tuple[str | int | bytes, ...], rho: float, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """Return the mechanism that guarantees rho-zCDP.
-
-        Args:
-            items: The items to count.
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            l0: The most items that one user contributes, or None for any number.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees rho-zCDP."""
         one = cls(items=items, scale=1, l0=l0, linf=linf)
         scale = rogers2023.laplace_threshold_scale(require_rho(rho), one.moved, one.linf)
         return cls(items=one.items, scale=scale, l0=l0, linf=linf)
@@ -87,20 +74,7 @@ class LaplaceCounts(LaplaceNoise, GivenCounts):
     def from_epsilon(
         cls, *, items: tuple[str | int | bytes, ...], epsilon: float, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """Return the mechanism whose total guarantee is epsilon-DP, with delta = 0.
-
-        Args:
-            items: The items to count.
-            epsilon: The total epsilon: above 0 and at most 1000.
-            l0: The most items that one user contributes, or None for any number.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose total guarantee is epsilon-DP, with delta = 0."""
         one = cls(items=items, scale=1e9, l0=l0, linf=linf)
         scale = round_up(one.moved * one.linf / require_number("epsilon", epsilon, 0, 1000), 16)
         return cls(items=one.items, scale=scale, l0=l0, linf=linf)

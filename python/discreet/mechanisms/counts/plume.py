@@ -113,24 +113,7 @@ class Plume(TableMechanism):
         literal: bool = False,
         selection: Selection = "threshold",
     ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            m: The most items of one user for the search.
-            m_prime: The most found items of one user for the counts.
-            share: The fraction of rho for the search.
-            relative_error: If given, publish only counts above (2 + r) sigma / r, for r = relative_error.
-            literal: If True, use m_prime as the l2-sensitivity.
-            selection: How items are found.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         return cls(
             rho=rho,
             delta=delta,
@@ -155,26 +138,7 @@ class Plume(TableMechanism):
         literal: bool = False,
         selection: Selection = "threshold",
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Half of delta goes to the conversion from zCDP.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            m: The most items of one user for the search.
-            m_prime: The most found items of one user for the counts.
-            share: The fraction of rho for the search.
-            relative_error: If given, publish only counts above (2 + r) sigma / r, for r = relative_error.
-            literal: If True, use m_prime as the l2-sensitivity.
-            selection: How items are found.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         rho, own = resolve_rho(None, epsilon, delta)
         return cls(
             rho=rho,

@@ -118,24 +118,7 @@ class PrivateCountRelease(HistogramMechanism):
         meet_relative_error: bool = False,
         linf: int = 1,
     ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            epsilon_star: Advanced: epsilon of the first call.
-            delta_star: Advanced: the delta of each call.
-            k_bar: Consider only the k_bar most common items in each call.
-            relative_error: The error to aim for, as a fraction of a count.
-            meet_relative_error: If True, aim for that error even if a count then costs more than its call.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or rho is too small for one call.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         return cls(
             rho=rho,
             delta=delta,
@@ -160,26 +143,7 @@ class PrivateCountRelease(HistogramMechanism):
         meet_relative_error: bool = False,
         linf: int = 1,
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Half of delta goes to the conversion from zCDP.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            epsilon_star: Advanced: epsilon of the first call.
-            delta_star: Advanced: the delta of each call.
-            k_bar: Consider only the k_bar most common items in each call.
-            relative_error: The error to aim for, as a fraction of a count.
-            meet_relative_error: If True, aim for that error even if a count then costs more than its call.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for one call.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         rho, own_delta = resolve_rho(None, epsilon, delta)
         return cls.from_rho(
             rho=rho,

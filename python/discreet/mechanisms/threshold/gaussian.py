@@ -74,20 +74,7 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, linf: int = 1) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         l0, linf = require_bounds(l0, linf)
         return cls(sigma=rogers2023.gaussian_sigma(require_rho(rho), l0, linf), delta=delta, l0=l0, linf=linf)
 
@@ -96,18 +83,6 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP, with the lowest threshold.
 
         The noise and the threshold share delta. Wilkins et al. (2022) give their exact joint cost.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
         """
         l0, linf = require_bounds(l0, linf)
         epsilon, delta = require_pair(epsilon, delta)

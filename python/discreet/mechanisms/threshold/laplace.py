@@ -61,20 +61,7 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, linf: int = 1) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         l0, linf = require_bounds(l0, linf)
         scale = rogers2023.laplace_threshold_scale(require_rho(rho), l0, linf)
         return cls(scale=scale, delta=delta, l0=l0, linf=linf)
@@ -83,21 +70,8 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, linf: int = 1) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
-        It tries two calibrations and takes the one with the lower threshold. The first splits epsilon over the l0 items
-        and uses all of delta for the threshold. The second converts from a rho and uses half of delta for the
-        threshold.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
+        It takes the lower threshold of two: epsilon split over the l0 items, with all of delta for the threshold; and a
+        conversion from a rho, with half of delta.
         """
         l0, linf = require_bounds(l0, linf)
         epsilon = require_number("epsilon", epsilon, 0, 1000)

@@ -104,19 +104,7 @@ class OptimalSelection(EpsilonPerItem):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int = 1) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 5000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP; rho is at most 5000."""
         return cls(rho=rho, delta=delta, l0=l0)
 
     @property
@@ -127,10 +115,7 @@ class OptimalSelection(EpsilonPerItem):
         return (
             (self.rho, self.delta)
             if self.l0 == 1
-            else (
-                round_down(self.rho / self.l0, 1),
-                rogers2023.novel_chance(self.delta, self.l0),
-            )
+            else (round_down(self.rho / self.l0, 1), rogers2023.novel_chance(self.delta, self.l0))
         )
 
     @cached_property

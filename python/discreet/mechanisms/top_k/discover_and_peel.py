@@ -79,42 +79,12 @@ class DiscoverAndPeel(TableMechanism):
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float, l0: int, share: float = 0.5) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            k: The most items to release.
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user that the set union uses.
-            share: The fraction of rho for finding items.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         return cls(k=k, rho=rho, delta=delta, l0=l0, share=share)
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float, l0: int, share: float = 0.5) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Half of delta goes to the conversion from zCDP.
-
-        Args:
-            k: The most items to release.
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user that the set union uses.
-            share: The fraction of rho for finding items.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         rho, own = resolve_rho(None, epsilon, delta)
         return cls(k=k, rho=rho, delta=own, l0=l0, share=share)
 

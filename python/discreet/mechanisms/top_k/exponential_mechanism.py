@@ -92,20 +92,7 @@ class ExponentialMechanism(GumbelNoise, GivenItems):
 
     @classmethod
     def from_rho(cls, *, items: tuple[str | int | bytes, ...], rho: float, k: int = 1, linf: int = 1) -> Self:
-        """Return the mechanism that guarantees rho-zCDP, with epsilon = sqrt(8 rho/k).
-
-        Args:
-            items: The candidates.
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            k: The number of items to release.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees rho-zCDP, with epsilon = sqrt(8 rho/k)."""
         scale = rogers2023.gumbel_scale(require_rho(rho), require_whole("k", k, 1), _linf(linf))
         return cls(items=items, scale=scale, k=k, linf=linf)
 
@@ -113,23 +100,9 @@ class ExponentialMechanism(GumbelNoise, GivenItems):
     def from_epsilon(
         cls, *, items: tuple[str | int | bytes, ...], epsilon: float, delta: float = 0.0, k: int = 1, linf: int = 1
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP; delta may be 0.
 
-        Without delta, each draw gets epsilon/k. With delta, a second calibration converts from a rho. The mechanism has
-        the smaller scale of both.
-
-        Args:
-            items: The candidates.
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The total delta: 0, or above 0 and below 1.
-            k: The number of items to release.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
+        It takes the smaller scale of two: epsilon/k for each draw; and with delta a conversion from a rho.
         """
         epsilon = require_number("epsilon", epsilon, 0, 1000)
         delta = require_number("delta", delta, 0, 1, open_low=False, open_high=True)

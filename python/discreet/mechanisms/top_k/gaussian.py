@@ -63,21 +63,7 @@ class GaussianTopK(GaussianNoise, NoisyTopK):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above delta and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-            k_bar: Consider only the k_bar most common items.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP; rho is above delta."""
         l0, linf = require_bounds(l0, linf)
         own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         k_bar = require_whole("k_bar", k_bar, 1)
@@ -86,23 +72,7 @@ class GaussianTopK(GaussianNoise, NoisyTopK):
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Half of delta goes to the conversion from zCDP.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-            k_bar: Consider only the k_bar most common items.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         l0, linf = require_bounds(l0, linf)
         rho, own = resolve_rho(None, epsilon, delta)
         return cls.from_rho(rho=rho, delta=own, l0=l0, k_bar=k_bar, linf=linf)

@@ -88,22 +88,7 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
     def from_rho(
         cls, *, k: int, rho: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP, with epsilon = sqrt(8 rho/k).
-
-        Args:
-            k: The most items to release.
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            k_bar: Consider only the k_bar most common items.
-            l0: The most items that one user contributes, or None for any number.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP, with epsilon = sqrt(8 rho/k)."""
         linf = require_whole("linf", linf, 1, LINF_LIMIT)
         scale = rogers2023.gumbel_scale(require_rho(rho), require_whole("k", k, 1), linf)
         return cls(k=k, scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
@@ -114,22 +99,8 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
     ) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
-        It tries two calibrations and takes the one with less noise. The first splits epsilon over the k selections and
-        uses all of delta for the stop element. The second converts from a rho and uses half of delta.
-
-        Args:
-            k: The most items to release.
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            k_bar: Consider only the k_bar most common items.
-            l0: The most items that one user contributes, or None for any number.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
+        It takes the one with less noise of two: epsilon split over the k selections, with all of delta for the stop
+        element; and a conversion from a rho, with half of delta.
         """
         epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)

@@ -65,21 +65,7 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above delta and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-            k_bar: Consider only the k_bar most common items.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP; rho is above delta."""
         l0, linf = require_bounds(l0, linf)
         own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         scale = rogers2023.laplace_threshold_scale(own, l0, linf)
@@ -89,21 +75,8 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
-        It tries two calibrations and takes the one with the smaller margin. The first splits epsilon over the l0 items
-        and uses all of delta for the margin. The second converts from a rho and uses half of delta.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes.
-            k_bar: Consider only the k_bar most common items.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
+        It takes the smaller margin of two: epsilon split over the l0 items, with all of delta for the margin; and a
+        conversion from a rho, with half of delta.
         """
         l0, linf = require_bounds(l0, linf)
         epsilon = require_number("epsilon", epsilon, 0, 1000)

@@ -71,21 +71,7 @@ class PermuteAndFlip(GumbelTopK):
     def from_epsilon(  # type: ignore[override]
         cls, *, epsilon: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and at most 0.5.
-            k_bar: Consider only the k_bar most common items.
-            l0: The most items that one user contributes, or None for any number.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP."""
         scale = round_up(require_whole("linf", linf, 1, LINF_LIMIT) / require_number("epsilon", epsilon, 0, 1000), 64)
         return cls(scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
 
@@ -93,21 +79,7 @@ class PermuteAndFlip(GumbelTopK):
     def from_rho(  # type: ignore[override]
         cls, *, rho: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP, with epsilon = sqrt(2 rho).
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and at most 0.5.
-            k_bar: Consider only the k_bar most common items.
-            l0: The most items that one user contributes, or None for any number.
-            linf: The most that one user adds to one count.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP, with epsilon = sqrt(2 rho)."""
         scale = round_up(require_whole("linf", linf, 1, LINF_LIMIT) / math.sqrt(2 * require_rho(rho)), 64)
         return cls(scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
 

@@ -72,23 +72,10 @@ class IteratedSetUnion(UnionMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, rounds: int = 3, shared_order: bool = False) -> Self:
-        """Return the rounds that together guarantee delta-approximate rho-zCDP.
+        """Return the rounds, a number from 1 to 20, that together guarantee delta-approximate rho-zCDP.
 
-        Each round gets three times as much of rho and delta as the one before it.
-
-        Args:
-            rho: The privacy cost of all rounds in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes to a round: from 1 to 4096.
-            rounds: The number of rounds: from 1 to 20.
-            shared_order: If True, users with more than l0 items choose by one random order of all items, as in
-                `SetUnion`.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
+        Each round gets three times as much of rho and delta as the one before it. l0 and shared_order are those of
+        `SetUnion`, with the method "weighted_gaussian".
         """
         rho, delta = round_down(require_rho(rho), 64), round_down(require_delta(delta), 64)
         shares = gopi2020.round_shares(require_whole("rounds", rounds, 1, 20))
@@ -101,22 +88,8 @@ class IteratedSetUnion(UnionMechanism):
     ) -> Self:
         """Return the rounds whose total guarantee is (epsilon, delta)-DP.
 
-        Up to an epsilon of 100, it tries several fractions of delta for the thresholds. It takes the fraction for which
-        the threshold of the last round is lowest.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes to a round: from 1 to 4096.
-            rounds: The number of rounds: from 1 to 20.
-            shared_order: If True, users with more than l0 items choose by one random order of all items, as in
-                `SetUnion`.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
+        l0 and shared_order are as in `from_rho`. Up to an epsilon of 100 it tries several fractions of delta for the
+        thresholds. It takes the fraction for which the threshold of the last round is lowest.
         """
         epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)

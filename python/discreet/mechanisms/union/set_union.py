@@ -205,22 +205,7 @@ class SetUnion(UnionMechanism):
         alpha: float | None = None,
         shared_order: bool = False,
     ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            method: How users split their weight; see `SetUnion`.
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes: from 1 to 4096.
-            alpha: How far the target lies above the threshold, in deviations.
-            shared_order: If True, users with more than l0 items choose by one random order of all items.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or the method cannot use it.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         rho, method, made = (
             require_rho(rho),
             require_choice("method", method, METHODS),
@@ -249,20 +234,6 @@ class SetUnion(UnionMechanism):
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
         With Gaussian noise it tries several fractions of delta for the threshold and takes the lowest threshold.
-
-        Args:
-            method: How users split their weight; see `SetUnion`.
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items that one user contributes: from 1 to 4096.
-            alpha: How far the target lies above the threshold, in deviations.
-            shared_order: If True, users with more than l0 items choose by one random order of all items.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
         """
         epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)

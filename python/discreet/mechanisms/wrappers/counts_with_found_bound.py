@@ -88,29 +88,9 @@ class CountsWithFoundBound(TableMechanism):
 
     @classmethod
     def from_rho(
-        cls,
-        *,
-        rho: float,
-        delta: float,
-        percentile: int = PERCENTILE,
-        most: int = 1_000,
-        l0_share: float = L0_SHARE,
+        cls, *, rho: float, delta: float, percentile: int = PERCENTILE, most: int = 1_000, l0_share: float = L0_SHARE
     ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: from 1e-9 to 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            percentile: The percentage of users who have at most l0 items, about.
-            most: The largest l0 to choose.
-            l0_share: The fraction of rho that finds l0.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         return cls(rho=rho, delta=delta, percentile=percentile, most=most, l0_share=l0_share)
 
     @classmethod
@@ -123,23 +103,7 @@ class CountsWithFoundBound(TableMechanism):
         most: int = 1_000,
         l0_share: float = L0_SHARE,
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Half of delta goes to the conversion from zCDP.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            percentile: The percentage of users who have at most l0 items, about.
-            most: The largest l0 to choose.
-            l0_share: The fraction of rho that finds l0.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         rho, own = resolve_rho(None, epsilon, delta)
         return cls(rho=rho, delta=own, percentile=percentile, most=most, l0_share=l0_share)
 

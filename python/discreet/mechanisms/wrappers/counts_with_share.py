@@ -77,16 +77,7 @@ class CountsWithShare(TableMechanism):
     def from_rho(cls, *, rho: float, delta: float, l0: int) -> Self:
         """Return the mechanism that guarantees delta-approximate rho-zCDP, with 1 % of rho for the share.
 
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user: from 1 to 2^20.
-
-        Returns:
-            The mechanism. Its counts are those of the threshold mechanism whose items need the fewest users.
-
-        Raises:
-            ParameterError: A parameter is out of range.
+        A user has at most l0 items. The counts are those of the threshold mechanism whose items need the fewest users.
         """
         return cls.chosen(rho=rho, epsilon=None, delta=delta, l0=l0)[0]
 
@@ -94,16 +85,7 @@ class CountsWithShare(TableMechanism):
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP, with 5 % of epsilon for the share.
 
-        Args:
-            epsilon: The total epsilon: above 0 and at most 100.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user: from 1 to 2^20.
-
-        Returns:
-            The mechanism. Its counts are those of the threshold mechanism whose items need the fewest users.
-
-        Raises:
-            ParameterError: A parameter is out of range.
+        l0 and the counts are as in `from_rho`.
         """
         return cls.chosen(rho=None, epsilon=epsilon, delta=delta, l0=l0)[0]
 

@@ -77,17 +77,8 @@ class Replacement(HistogramMechanism):
     def from_rho(cls, kind: type[HistogramMechanism], *, rho: float, delta: float, **parameters: float | None) -> Self:
         """Return the mechanism of a `kind` that guarantees delta-approximate rho-zCDP for replaced users.
 
-        Args:
-            kind: The class of the inner mechanism, such as `GaussianThreshold`.
-            rho: The privacy cost in zCDP.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            parameters: Further parameters of `kind.from_rho`, such as l0, for one user.
-
-        Returns:
-            A Replacement.
-
-        Raises:
-            ParameterError: The kind has no l0 or linf to double, or a parameter is out of range.
+        The kind is a class with l0 or linf, such as `GaussianThreshold`. The further parameters are those of
+        `kind.from_rho`, such as l0, for one user.
         """
         return cls(mechanism=_require_kind(kind).from_rho(rho=rho, delta=delta, **_doubled(kind, parameters)))
 
@@ -95,20 +86,7 @@ class Replacement(HistogramMechanism):
     def from_epsilon(
         cls, kind: type[HistogramMechanism], *, epsilon: float, delta: float, **parameters: float | None
     ) -> Self:
-        """Return the mechanism of a `kind` whose total guarantee is (epsilon, delta)-DP for replaced users.
-
-        Args:
-            kind: The class of the inner mechanism, such as `GaussianThreshold`.
-            epsilon: The total epsilon.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            parameters: Further parameters of `kind.from_epsilon`, such as l0, for one user.
-
-        Returns:
-            A Replacement.
-
-        Raises:
-            ParameterError: The kind has no l0 or linf to double, or a parameter is out of range.
-        """
+        """Return the mechanism of a `kind` that is (epsilon, delta)-DP for replaced users; parameters as `from_rho`."""
         if kind is GaussianThreshold:
             rho, own = resolve_rho(None, epsilon, delta)
             return cls.from_rho(kind, rho=rho, delta=own, **parameters)
