@@ -50,11 +50,12 @@ def parameters_of(function):
 
 
 def methods_of(kind):
-    """Yield the public functions in the body of a class with their own or inherited docstrings."""
+    """Yield the public functions in the body of a class, with their docstrings and those of what they override."""
     for name, member in vars(kind).items():
         function = getattr(member, "__func__", member)
         if not name.startswith("_") and inspect.isfunction(function):
-            yield name, function, inspect.getdoc(getattr(kind, name))
+            made = [vars(base)[name] for base in kind.__mro__ if name in vars(base)]
+            yield name, function, "\n".join(text for text in map(inspect.getdoc, made) if text)
 
 
 def lacks(function, text, sections):

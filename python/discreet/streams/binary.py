@@ -108,19 +108,11 @@ class BinaryMechanism(HorizonMechanism):
         return ones if ones <= self.horizon else max(ones >> 1, 1)
 
     def deviation(self, number: int) -> float:
-        """Return sigma times the square root of the number of binary ones of the round.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return sigma times the square root of the number of binary ones of the round."""
         return self.sigma * math.sqrt(self._place(number).bit_count())
 
     def rule(self, number: int) -> ReleaseRule:
-        """Return the release rule of a round, from an upper bound on the tail of its sum of discrete Gaussians.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return the release rule of a round, from an upper bound on the tail of its sum of discrete Gaussians."""
         return self._rule(self._place(number).bit_count())
 
     @lru_cache(maxsize=64)  # noqa: B019 - a few integers for each of a few mechanisms
@@ -128,22 +120,16 @@ class BinaryMechanism(HorizonMechanism):
         return ReleaseRule.least(gaussian_sum_bound(self.sigma, nodes), self.linf, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
-        """Return a node for each binary one of the round, with its scale. No two periods share a node.
+        """Return a node for each binary one of the round, named by the round that completes it, with its scale.
 
-        Args:
-            number: The round, from 1. A node is named by the round that completes it.
+        No two periods share a node.
         """
         place = self._place(number)
         before = number - place
         return [(before + end, self.sigma) for end in prefix(place)]
 
     def starts_over(self, first: int, last: int) -> bool:
-        """Return whether one of these rounds is the first of a period.
-
-        Args:
-            first: The first round to look at.
-            last: The last round to look at, at least `first`.
-        """
+        """Return whether one of these rounds is the first of a period."""
         return self.restarts and (last - 1) // self.horizon * self.horizon + 1 >= first
 
     def _place(self, number: int) -> int:

@@ -66,11 +66,7 @@ class HonakerMechanism(HorizonMechanism):
         require_whole("horizon", self.horizon, 1, _HORIZON_LIMIT)
 
     def deviation(self, number: int) -> float:
-        """Return the standard deviation of the estimates of a round.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return the standard deviation of the estimates of a round."""
         return math.sqrt(self._spread(number) ** 2 + 1 / 12)
 
     def _spread(self, number: int) -> float:
@@ -79,21 +75,13 @@ class HonakerMechanism(HorizonMechanism):
         return self.sigma * math.sqrt(sum(map(_variance, levels)))
 
     def rule(self, number: int) -> ReleaseRule:
-        """Return the release rule of a round, from the sub-Gaussian tail of a weighted sum of discrete Gaussians.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return the release rule of a round, from the sub-Gaussian tail of a weighted sum of discrete Gaussians."""
         # The noise is the sum rounded to the nearest whole number, or lower: it reaches m if the sum reaches m - 1/2.
         spread = self._spread(number)
         return ReleaseRule.least(lambda m: sub_gaussian(m - 0.5, spread), self.linf, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
-        """Return the tree nodes that cover the rounds up to this one, with their scales.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return the tree nodes that cover the rounds up to this one, with their scales."""
         return [(end, self.sigma) for end in prefix(number)]
 
     @property

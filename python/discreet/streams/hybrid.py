@@ -94,31 +94,19 @@ class HybridMechanism(StreamMechanism):
         return chan_shi_song2011.epoch_sigma(self._own, epoch, self.l0, self.linf)
 
     def deviation(self, number: int) -> float:
-        """Return the standard deviation of the estimates of a round.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return the standard deviation of the estimates of a round."""
         epoch, place = chan_shi_song2011.epoch_of(number)
         return math.sqrt(chan_shi_song2011.hybrid_variance([self._sigma(m) for m in range(epoch + 1)], place))
 
     def rule(self, number: int) -> ReleaseRule:
-        """Return the release rule of a round, from the sub-Gaussian tail of its noise.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return the release rule of a round, from the sub-Gaussian tail of its noise."""
         epoch, _ = chan_shi_song2011.epoch_of(number)
         chance = rogers2023.novel_chance(chan_shi_song2011.round_chance(self.delta, epoch), self.l0)
         deviation = self.deviation(number)
         return ReleaseRule.least(lambda m: sub_gaussian(m, deviation), self.linf, chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
-        """Return one node for each earlier epoch, and the nodes of the prefix in this epoch, with their scales.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return one node for each earlier epoch, and the nodes of the prefix in this epoch, with their scales."""
         epoch, place = chan_shi_song2011.epoch_of(number)
         whole = [((2 << m) - 1, self._sigma(m)) for m in range(epoch)]
         before = number - place

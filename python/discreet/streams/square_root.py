@@ -82,11 +82,7 @@ class SquareRootMechanism(HorizonMechanism):
 
     @staticmethod
     def moved(horizon: int) -> float:
-        """Return the squared l2 norm of a column of c, in units of Q: the squared sensitivity of one item's sums.
-
-        Args:
-            horizon: The number of rounds.
-        """
+        """Return the squared l2 norm of a column of c, in units of Q: the squared sensitivity of one item's sums."""
         return sum(c * c for c in _column(min(horizon, _HORIZON_LIMIT))) / _unit(min(horizon, _HORIZON_LIMIT)) ** 2
 
     @property
@@ -110,20 +106,12 @@ class SquareRootMechanism(HorizonMechanism):
         return ITEM_BYTES + 32 * (self.horizon // 8 + 1) + 64 + 8
 
     def deviation(self, number: int) -> float:
-        """Return the standard deviation of the estimates of a round.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return the standard deviation of the estimates of a round."""
         _, squares = _norms(self.horizon)
         return math.sqrt(self.sigma**2 * squares[number - 1] + 1 / 12)
 
     def rule(self, number: int) -> ReleaseRule:
-        """Return the release rule of a round, from the tail of its weighted sum of discrete Gaussians.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return the release rule of a round, from the tail of its weighted sum of discrete Gaussians."""
         # The noise is the weighted sum plus 1/2 and 1/(3 Q), rounded down.
         unit = _unit(self.horizon)
         total, square = (norm[number - 1] * (1 + 1e-11) for norm in _norms(self.horizon))
@@ -134,11 +122,7 @@ class SquareRootMechanism(HorizonMechanism):
         return ReleaseRule.least(tail, self.linf, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
-        """Return all rounds so far, each with the scale of the noise of its sum.
-
-        Args:
-            number: The round, from 1.
-        """
+        """Return all rounds so far, each with the scale of the noise of its sum."""
         return [(node, self._scale) for node in range(1, number + 1)]
 
     def sums(self) -> NodeSums:

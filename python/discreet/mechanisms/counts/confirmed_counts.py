@@ -142,12 +142,6 @@ class ConfirmedCounts(HistogramMechanism):
 
         The number of users is supposed to be known. Every level that rho can afford is tried once, from the highest
         down, as in a release that has no item yet.
-
-        Args:
-            users: The number of users of the item.
-
-        Returns:
-            A probability from 0 to 1.
         """
         return self._chance(2 * users, users, self._tries)
 

@@ -71,14 +71,7 @@ class GivenCounts(GivenItems, NoisyCounts):
         return Sensitivity(l0=self.l0 if self.moved < len(self.items) else None, linf=self.linf)
 
     def release_chance(self, users: int) -> float:
-        """Return one: all items are released.
-
-        Args:
-            users: The number of users of the item.
-
-        Returns:
-            1.0
-        """
+        """Return one: all items are released."""
         return 1.0
 
     def _check(self, scale: str) -> None:

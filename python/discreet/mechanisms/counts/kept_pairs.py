@@ -158,14 +158,7 @@ class KeptPairs(HistogramMechanism):
         return Guarantee.from_dp(self.epsilon)
 
     def release_chance(self, users: int) -> float:
-        """Return one: both sums are always released.
-
-        Args:
-            users: Any number.
-
-        Returns:
-            1.0
-        """
+        """Return one: both sums are always released."""
         return 1.0
 
     def _sums(self, numbers: NDArray[np.int64]) -> tuple[int, int]:

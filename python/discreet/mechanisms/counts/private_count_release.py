@@ -186,14 +186,7 @@ class PrivateCountRelease(HistogramMechanism):
         return self.k_bar + 1 + rogers2024.most_releases(self.rho, self.levels, calls)
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item is selected at some level, if there is no other candidate.
-
-        Args:
-            users: The number of users of the item above the (k_bar+1)-th largest count.
-
-        Returns:
-            A probability from 0 to 1.
-        """
+        """Return the probability that an item is selected at some level, if there is no other candidate."""
         missed = sum(
             -math.log1p(math.exp(min(level.gamma * users - level.offset, 700.0)))
             for level in self.levels[: rogers2024.most_calls(self.delta, self.delta_star)]

@@ -85,14 +85,7 @@ class Refinement(HistogramMechanism):
         return Guarantee(self.rho, 0.0, self.of.guarantee.unit, neighbours=self.of.guarantee.neighbours)
 
     def release_chance(self, users: int) -> float:
-        """Return one: the items are already public.
-
-        Args:
-            users: The number of users of the item.
-
-        Returns:
-            1.0
-        """
+        """Return one: the items are already public."""
         return 1.0
 
     def _require(self, histogram: Histogram) -> None:

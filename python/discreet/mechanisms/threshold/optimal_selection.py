@@ -159,14 +159,7 @@ class OptimalSelection(EpsilonPerItem):
         return chances
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item is released.
-
-        Args:
-            users: The number of users of the item.
-
-        Returns:
-            A probability from 0 to 1.
-        """
+        """Return the probability that an item is released."""
         return float(self.chances[users]) / 2.0**64 if users < len(self.chances) else 1.0
 
     def _require(self, histogram: Histogram) -> None:

@@ -87,14 +87,7 @@ class NoisyTopK(RankedMechanism, NoisyCounts):
         return self.linf - 1 + least(lambda m: self.difference_tail(m) <= self.delta / self.differing)
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item is released, rounded up.
-
-        Args:
-            users: The number of users of the item, less the (k_bar+1)-th largest count.
-
-        Returns:
-            A probability from 0 to 1.
-        """
+        """Return the probability that an item is released, rounded up."""
         m = self.margin - users + 1
         return self.difference_tail(m) if m > 0 else 1 - self.difference_tail(1 - m) * (1 - 1e-9)
 

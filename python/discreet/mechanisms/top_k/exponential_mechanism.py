@@ -137,14 +137,7 @@ class ExponentialMechanism(GumbelNoise, GivenItems):
         return 1
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item is released, if no other candidate has users.
-
-        Args:
-            users: The number of users of the item.
-
-        Returns:
-            A probability from 0 to 1.
-        """
+        """Return the probability that an item is released, if no other candidate has users."""
         return durfee_rogers2019.exponential_mechanism_chance(self.gamma, users, len(self.items) - 1, self.k)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:

@@ -139,14 +139,7 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
         return self.offset / self.gamma
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that the item is drawn before the stop element, if there is no other candidate.
-
-        Args:
-            users: The number of users of the item, less the (k_bar+1)-th largest count.
-
-        Returns:
-            A probability from 0 to 1.
-        """
+        """Return the probability that the item is drawn before the stop element, if there is no other candidate."""
         return 1 / (1 + math.exp(min(self.offset - self.gamma * users, 700.0)))
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:

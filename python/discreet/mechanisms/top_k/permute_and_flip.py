@@ -98,14 +98,7 @@ class PermuteAndFlip(GumbelTopK):
         return rogers2023.permute_and_flip_offset(self.epsilon, self.delta, differing)
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that the item is selected and not the stop element, if there is no other candidate.
-
-        Args:
-            users: The number of users of the item, less the (k_bar+1)-th largest count.
-
-        Returns:
-            A probability from 0 to 1.
-        """
+        """Return the probability that the item is selected and not the stop element, if there is no other candidate."""
         lead = self.gamma * users - self.offset
         return 1 - math.exp(-lead) / 2 if lead > 0 else math.exp(lead) / 2
 

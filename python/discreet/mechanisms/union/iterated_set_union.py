@@ -119,14 +119,7 @@ class IteratedSetUnion(UnionMechanism):
         return replace(total, dp=pair_of(self.epsilon, total.delta, [mechanism.lattice for mechanism in self.rounds]))
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that one of the rounds finds an item.
-
-        Args:
-            users: The number of users of the item, each with l0 items or more.
-
-        Returns:
-            A probability from 0 to 1.
-        """
+        """Return the probability that one of the rounds finds an item."""
         return 1 - math.prod(1 - mechanism.release_chance(users) for mechanism in self.rounds)
 
     @property

@@ -302,12 +302,6 @@ class SetUnion(UnionMechanism):
 
         In the worst case its users share no other item. For "greedy", which has no worst case, they split their weight
         evenly.
-
-        Args:
-            users: The number of users of the item, each with l0 items or more.
-
-        Returns:
-            A probability from 0 to 1.
         """
         unit = 1 << self.bits
         if self.method == "policy_gaussian":

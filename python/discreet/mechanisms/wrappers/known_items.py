@@ -116,14 +116,7 @@ class KnownItems(HistogramMechanism):
         return self.mechanism.law
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item outside `items` is released.
-
-        Args:
-            users: The number of users of the item.
-
-        Returns:
-            A probability from 0 to 1.
-        """
+        """Return the probability that an item outside `items` is released."""
         return self.mechanism.release_chance(users)
 
     def _require(self, histogram: Histogram) -> None:

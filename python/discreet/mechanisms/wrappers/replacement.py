@@ -117,14 +117,7 @@ class Replacement(HistogramMechanism):
         return replace(self.mechanism.guarantee, neighbours="replaced")
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item is released, as the inner mechanism gives it.
-
-        Args:
-            users: The number of users of the item, as for the inner mechanism.
-
-        Returns:
-            A probability from 0 to 1.
-        """
+        """Return the probability that an item is released, as the inner mechanism gives it."""
         if isinstance(self.mechanism, ConfirmedCounts):
             return self.mechanism.replacing_chance(users)
         return self.mechanism.release_chance(users)
