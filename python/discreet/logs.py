@@ -12,12 +12,7 @@ __all__ = ["debug"]
 
 
 def debug(message: str, *values: object) -> None:
-    """Log a message at the level DEBUG, if the process uses the module logging.
-
-    Args:
-        message: The message, with one `%s` for each value.
-        values: Public values.
-    """
+    """Log a message at the level DEBUG, if the process uses the module logging."""
     # A program that never imported the module has no handler that could show the message. The import takes
     # milliseconds.
     logging = sys.modules.get("logging")

@@ -26,12 +26,8 @@ def require(
 ) -> None:
     """Raise BudgetExceeded, with advice in epsilon and delta, unless a mechanism fits into the budget.
 
-    Args:
-        budget: The budget to charge.
-        mechanism: The requested mechanism, or its guarantee.
-        made: Returns the mechanism for another epsilon and delta, or its guarantee, or raises ParameterError.
-        epsilon: The requested epsilon; None if a rho was given, for which BudgetExceeded has its own advice.
-        delta: The requested delta.
+    `made` returns the mechanism for another epsilon and delta, or its guarantee, or raises ParameterError. `epsilon` is
+    None if a rho was given, for which BudgetExceeded has its own advice.
     """
     try:
         budget.require(mechanism)

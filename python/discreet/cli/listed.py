@@ -22,12 +22,6 @@ __all__ = ["planned"]
 def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -> str:
     """Return the plan of `discreet count --items FILE`, as text or JSON.
 
-    Args:
-        path: The file of public items.
-        others: Whether other items are released too.
-        as_json: Whether to return JSON.
-        parameters: The other parameters of `count`.
-
     Raises:
         ParameterError: A parameter is missing or out of range.
         InputError: The file cannot be read.

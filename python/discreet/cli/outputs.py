@@ -46,12 +46,7 @@ def require_form(output: str | None, form: str | None, *, certificate: bool = Fa
 
 
 def require_writable(output: str | None, *, certificate: bool = False) -> None:
-    """Raise an error if the output cannot be written, before a budget is charged for it.
-
-    Args:
-        output: The file of `-o`, or another file to write; None for standard output.
-        certificate: Whether a certificate is written next to it.
-    """
+    """Raise an error if the output cannot be written, before a budget is charged for it."""
     if output is None:
         return
     if export.form_of(output) == "parquet":
@@ -71,10 +66,7 @@ def require_apart(output: str | None, *read: str | None, option: str = "-o") -> 
     to an output counts as an output, too. A file with its name must be a certificate. A new file in a folder of data,
     or one that a pattern of data matches, would be an input of the next command.
 
-    Args:
-        output: The file of `-o`; None for standard output.
-        read: Paths and globs of data, a ledger and a stream; "-" for standard input.
-        option: The option that names the output.
+    `read` are paths and globs of data, a ledger and a stream, and "-" for standard input.
     """
     used = [status for name in read if name for status in _statuses(name)]
     for what, written in _written(output, option):
@@ -94,13 +86,7 @@ def require_apart(output: str | None, *read: str | None, option: str = "-o") -> 
 
 
 def require_public(items: str | None, sql: str | None, *read: str | None) -> None:
-    """Raise UsageError if the file of public items is an input, because its lines would be published.
-
-    Args:
-        items: The file of `--items`.
-        sql: The query, which must name its files by texts.
-        read: Paths and globs of data and a ledger; "-" for standard input.
-    """
+    """Raise UsageError if the file of public items is an input, because its lines would be published."""
     if items is None:
         return
     named = [] if sql is None else files_of(sql)

@@ -28,10 +28,7 @@ _WIDE = 100_000
 def table(release: Release, *, shown: int, columns: dict[str, list[str]] | None = None) -> str:
     """Return the first rows as a text table that fits the terminal.
 
-    Args:
-        release: The release.
-        shown: The most rows of the table.
-        columns: The cells of the columns after the items, by name; ranks, or counts and sigmas by default.
+    `columns` are the cells of the columns after the items: by default ranks, or counts and sigmas.
     """
     from rich.console import Console
     from rich.table import Table

@@ -57,10 +57,6 @@ def without_long_labels(relation: DuckDBPyRelation, columns: list[str] | None = 
     """Return the relation with NULL instead of text and bytes of more than `_core.LONGEST` bytes.
 
     Parquet compresses repeated labels. A small file with many rows of one long label would need much memory as Arrow.
-
-    Args:
-        relation: The rows.
-        columns: The columns to keep; all by default.
     """
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
     return relation.project(", ".join(_cell(name, kinds.get(name, "")) for name in columns or kinds))

@@ -146,14 +146,6 @@ def check(
 ) -> Check:
     """Return exact facts about a table: rows, rows that a count leaves out and why, types, users and items.
 
-    Args:
-        data: A path or glob, CSV files, a relation, an Arrow table, or an Ibis table.
-        user: The name of the column of users, or of several columns.
-        item: The name of the column of items, or of several columns.
-        value: The name of the column to sum, if the rows are summed.
-        period: How a column of times divides or limits the rows.
-        memory: Bytes, or text such as "2GB".
-
     Raises:
         ParameterError: Only one of user and item is given, or a period or value without them.
         SchemaError: A column is missing, or cannot be summed.

@@ -98,10 +98,7 @@ def typed_table(
     other type. Returns None for lists and arrays of numpy, which `_core` reads, and without pyarrow for arrays of
     pandas and masked arrays, which `typed_cells` reads.
 
-    Args:
-        columns: The columns by name.
-        labels: The columns of users and items; all by default.
-        values: A function of the name and the column that converts each other column.
+    `labels` names the columns of users and items, by default all. `values` converts each other column.
 
     Raises:
         ParameterError: The columns have different lengths, or one is no column.

@@ -345,11 +345,7 @@ def parquet_schemas(
 ) -> list[dict[str, str | None]]:
     """Return the columns of Parquet files, without those of their folders: the types by name, each schema once.
 
-    Args:
-        connection: A connection that reads the schemas.
-        paths: The files, escaped as globs.
-        kind: The type of a column, as SQL about the columns of `parquet_schema`.
-        given: The name of the files in an error.
+    `kind` is the type of a column, as SQL about the columns of `parquet_schema`; `given` names the files in an error.
 
     Raises:
         SchemaError: Names of a file's columns are the same, or differ by case alone.

@@ -26,11 +26,6 @@ def has_milliseconds(connection: DuckDBPyConnection, paths: Sequence[str], colum
     """Return whether a column of one of the Parquet files holds times in milliseconds.
 
     DuckDB converts them to microseconds, and fails the scan at a cell that is out of their range.
-
-    Args:
-        connection: A connection that reads the schemas.
-        paths: The files, escaped as globs.
-        column: A column that every file has.
     """
     kind = (
         "CASE WHEN converted_type = 'TIMESTAMP_MILLIS' "
@@ -44,10 +39,6 @@ class Microseconds:
 
     The integers are microseconds since 1970 in UTC, and NULL if 64 bits cannot hold them. DuckDB may request the stream
     several times.
-
-    Args:
-        paths: The files.
-        column: The column of times.
 
     Raises:
         SchemaError: pyarrow is not installed.

@@ -27,10 +27,7 @@ def read_pairs(
 
     The table is read once for each column.
 
-    Args:
-        table: The rows.
-        columns: The name of each column, or None for rows alone, and its unit.
-        only: The items that count; None for all.
+    `columns` has the name of each column, or None for rows alone, and its unit.
 
     Raises:
         ParameterError: The rows are not on this machine, can be read only once, or a column of values is also one of

@@ -91,11 +91,9 @@ def _no_labels(column: str, cell: object) -> SchemaError:
 def plain_cells(column: Any, name: str, *, digits: int | None = None) -> Any:
     """Return a list or an array of objects whose first cell is a decimal, a UUID or a time as plain labels.
 
-    Args:
-        column: Any array. Others than lists, tuples and arrays of objects are returned as they are.
-        name: The column in errors.
-        digits: The most digits of a type of decimals. If their integers may exceed 64 bits, decimals become text.
-            Otherwise those that do, after an unsafe cast, are missing.
+    Columns other than lists, tuples and arrays of objects are returned as they are. `digits` is the most digits of a
+    type of decimals: if their integers may exceed 64 bits, decimals become text. Otherwise those that do, after an
+    unsafe cast, are missing.
 
     Raises:
         SchemaError: The cells are of several types, decimals have places, or times have no date.
@@ -275,10 +273,6 @@ def object_cells(column: pandas.Series[object]) -> list[object]:
 
 def label_cells(column: object, name: str) -> NDArray[np.generic]:
     """Return a column of labels as an array for `_core`, without pyarrow.
-
-    Args:
-        column: A Series, an Index or an array of pandas.
-        name: The column in errors.
 
     Raises:
         SchemaError: The column holds floats, or objects that are no labels.

@@ -45,12 +45,6 @@ class TimedEvents:
     this machine. Text with an offset of more than 18 hours, or with the name of a zone, is not a time. A time outside
     the years 1 to 9999 is left out, and its fraction of a microsecond is cut off, as in counts by periods.
 
-    Args:
-        data: The path of the file.
-        event: The name of the column of events or users.
-        item: The name of the column of items.
-        time: The name of the column of times.
-
     Raises:
         SchemaError: The column of times has a type that cannot hold times.
         InputError: The file cannot be read.
@@ -84,10 +78,6 @@ class TimedEvents:
     @interruptible()
     def rounds(self, since: datetime, span: timedelta) -> Callable[[int], DuckDBPyRelation]:
         """Return a function that returns the rows of a round, as a table of user and item.
-
-        Args:
-            since: The beginning of round 1.
-            span: The length of a round.
 
         Raises:
             InputError: The rows cannot be read.

@@ -33,10 +33,7 @@ def opened(path: str, master: str, columns: Sequence[str]) -> Iterator[DataFrame
     Spark reads no CSV for a command: a line of 20,481 cells would fail the job, and text that is not UTF-8 would become
     other text. So one row would decide whether there is a release.
 
-    Args:
-        path: A file, folder or glob, as Spark reads it, except that a backslash is no escape.
-        master: local[*], spark://..., yarn, k8s://..., or sc://... for Spark Connect.
-        columns: The names of the columns that are read.
+    The path is a file, folder or glob as Spark reads it, except that a backslash is no escape.
 
     Raises:
         ResourceError: No session can be started.

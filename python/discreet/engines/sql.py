@@ -171,10 +171,8 @@ def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bo
     A scan of files has no limit of memory: it holds a page of each column at a time, and one cell can make a page of
     2 GiB. A limit would let this cell decide whether there is a release.
 
-    Args:
-        room: The memory that sets the number of threads; all cores without it.
-        limit: The most bytes for aggregates and joins. The exact limit is random, as in `random_limit`.
-        ordered: Whether scans and writes keep the order of rows, which needs more memory.
+    `room` sets the number of threads. `limit` is the most bytes for aggregates and joins; the exact limit is random, as
+    in `random_limit`. `ordered` keeps the order of rows, which needs more memory.
 
     Raises:
         ImportError: DuckDB is older than 2.0. Such a version fails at Parquet text that is not UTF-8, so one cell would

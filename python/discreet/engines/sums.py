@@ -41,13 +41,8 @@ def clipped_sums(
     Rows with a missing user or item, or with a value that is not a finite number, are dropped. Rows that do not fit
     into the table's memory spill to encrypted temporary files without a name.
 
-    Args:
-        table: The rows, with a column of values.
-        items: The items to sum, all different.
-        bounds: The least and the largest sum of one user for one item, in units.
-        resolution: The unit of the values.
-        l0: The most items that one user contributes to, chosen uniformly among the user's items in `items`; None for
-            any number.
+    The bounds are those of one user's sum for an item, in units. At most l0 of the items of a user count, chosen
+    uniformly among `items`.
 
     Raises:
         SchemaError: A column is missing or of another type.

@@ -55,8 +55,7 @@ class Reading:
 
     It keeps the class and the arguments of an exception, because the traceback would hold rows.
 
-    Args:
-        ending: The signals whose handlers are sure to raise an interrupt.
+    `ending` are the signals whose handlers are sure to raise an interrupt.
     """
 
     def __init__(self, ending: Collection[int] = ()) -> None:

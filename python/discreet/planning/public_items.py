@@ -35,13 +35,7 @@ def public_counts(
 ) -> tuple[GivenCounts, Notes]:
     """Return the mechanism that counts public items with the least noise for a guarantee, and the reason for it.
 
-    Args:
-        items: The public items.
-        rho: The privacy cost in zCDP.
-        epsilon: The total epsilon: pure, if there is no delta.
-        delta: The delta at which a guarantee in zCDP implies epsilon.
-        l0: The most items of a user that count; None for any number.
-        counts_users: Whether the table counts users together with items, which `CorrelatedCounts` needs.
+    `counts_users` says whether the table counts users together with items, which `CorrelatedCounts` needs.
 
     Raises:
         ParameterError: A parameter is missing or out of range.

@@ -28,11 +28,7 @@ def correlated_counts(
 ) -> tuple[list[int], int]:
     """Return the noisy counts and the noisy number of users.
 
-    Args:
-        counts: The exact number of users of each item.
-        users: The exact number of users of all items.
-        sigmas: The scales of the noise of twice a count less `users`, and of `users`.
-        rng: The random stream of the release.
+    The sigmas are those of twice a count less `users`, and of `users`.
     """
     own = rng.discrete_gaussian(sigmas[0], len(counts)).tolist()
     measured = users + int(rng.discrete_gaussian(sigmas[1], 1)[0])

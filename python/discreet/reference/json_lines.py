@@ -20,13 +20,7 @@ class _Float(str):
 def rows(content: bytes, keys: Sequence[str], floats: Sequence[str] = ()) -> list[tuple[str, ...]]:
     """Return the texts of some keys of all usable lines.
 
-    Args:
-        content: The bytes of the file.
-        keys: The keys of the outer objects.
-        floats: The keys whose values may be numbers with a point or exponent.
-
-    Returns:
-        One tuple for each usable line, with one text for each key.
+    The values of `floats` may be numbers with a point or exponent.
     """
     found = []
     for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):

@@ -51,12 +51,6 @@ def blocks(
 
     The engine writes rows of text, bytes and numbers. Python writes blocks with other cells, ten times as slowly.
 
-    Args:
-        columns: The columns, of equal lengths.
-        header: The metadata of a JSON file.
-        form: csv, json or jsonl.
-        errors: How to encode text that is not Unicode, as for `str.encode`.
-
     Raises:
         ValueError: The columns differ in length.
         UnicodeEncodeError: A cell is not Unicode.

@@ -150,11 +150,6 @@ class Counted(Protocol):
 def compared(first: Counted, second: Counted, confidence: float) -> Comparison:
     """Return the comparison of two releases.
 
-    Args:
-        first: The release before.
-        second: The release after.
-        confidence: The probability that noise alone is not called a change.
-
     Raises:
         ParameterError: A release has no counts, or the counts cannot be compared.
     """

@@ -144,13 +144,8 @@ def write(
 ) -> None:
     """Write the columns in the format of the file's suffix, and their certificate, both or neither.
 
-    Args:
-        path: The file.
-        columns: The columns.
-        header: The header of JSON and Parquet files.
-        overwrite: Whether existing files are replaced.
-        rows: Whether an earlier certificate is removed if there is no new one.
-        certify: Returns the content of the certificate of rows with this digest; None to write no certificate.
+    `certify` returns the content of the certificate of rows with this digest. With `rows` an earlier certificate is
+    removed if there is no new one.
 
     Raises:
         InputError: The file cannot be written, or exists and `overwrite` is False.

@@ -63,11 +63,8 @@ _KNOWN = {
 class Summed(NamedTuple):
     """The values of a release of sums.
 
-    Args:
-        low: The least sum of one user for one item, in units.
-        high: The largest such sum.
-        resolution: The unit; None in files of earlier versions.
-        column: The name of the column, as text that is safe to show; None in files of earlier versions.
+    `low` and `high` bound the sum of one user for one item, in units of the resolution. The resolution and the column,
+    as text that is safe to show, are None in files of earlier versions.
     """
 
     low: int
@@ -92,13 +89,7 @@ def measure_of(
 ) -> str:
     """Return the meaning of the counts of a release in words.
 
-    Args:
-        kind: What a number counts.
-        clipped: Whether a bound limits what each user contributes.
-        l0: The most items of a user that were counted.
-        most: The most items of a user in counts of pairs.
-        summed: The values of sums.
-        unit: What counts as one user.
+    `most` is the most items of a user in counts of pairs.
     """
     one = "user" if unit == "event" else unit
     if kind == "sums":
@@ -119,12 +110,8 @@ def measure_of(
 class Implied:
     """The facts about the rows of a release that follow from its mechanism.
 
-    Args:
-        kind: What a number counts.
-        listed: Which items are published even if nobody has them.
-        law: The law of the noise, or None if it depends on the release.
-        bounds_items: Whether the guarantee needs a bound on the items of a user. Counts are then clipped, except those
-            of users who never had more items, which no file can show.
+    If the guarantee `bounds_items`, counts are clipped, except those of users who never had more items, which no file
+    can show.
     """
 
     kind: Kind

@@ -38,12 +38,7 @@ def interval(
 ) -> dict[str, NDArray[np.int64]]:
     """Return the lower and upper ends of the intervals. A true count is at least zero, and so are the ends.
 
-    Args:
-        counts: The noisy counts.
-        sigmas: The standard deviations of the noise.
-        confidence: The probability that an interval contains its true count.
-        law: The law of the noise.
-        above: The threshold, if only counts above it were released.
+    `above` is the threshold, if only counts above it were released.
     """
     reach, counts = reaches(sigmas, confidence, law), np.clip(counts, -_MOST, _MOST - 1)
     low, high = counts - reach, counts + reach

@@ -59,8 +59,7 @@ class KeptShare(NamedTuple):
 def l0_and_share(header: Mapping[str, object]) -> tuple[int | None, KeptShare | None]:
     """Return the bound and the kept share in the header of a release, or None for each that is missing.
 
-    Args:
-        header: The header, read as untrusted input, with the text `made_by`.
+    The header is untrusted input, with the text `made_by`.
 
     Raises:
         ValueError: The bound or the share is no possible value, or the mechanism measures no share.

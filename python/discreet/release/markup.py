@@ -28,12 +28,7 @@ def table(
 ) -> str:
     """Return a table of text.
 
-    Args:
-        names: The headers of the columns.
-        rows: The cells of each row.
-        title: A line above the table.
-        notes: Paragraphs above the table.
-        more: The number of rows that the table lacks; nothing is said unless it is above zero.
+    `more` is the number of rows that the table lacks; nothing is said unless it is above zero.
     """
     head = "".join(f"<th><bdi>{escaped(name)}</bdi></th>" for name in names)
     # A label in a script that runs from right to left must not reorder the cells next to it.

@@ -42,16 +42,8 @@ def bars(
 
     Bars of estimated counts are pale.
 
-    Args:
-        items: The items.
-        counts: Their noisy counts.
-        sigmas: The standard deviations of the noise.
-        title: The title of the plot.
-        measure: The meaning of the counts.
-        estimated: Whether each count is an estimate; None if no count is.
-        ax: The axes to draw into, without the bars of another release; by default pyplot's current ones if they are
-            empty, else a new figure.
-        options: Options of `Axes.barh`.
+    `estimated` says of each count whether it is an estimate. Without `ax` the plot is in pyplot's current axes if they
+    are empty, else in a new figure.
 
     Raises:
         ParameterError: The axes have the bars of another release, whose labels these would replace.
@@ -96,11 +88,7 @@ def running(
 ) -> Axes:
     """Plot released running counts over the rounds, one line for each item, shaded by two sigma on both sides.
 
-    Args:
-        series: For each item its rounds, noisy counts and sigmas, from the releases of a `Stream`.
-        title: The title of the plot.
-        ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
-        options: Options of `Axes.plot`.
+    `series` has for each item its rounds, noisy counts and sigmas.
     """
     axes = _axes(ax, 8, 4.5)
     lines: list[Line2D] = []
@@ -146,11 +134,7 @@ def steps(
 ) -> Axes:
     """Plot how much of each budget is spent over time, one stepped line for each budget.
 
-    Args:
-        series: For each budget its times and the percentage that is spent then.
-        title: The title of the plot.
-        ax: The axes to draw into; by default pyplot's current ones if they are empty, else a new figure.
-        options: Options of `Axes.step`.
+    `series` has for each budget its times and the percentage that is spent then.
     """
     axes = _axes(ax, 8, 4)
     lines: list[Line2D] = []

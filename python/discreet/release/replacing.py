@@ -64,12 +64,8 @@ def replace(
 ) -> None:
     """Write a file, and replace the one that the path leads to; its mode is kept.
 
-    Args:
-        path: The file.
-        write: Writes a new file at a temporary path, and may return a digest.
-        certify: Returns the text of the certificate of rows with this digest; None for a file without a certificate.
-        overwrite: Whether existing files are replaced.
-        rows: Whether an earlier certificate is removed if there is no new one.
+    `write` writes a new file at a temporary path, and may return a digest. `certify` returns the text of the
+    certificate of rows with this digest. With `rows` an earlier certificate is removed if there is no new one.
 
     Raises:
         InputError: The file cannot be written, or exists and `overwrite` is False.
@@ -148,12 +144,7 @@ def _keep_mode(draft: Path, target: Path) -> None:
 
 
 def require_replaceable(path: str | os.PathLike[str], *, certified: bool = False) -> None:
-    """Raise InputError if the path is taken by what no output replaces, or cannot be the name of a file.
-
-    Args:
-        path: The file.
-        certified: Whether its certificate is written, too.
-    """
+    """Raise InputError if the path is taken by what no output replaces, or cannot be the name of a file."""
     for place in (real(path), certificate_path(path)) if certified else (real(path),):
         try:
             found, folder = place.stat(), place.parent.stat()

@@ -241,10 +241,7 @@ class StreamFile:
     def write(self, step: Round, known: list[int]) -> None:
         """Make a round durable. After any error the caller must open the file again.
 
-        Args:
-            step: The round.
-            known: The counts before the round of the items that it adds, zero for a new item. Ignored if the round
-                resets all counts.
+        `known` are the counts before the round of the items that it adds, zero for a new item.
         """
         digest = seal.digest(self.key, step, self._digest)
         with _errors(self._path):

@@ -58,13 +58,7 @@ def read_state(
 ) -> State:
     """Return the state that a file stores, after verifying its checksum.
 
-    Args:
-        key: The key of the stream.
-        text: The mechanism, as `state_text` writes it.
-        number: The number of the last round.
-        rounds: The digest of all rounds up to that one.
-        total: The keyed checksum.
-        rows: The label, the letter of its type and the count of every item.
+    `rows` has the label, the letter of its type and the count of every item.
 
     Raises:
         ValueError: The checksum differs or the text is invalid. Other errors of `DAMAGE` mean the same.

@@ -278,12 +278,7 @@ class ConfirmedCounts(HistogramMechanism):
         return self._chance(users, users, self._replacing_tries)
 
     def _run_replaced(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        """Return the release for `Replacement`, which validates the histogram and opens the random stream.
-
-        Args:
-            histogram: The histogram to release.
-            rng: The random stream of the release.
-        """
+        """Return the release for `Replacement`, which validates the histogram and opens the random stream."""
         return self._run(histogram, rng, replaced=True)
 
     def _run(self, histogram: Histogram, rng: _core.Rng, *, replaced: bool = False) -> Release:
@@ -324,12 +319,7 @@ class ConfirmedCounts(HistogramMechanism):
     ) -> Release:
         """Return the release of confirmed items, after the last measurement of the number of users.
 
-        Args:
-            found: The result of `_core.confirm`.
-            begun: What is known of the number of users, and the price of all steps but the confirming ones.
-            rng: The random stream of the release.
-            publish: A function that makes the release from rows, the random stream and the fields of a release.
-            replaced: Whether neighbours are datasets in which one user is replaced by another.
+        `publish` makes the release from rows, the random stream and the fields of a release.
         """
         rows, values, scales, confirming, steps, _, ending = found
         users, known, precision, paid, start = begun

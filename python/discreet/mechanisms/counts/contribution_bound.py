@@ -134,12 +134,7 @@ class ContributionBound(TableMechanism):
     def _drawn(self, numbers: NDArray[np.int64], rng: _core.Rng) -> int:
         """Return the chosen number, drawn from the random stream of a release.
 
-        Args:
-            numbers: The number of items of each user, as a one-dimensional array.
-            rng: The random stream.
-
-        Returns:
-            A number from 1 to `most`, which is public.
+        `numbers` has the number of items of each user.
         """
         scores = self.scores(numbers)
         # The last candidate takes the place of the stop element.

@@ -164,25 +164,13 @@ class KeptPairs(HistogramMechanism):
     def _sums(self, numbers: NDArray[np.int64]) -> tuple[int, int]:
         """Return the exact numbers of kept and dropped pairs. They are as sensitive as the data.
 
-        Args:
-            numbers: The number of distinct items of each user, as a one-dimensional array.
-
-        Returns:
-            Two integers.
+        `numbers` has the number of items of each user.
         """
         kept = int(np.minimum(numbers, self.l0).sum())
         return kept, int(np.minimum(numbers, self.most).sum()) - kept
 
     def _measured(self, numbers: NDArray[np.int64], rng: _core.Rng) -> tuple[int, int]:
-        """Return the noisy numbers of kept and dropped pairs, drawn from the random stream of a release.
-
-        Args:
-            numbers: The number of distinct items of each user, as a one-dimensional array.
-            rng: The random stream.
-
-        Returns:
-            Two integers, which are public.
-        """
+        """Return the noisy numbers of kept and dropped pairs, drawn from the random stream of a release."""
         kept, dropped = np.array(self._sums(numbers), np.int64) + rng.sample(self.noise, 2)
         return int(kept), int(dropped)
 
