@@ -45,9 +45,6 @@ class Stage:
         epsilon: The epsilon of each run's selection and of its measurement, above 1e-6 and at most 100.
         threshold: The error to look for, a whole number from -2^40 to 2^40.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> first = dp.queries.Stage(runs=10, epsilon=0.05, threshold=220)

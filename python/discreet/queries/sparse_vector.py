@@ -71,9 +71,6 @@ class AboveThreshold(QueryMechanism[Crossing]):
         epsilon: The epsilon of the guarantee, above 1e-6 and at most 100.
         threshold: The value to reach, a whole number from -2^40 to 2^40.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.queries.AboveThreshold(epsilon=1.0, threshold=1000)
@@ -149,9 +146,6 @@ class PermutedAboveThreshold(AboveThreshold):
     Args:
         epsilon: The epsilon of the guarantee, above 1e-6 and at most 100.
         threshold: The value to reach, a whole number from -2^40 to 2^40.
-
-    Raises:
-        ParameterError: A parameter is out of range.
 
     Example:
         >>> import discreet as dp

@@ -37,9 +37,6 @@ class BinaryMechanism(HorizonMechanism):
         unit: The protected unit, "event" or "user".
         restarts: Reset the counts after every `horizon` rounds, and go on without end. For `unit="event"` only.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=365)

@@ -47,9 +47,6 @@ class HonakerMechanism(HorizonMechanism):
         linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
         unit: The protected unit, "event" or "user". For "user" see `BinaryMechanism`.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.streams.HonakerMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=365)

@@ -34,9 +34,6 @@ class HybridMechanism(StreamMechanism):
         linf: Always 1, since an event has an item once.
         unit: Always "event".
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.streams.HybridMechanism(rho=0.5, delta=1e-6, l0=1)

@@ -52,9 +52,6 @@ class SquareRootMechanism(HorizonMechanism):
         linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
         unit: The protected unit, "event" or "user". For "user" see `BinaryMechanism`.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.streams.SquareRootMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=365)

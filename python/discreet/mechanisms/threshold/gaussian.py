@@ -43,9 +43,6 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
         epsilon: If given, the guarantee also states (epsilon, delta')-DP of one release: above 0 and at most 100. The
             delta' is exact for an l0 of at most 12, and an upper bound above.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.GaussianThreshold(sigma=1, delta=1e-6, l0=2)

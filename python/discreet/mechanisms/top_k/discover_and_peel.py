@@ -46,9 +46,6 @@ class DiscoverAndPeel(TableMechanism):
         l0: The most items of one user that the set union uses: from 1 to 4096. The ranking counts all items of a user.
         share: The fraction of rho for finding items: above 0 and below 1.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> log = {"user": [*range(5000), *range(3000)], "page": ["home"] * 5000 + ["help"] * 3000}

@@ -34,9 +34,6 @@ class GaussianTopK(GaussianNoise, NoisyTopK):
         k_bar: Consider only the k_bar most common items: from 1 to 2^30. Choose it without the data.
         linf: The most that one user adds to one count: from 1 to 2^30.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.GaussianTopK.from_rho(rho=1, delta=1e-6, l0=2, k_bar=10)

@@ -44,9 +44,6 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
         linf: The most that one user adds to one count: from 1 to 2^30.
         tight: If True, use the exact rho of a bounded range instead of epsilon^2/8.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.GumbelTopK.from_rho(k=2, rho=1, delta=1e-6)

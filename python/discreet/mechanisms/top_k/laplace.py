@@ -36,9 +36,6 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
         linf: The most that one user adds to one count: from 1 to 2^30.
         tight: If True, use the tighter epsilon tanh(epsilon/2) instead of epsilon^2/2 for the rho of each item.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.LaplaceTopK(scale=2, delta=1e-6, l0=2, k_bar=10)

@@ -44,9 +44,6 @@ class PermuteAndFlip(GumbelTopK):
         linf: The most that one user adds to one count: from 1 to 2^30.
         tight: If True, use the tighter epsilon tanh(epsilon/2) instead of epsilon^2/2 for rho.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> mechanism = dp.mechanisms.PermuteAndFlip.from_epsilon(epsilon=1, delta=1e-6)

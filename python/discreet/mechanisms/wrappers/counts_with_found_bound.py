@@ -47,9 +47,6 @@ class CountsWithFoundBound(TableMechanism):
         most: The largest l0 to choose: from 2 to 2^20. Choose it without the data.
         l0_share: The fraction of rho that finds l0: above 0 and at most 0.9.
 
-    Raises:
-        ParameterError: A parameter is out of range.
-
     Example:
         >>> import discreet as dp
         >>> log = {"user": [*range(50_000)] * 2, "page": ["home"] * 50_000 + ["help"] * 50_000}
