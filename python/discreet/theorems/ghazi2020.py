@@ -9,7 +9,7 @@ below T + a. In both cases every error is below T + a in the end (Theorem 2).
 
 Before the last stage, every error is one of the draws so far. So the number of large errors is at most the number of
 large draws, which is a sum of independent indicators, and Chernoff's bound holds for it (Theorem 13). The paper also
-counts the errors that earlier stages remove. Its constants for this are too small to help for 2^24 queries.
+counts the errors that earlier stages remove (Theorem 9). This bound does without, because it is not asymptotic.
 """
 
 from __future__ import annotations
