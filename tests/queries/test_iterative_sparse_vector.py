@@ -249,6 +249,15 @@ def test_an_interrupt_ends_all_runs_and_keeps_the_charge():
         budget.release(mechanism, values)
 
 
+def test_a_guarantee_too_strong_for_stages_names_a_remedy():
+    with pytest.raises(dp.errors.ParameterError, match=r"too strong.*another method"):
+        IterativeSparseVector.from_rho(k=1000, rho=1e-12)
+    with pytest.raises(dp.errors.ParameterError, match=r"too strong.*another method"):
+        IterativeSparseVector(k=2, sigma=1e7, stages=(Stage(runs=1, epsilon=1.0001e-6, threshold=1),)).guarded()
+    far = Stage(runs=2, epsilon=1.0, threshold=2**40)
+    assert IterativeSparseVector(k=2, sigma=1e4, stages=(far,)).guarded().stages[0].threshold == 2**40
+
+
 @pytest.mark.parametrize("bad", [{"runs": -20}, {"runs": 0.5}, {"epsilon": -2}, {"epsilon": 0}, {"threshold": 0.5}])
 def test_stages_out_of_range_are_refused(bad):
     with pytest.raises(dp.errors.ParameterError):

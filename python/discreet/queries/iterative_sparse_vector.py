@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["IterativeSparseVector", "Stage"]
 
+_EPSILON_LEAST, _THRESHOLD_LIMIT = 1e-6, 2**40
+_TOO_SMALL = (
+    "the guarantee is too strong for iterative sparse vector: a run would have an epsilon below 1e-6; give a larger "
+    "rho or epsilon, or use another method"
+)
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.3)
 """The parts of rho that `guarded` tries for the last stage."""
 _CELLS, _BATCH = 200, 0.1
@@ -60,8 +65,10 @@ class Stage:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "runs", require_whole("runs", self.runs, 1, 2**24))
-        object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 1e-6, 100))
-        object.__setattr__(self, "threshold", require_whole("threshold", self.threshold, -(2**40), 2**40))
+        object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, _EPSILON_LEAST, 100))
+        object.__setattr__(
+            self, "threshold", require_whole("threshold", self.threshold, -_THRESHOLD_LIMIT, _THRESHOLD_LIMIT)
+        )
 
     @property
     def rho(self) -> float:
@@ -140,22 +147,29 @@ class IterativeSparseVector(CorrectedAnswers):
         The last stage is the one of Theorem 2. With it no error exceeds `error_bound`, except with a probability of
         1e-6 (Theorem 13). The guard limits the error in the remaining cases (Section 6). The rho of this mechanism is
         split, and the split with the smallest `error_bound` is taken.
+
+        Raises:
+            ParameterError: The rho is too small for a last stage.
         """
         runs = [10**power for power in range(len(str(self.k)))]
-        made = [self._with_last(share, m) for share in _SHARES for m in runs]
-        return min((plan for plan in made if plan is not None), key=lambda plan: plan.error_bound)
+        made = [plan for share in _SHARES for m in runs if (plan := self._with_last(share, m)) is not None]
+        if not made:
+            raise ParameterError(_TOO_SMALL)
+        return min(made, key=lambda plan: plan.error_bound)
 
     def _with_last(self, share: float, m: int) -> Self | None:
-        """Return the mechanism with a last stage of m runs, or None if their epsilon would be too small."""
+        """Return the mechanism with a last stage of m runs, or None if an epsilon would be too small."""
         root = math.sqrt(1 - share)
+        if any(root * stage.epsilon <= _EPSILON_LEAST for stage in self.stages):
+            return None
         stages = tuple(
-            replace(stage, epsilon=root * stage.epsilon, threshold=round(stage.threshold / root))
+            replace(stage, epsilon=root * stage.epsilon, threshold=_whole(stage.threshold / root))
             for stage in self.stages
         )
         first = replace(self, sigma=self.sigma / root, stages=stages, guard=None, dp=None)
         # 2 m e tanh(e/2) <= m e^2
         epsilon = min(round_down(math.sqrt(max(self.rho - first.rho, 0.0) * (1 - 1e-9) / m), 64), 100.0)
-        if epsilon <= 1e-6 and m > 1:
+        if epsilon <= _EPSILON_LEAST:
             return None
         last = Stage(runs=m, epsilon=epsilon, threshold=1)
         a, start = _reach(last, self.k)
@@ -230,7 +244,14 @@ def _planned(k: int, rho: float, share: float, runs: int, bar: float) -> tuple[f
     sigma = round_up(math.sqrt(k / (2 * share * rho)), 64)
     # 2 m e tanh(e/2) <= m e^2
     epsilon = min(round_down(math.sqrt((1 - share) * rho / runs), 64), 100.0)
-    return sigma, Stage(runs=runs, epsilon=epsilon, threshold=max(1, round(bar * sigma)))
+    if epsilon <= _EPSILON_LEAST:
+        raise ParameterError(_TOO_SMALL)
+    return sigma, Stage(runs=runs, epsilon=epsilon, threshold=max(1, _whole(bar * sigma)))
+
+
+def _whole(threshold: float) -> int:
+    """Return the nearest threshold that a stage takes."""
+    return max(-_THRESHOLD_LIMIT, min(round(threshold), _THRESHOLD_LIMIT))
 
 
 @lru_cache(maxsize=64)
