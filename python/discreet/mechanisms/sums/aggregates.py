@@ -219,24 +219,7 @@ class Aggregates(TableMechanism):
         share: float | None = None,
         most: int = 1_000,
     ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user; None to find a bound.
-            rows: The most rows of a user for an item that count.
-            sums: The columns to add up.
-            means: The columns to average.
-            share: The part of rho for the counts of users.
-            most: The largest l0 to find.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         return cls(rho=rho, delta=delta, l0=l0, rows=rows, sums=sums, means=means, share=share, most=most)
 
     @classmethod
@@ -255,22 +238,6 @@ class Aggregates(TableMechanism):
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
         Half of delta goes to the conversion from zCDP.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user; None to find a bound.
-            rows: The most rows of a user for an item that count.
-            sums: The columns to add up.
-            means: The columns to average.
-            share: The part of rho for the counts of users.
-            most: The largest l0 to find.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
         """
         rho, own = resolve_rho(None, epsilon, delta)
         return cls(rho=rho, delta=own, l0=l0, rows=rows, sums=sums, means=means, share=share, most=most)

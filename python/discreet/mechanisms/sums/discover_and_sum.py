@@ -116,24 +116,7 @@ class DiscoverAndSum(TableMechanism):
         share: float = 0.5,
         most: int = 1_000,
     ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user; None to find a bound.
-            low: The least sum of one user for one item.
-            high: The largest such sum.
-            resolution: The unit to which values are rounded.
-            share: The fraction of rho for the selection.
-            most: The largest l0 to find.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         return cls(rho=rho, delta=delta, l0=l0, low=low, high=high, resolution=resolution, share=share, most=most)
 
     @classmethod
@@ -152,22 +135,6 @@ class DiscoverAndSum(TableMechanism):
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
         Half of delta goes to the conversion from zCDP.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user; None to find a bound.
-            low: The least sum of one user for one item.
-            high: The largest such sum.
-            resolution: The unit to which values are rounded.
-            share: The fraction of rho for the selection.
-            most: The largest l0 to find.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for any noise.
         """
         rho, own = resolve_rho(None, epsilon, delta)
         return cls(rho=rho, delta=own, l0=l0, low=low, high=high, resolution=resolution, share=share, most=most)

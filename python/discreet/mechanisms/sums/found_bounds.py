@@ -106,21 +106,7 @@ class SumsWithFoundBounds(TableMechanism):
         resolution: float = 1.0,
         percentile: int = PERCENTILE,
     ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user; None to find a bound.
-            resolution: The unit to which values are rounded.
-            percentile: The percentage of votes that are not clipped, about.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         return cls(rho=rho, delta=delta, l0=l0, resolution=resolution, percentile=percentile)
 
     @classmethod
@@ -133,21 +119,7 @@ class SumsWithFoundBounds(TableMechanism):
         resolution: float = 1.0,
         percentile: int = PERCENTILE,
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            l0: The most items of one user; None to find a bound.
-            resolution: The unit to which values are rounded.
-            percentile: The percentage of votes that are not clipped, about.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         rho, own = resolve_rho(None, epsilon, delta)
         return cls(rho=rho, delta=own, l0=l0, resolution=resolution, percentile=percentile)
 
