@@ -128,8 +128,10 @@ def test_other_items_need_no_l0(given):
         dp.count(LOG, user="user", item="page", items=["home"], others=True, **given)
     ibis, pyarrow = pytest.importorskip("ibis"), pytest.importorskip("pyarrow")
     remote = ibis.duckdb.connect().create_table("log", pyarrow.table(LOG))
-    with pytest.raises(ParameterError, match="others needs l0"):
-        dp.count(remote, user="user", item="page", items=["home"], others=True, delta=1e-6, **given)
+    there = dp.count(remote, user="user", item="page", items=["home", "never"], others=True, delta=1e-6, **given)
+    assert sorted(there.items) == ["help", "home", "never"]
+    assert_near([pair for pair in there if pair[0] != "help"], {"home": 4000, "never": 0})
+    assert abs(there["help"] - 4000) < 10 * dict(zip(there.items, there.sigmas, strict=True))["help"]
 
 
 def test_a_user_has_at_most_l0_listed_items():

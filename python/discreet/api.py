@@ -68,10 +68,9 @@ def count(
 
     A user counts once for each item, and without `l0` may have any number of items. `CalibratedCounts` then confirms
     the common items to about `relative_error`, and estimates the counts of many rarer ones; `Release.methods` says
-    which is which, and `Release.within(0.1)` keeps the counts with a sigma of at most 10 %. Spark and Ibis tables get
-    `ConfirmedCounts` instead, which only confirms. With `l0`, at most l0 items of each user count, chosen uniformly. A
-    threshold mechanism then releases all items whose noisy counts exceed its threshold. If users have one item, `l0=1`
-    is best. `plan` says which mechanism is chosen and why, without data.
+    which is which, and `Release.within(0.1)` keeps the counts with a sigma of at most 10 %. With `l0`, at most l0 items
+    of each user count, chosen uniformly. A threshold mechanism then releases all items whose noisy counts exceed its
+    threshold. If users have one item, `l0=1` is best. `plan` says which mechanism is chosen and why, without data.
 
     Args:
         data: A `Table`, or the rows that a Table takes.
@@ -124,7 +123,6 @@ def count(
     parameters |= {"kept_share": kept_share, "relative_error": relative_error, "mechanism": mechanism, "others": others}
     call = Call.of(count, data, options, budget, parameters, charge)
     table = call.table
-    here = engines.rows_here(table.data)
     bounding = Bounding.of(l0, kept_share=kept_share)
     if bounding is not None:
         bounding.require_rows(items, others=others, mechanism=mechanism, relative_error=relative_error)
@@ -145,7 +143,6 @@ def count(
                 delta=required(delta),
                 l0=l0,
                 relative_error=relative_error,
-                rows_here=here,
             )
         return for_public_items(
             listed,
@@ -155,7 +152,6 @@ def count(
             delta=delta,
             l0=l0,
             relative_error=relative_error,
-            rows_here=here,
             counts_users=engines.counts_users(table.data),
         )
 

@@ -112,7 +112,7 @@ LIARS = {
     ),
     "noise of its own price only": (
         "_measured",
-        lambda steps, value, sigma, bits=0: float(value),
+        lambda steps, value, users, sigma, bits=0: float(value),
     ),
 }
 

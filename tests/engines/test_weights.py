@@ -2,32 +2,39 @@
 
 import hashlib
 import math
+from collections import Counter
 from decimal import Decimal
 
 import duckdb
 import numpy as np
 import pytest
 from counting import clipped_sums, read_values
-from test_conformance import generated, ibis_table, is_short, table
+from test_conformance import EXACT, generated, ibis_table, is_short, table
 from user_lists import lists_of
 
 import discreet as dp
 from conftest import SPARKS, spark_session
+from discreet import engines
 from discreet.engines import ibis as ibis_engine
 from discreet.engines import spark as spark_engine
 from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError, SchemaError
+from discreet.testing import seeded_rng
 
 KEY = "0123456789abcdef" * 4
 COLUMNS = ("us`er", "it.em")
 METHODS = ["even", "even_squares"]
 
 
-@pytest.fixture(scope="module", params=["ibis", *(pytest.param(form, marks=pytest.mark.spark) for form in SPARKS)])
+ENGINES = ["duckdb", *(pytest.param(form, marks=pytest.mark.spark) for form in SPARKS)]
+weighing = pytest.mark.parametrize("engine", [*ENGINES, "sqlite"], indirect=True)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
 def engine(request, tmp_path_factory):
     """An engine's module, and a function from a pyarrow table to the engine's own table."""
-    if request.param == "ibis":
-        yield ibis_engine, lambda rows: ibis_table("duckdb", rows)
+    if request.param in ("duckdb", "sqlite"):
+        yield ibis_engine, lambda rows: ibis_table(request.param, rows)
         return
     path = str(tmp_path_factory.mktemp("tables") / "log.parquet")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -61,8 +68,9 @@ def place(module, user, item):
             raw = cell if isinstance(cell, bytes) else str(cell).encode()
             kind = b"bigint:" if isinstance(cell, int) else b"binary:"
             return kind + str(len(raw)).encode() + b":" + raw
-        kind = "int64" if isinstance(cell, int) else "string"
-        return f"{kind}:{len(str(cell))}:{cell}".encode()
+        kind = {int: "int64", str: "string", bytes: "binary"}[type(cell)]
+        text = cell.hex().upper() if isinstance(cell, bytes) else str(cell)
+        return f"{kind}:{len(text)}:{text}".encode()
 
     return hashlib.sha256(KEY.encode() + framed(user) + framed(item)).hexdigest()
 
@@ -81,7 +89,7 @@ def local(rows, weighting):
     """Return the weights that the Rust core computes on this machine."""
     users, items = zip(*rows, strict=True)
     labels, lists = lists_of(list(users), list(items))
-    weights = lists.weights(weighting.method, weighting.bits)
+    weights = lists.weights(weighting.method, weighting.bits, few=weighting.full)
     return dict(zip(labels.take(np.arange(len(weights))), weights.tolist(), strict=True))
 
 
@@ -92,13 +100,12 @@ def remote(module, source, weighting, without=(), columns=COLUMNS):
     return dict(zip(labels.take(np.arange(len(weights))), weights.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("kind", ["integers", "texts", "bytes"])
+@weighing
+@pytest.mark.parametrize("kind", EXACT)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("l0", [1, 7, 4000])
 def test_remote_weights_equal_local_weights(engine, key, kind, method, l0):
     module, opened = engine
-    if module is ibis_engine and kind == "bytes":
-        pytest.skip("Ibis has no SHA-256 of bytes")
     weighting = Weighting(method=method, bits=28, l0=l0)
     found = remote(module, opened(table(kind)), weighting)
     assert found == local(bounded(module, pairs(kind), l0), weighting)
@@ -107,7 +114,8 @@ def test_remote_weights_equal_local_weights(engine, key, kind, method, l0):
         assert set(found) == {item for _, item in pairs(kind)}
 
 
-@pytest.mark.parametrize("kind", ["integers", "texts"])
+@weighing
+@pytest.mark.parametrize("kind", EXACT)
 def test_released_items_are_excluded_before_the_choice(engine, key, kind):
     module, opened = engine
     weighting = Weighting(method="even_squares", bits=20, l0=3)
@@ -117,6 +125,7 @@ def test_released_items_are_excluded_before_the_choice(engine, key, kind):
     assert found == local(bounded(module, left, 3), weighting)
 
 
+@weighing
 def test_every_call_uses_a_new_key(engine):
     module, opened = engine
     source = opened(table("integers"))
@@ -136,6 +145,7 @@ def log():
     return rows.to_arrow_table()
 
 
+@weighing
 @pytest.mark.parametrize("method", ["weighted_gaussian", "weighted_laplace", "dp_sips", "auto"])
 def test_items_of_all_users_are_released(engine, log, method):
     _, opened = engine
@@ -145,6 +155,7 @@ def test_items_of_all_users_are_released(engine, log, method):
     assert release.guarantee.epsilon(1e-6) <= 2.0
 
 
+@weighing
 def test_a_remote_table_can_be_released_repeatedly(engine, log):
     _, opened = engine
     items = dp.tables.UserItems.from_table(opened(log), user="user", item="item")
@@ -152,6 +163,7 @@ def test_a_remote_table_can_be_released_repeatedly(engine, log):
     assert [union.release(items).items for _ in range(2)] == [[f"i{n}" for n in range(5)]] * 2
 
 
+@weighing
 def test_discover_and_peel_ranks_items_of_a_remote_table(engine, log):
     _, opened = engine
     release = dp.top_k(
@@ -201,6 +213,104 @@ def test_even_weights_are_rounded_down(bits):
         assert all(d * s**power <= unit**power < d * (s + 1) ** power for d, s in enumerate(shares, 1))
     _, lists = lists_of([1] * 7, list(range(7)))
     assert lists.weights("even_squares", bits).tolist() == [math.isqrt(4**bits // 7)] * 7
+
+
+def named(labels, *columns):
+    """Return the numbers of each item that has any."""
+    rows = zip(labels.to_list(), *(column.tolist() for column in columns), strict=True)
+    return {item: numbers for item, *numbers in rows if any(numbers)}
+
+
+def compared(table, items, l0):
+    """Return all numbers that calibrated counts read of a table, if `items` are confirmed, and the weights."""
+    counting = engines.counting(table)
+    found = counting.checked().counted()
+    rows = np.array([row for row, item in enumerate(found.labels.to_list()) if item in items], np.int64)
+    assert len(rows) == len(items)
+    rest = counting.rest(found, rows)
+    later = rest.weighed(Weighting(method="capped_squares", bits=20, l0=l0, full=3), seeded_rng(1))
+    sizes = {most: rest.sizes(most).tolist() for most in (1, 5, 1000)}
+    public = counting.public([*items][:3])
+    read = named(found.labels, found.counts), found.users, sizes, later.users
+    return read, named(later.labels, later.weights), {i: n for i, n in named(*public[:2]).items() if i in [*items][:3]}
+
+
+COLUMNED = {"one column": ["us`er", "it.em"], "two columns": [["us`er", "till"], ["it.em", "shop"]]}
+
+
+@weighing
+@pytest.mark.parametrize(
+    ("kind", "left"), [("integers", 0.5), ("texts", 0.5), ("bytes", 0.5), ("texts", 1), ("bytes", 0)]
+)
+@pytest.mark.parametrize("columns", COLUMNED)
+def test_all_numbers_of_calibrated_counts_are_the_local_ones(engine, key, kind, columns, left):
+    module, opened = engine
+    rows, (user, item) = table(kind), COLUMNED[columns]
+    if columns == "two columns":
+        if module is ibis_engine and kind == "bytes":
+            pytest.skip("Ibis has no items of several columns with bytes")
+        for name in ("till", "shop"):
+            rows = rows.append_column(name, [np.random.default_rng(len(name)).integers(0, 3, len(rows))])
+    here, there = (dp.Table(data, user=user, item=item) for data in (rows, opened(rows)))
+    labels = engines.counting(here).counted().labels.to_list()
+    items = dict.fromkeys(labels[: round(len(labels) * (1 - left))])
+    exact, weights, public = compared(here, items, 4000)
+    assert compared(there, items, 4000) == (exact, weights, public)
+    assert exact[1] == exact[-1] == sum(exact[2][1])
+    if columns == "one column":
+        kept = {*bounded(module, {(u, i) for u, i in pairs(kind) if i not in items}, 4)} or {(0, 0)}
+        read, chosen, _ = compared(there, items, 4)
+        assert read == exact
+        assert left == 0 or chosen == {
+            item: [n] for item, n in local(kept, Weighting(method="capped_squares", bits=20, l0=4, full=3)).items()
+        }
+        assert left == 0 or chosen != weights
+    known = [*items][1:]
+    if known:
+        rest = [engines.counting(one).excluding(known) for one in (here, there)]
+        found = [one.checked().counted() for one in rest]
+        assert named(*found[0][:2]) == named(*found[1][:2])
+        assert found[0].users == found[1].users
+
+
+ITEMS = {"texts": "page", "dates": "day", "two columns": ["open", "page"]}
+
+
+@pytest.fixture(scope="module")
+def visited():
+    """Visits of 20,000 users, some of whom have many of 1,500 pages; and the number of users of each item, by kind."""
+    pyarrow = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(5)
+    users = np.repeat(np.arange(20_000), np.minimum(rng.geometric(0.15, 20_000), 60))
+    ends = np.cumsum(1 / np.arange(1, 1501))
+    pages = np.searchsorted(ends / ends[-1], rng.random(len(users)))
+    columns = {"user": users, "page": [f"é{page}" for page in pages], "open": users % 2 == 0}
+    columns["day"] = np.datetime64("2020-01-01") + pages
+    keys = {"texts": columns["page"], "dates": columns["day"].astype(str).tolist()}
+    keys["two columns"] = [*zip(map(str.lower, map(str, columns["open"])), columns["page"], strict=True)]
+    pairs = {kind: {*zip(users.tolist(), labels, strict=True)} for kind, labels in keys.items()}
+    return pyarrow.table(columns), {kind: Counter(item for _, item in found) for kind, found in pairs.items()}
+
+
+@weighing
+@pytest.mark.parametrize("kind", ITEMS)
+def test_the_default_count_of_a_remote_table_is_like_the_local_one(engine, visited, kind):
+    module, opened = engine
+    if kind == "dates" and module is ibis_engine:
+        pytest.skip("Ibis has no labels of dates here")
+    names = ["user", ITEMS[kind]] if isinstance(ITEMS[kind], str) else ["user", *ITEMS[kind]]
+    rows, exact, budget = visited[0].select(names), visited[1][kind], dp.Budget(rho=9, delta=1e-5)
+    options = {"user": "user", "item": ITEMS[kind], "rho": 0.5, "delta": 1e-6}
+    there, here = dp.count(opened(rows), budget=budget, **options), dp.count(rows, **options)
+    assert budget.spent.rho == pytest.approx(0.5)
+    assert (there.item_type, there.clipped, there.made_by) == (here.item_type, False, here.made_by)
+    for release in (there, here):
+        truth = np.array([exact[item] for item in release.items])
+        # Of 600 local releases, the largest error of any item was 4.9 sigma.
+        assert np.all(np.abs(release.counts - truth) < 8 * release.sigmas + 1)
+        assert abs(release.users[0] - 20_000) < 8 * release.users[1]
+        assert np.count_nonzero(~release.confirmed) > 2 * np.count_nonzero(release.confirmed) > 40
+    assert 0.8 < len(there) / len(here) < 1.25
 
 
 VALUES = [None, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.5, -2.5, 0.49999999999999994, 0.005]

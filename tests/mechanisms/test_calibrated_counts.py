@@ -1,6 +1,7 @@
 """Calibrated counts: the reference bit for bit, budgets, good counts and coverage on many shapes."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import discreet as dp
 from discreet import CalibratedCounts, ConfirmedCounts, Histogram
 from discreet.engines import local
 from discreet.errors import ParameterError
+from discreet.mechanisms.counts.calibrated_counts import CalibratedSteps
 from discreet.reference import calibrated_counts as reference
 from discreet.testing import seeded_rng
 from discreet.theorems import calibrated_counts as theorem
@@ -282,10 +284,40 @@ def test_a_value_of_the_table_is_not_read():
         rows.read()
 
 
-def test_a_table_of_a_warehouse_is_refused_with_a_remedy():
-    warehouse = type("Table", (), {"__module__": "ibis.expr.types"})()
-    with pytest.raises(ParameterError, match="or use ConfirmedCounts"):
-        CalibratedCounts(rho=1, delta=1e-6).release(warehouse, user="user", item="item")
+class Changing:
+    """Counts of a table that has other rows whenever it is read, as a table of a warehouse may have."""
+
+    def __init__(self, *tables):
+        self.tables = [dp.Table(rows_of(lists), user="user", item="item").read().data for lists in tables]
+
+    def counted(self):
+        return self.tables[0].counted()
+
+    def rest(self, counted, rows):
+        first, second = (
+            table.rest(table.counted(), table._rows(counted.labels.take(rows))) for table in self.tables[1:]
+        )
+        return SimpleNamespace(sizes=first.sizes, weighed=second.weighed)
+
+
+@pytest.mark.parametrize("name", ["weights", "nearly none", "flat"])
+def test_each_measurement_has_its_numbers_from_one_read(name):
+    lists, _ = TABLES[name]
+    measured = []
+
+    class Steps(CalibratedSteps):
+        def _measured(self, value, users, *given, **more):
+            measured.append((value, users))
+            return super()._measured(value, users, *given, **more)
+
+    counting = Changing(lists, lists[:-50], lists[:-70])
+    release = Steps(CalibratedCounts(rho=1, delta=1e-6), counting, seeded_rng(7)).release()
+    estimated = dict(zip(release.items, release.methods, strict=True))
+    heavy, count, weight, *bands = [len(lists) - users for _, users in measured]
+    assert (heavy, count, weight, {*bands} - {0}) == (50, 0, 70, set())
+    counts = np.bincount([item for items in lists for item in items])
+    ratios = [release[item] / counts[item] for item, method in estimated.items() if method == "estimated"]
+    assert 0.8 < np.median(ratios) < 1.2
 
 
 def test_a_certificate_proves_the_mechanism(tmp_path):

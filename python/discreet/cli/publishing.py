@@ -19,12 +19,12 @@ from discreet.cli.known import known_items, released
 from discreet.cli.named import named
 from discreet.cli.options import PLUME
 from discreet.cli.sources import FileOptions
-from discreet.engines import rows_here, spark_session
+from discreet.engines import spark_session
 from discreet.engines.selection import UserUnit, columns_of
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
 from discreet.errors import OUT_OF_DELTA, AlreadyCharged
-from discreet.mechanisms import CalibratedCounts, CountsWithFoundBound
+from discreet.mechanisms import CountsWithFoundBound
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE
 from discreet.planning.choose import Parameters, choose
@@ -184,9 +184,6 @@ def publish(
         ):
             if items is not None and database is not None:
                 outputs.require_stored(data)
-            made = chosen.get("mechanism")
-            if isinstance(made, CalibratedCounts) and not rows_here(data):
-                chosen["mechanism"] = made.heads
             call = partial(_VERBS[verb], data, budget=budget, progress=not quiet, **parameters, **chosen)
             release = call() if listed is None else released(lambda known: call(items=known), listed)
     except BaseException as error:

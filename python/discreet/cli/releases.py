@@ -30,7 +30,7 @@ def count(**options: Unpack[Options]) -> int:
 
     Without --l0, a user may have any number of items. The command confirms the most common items, with the accuracy
     that --relative-error sets, and estimates the counts of rarer ones; the column method says which. A larger --rho
-    releases more items. With --engine spark it confirms items only.
+    releases more items.
 
     With --l0 N, at most N items of each user count. All counts have the same noise, which shrinks as --rho grows;
     --l0 1 is best if users have one item. The command uses the threshold mechanism that can release items with the

@@ -14,7 +14,7 @@ import numpy as np
 from discreet.engines import local, remote, rereading
 from discreet.engines.engine import Counted, Engine, Items
 from discreet.engines.table import Columns, Table
-from discreet.engines.weighing import Lists, LocalLists, RemoteLists
+from discreet.engines.weighing import Counting, Lists, LocalLists, RemoteCounting, RemoteLists
 from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.progress import shown
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Columns",
     "Table",
+    "counting",
     "counts_users",
     "engine_of",
     "held",
@@ -103,6 +104,18 @@ def held(table: Table, *, any_order: bool = False) -> LocalLists:
     if not isinstance(found, LocalLists):
         raise ParameterError("read needs the rows on this machine; a cluster or a warehouse keeps its rows")
     return found
+
+
+def counting(table: Table) -> Counting:
+    """Return one release's access to counts, and to the other items of users once some items are set apart.
+
+    Rows on this machine are read once. For rows of a cluster or a warehouse, every answer is a query.
+
+    Raises:
+        ResourceError: The folder for temporary files is full. The other errors are the same as in `histogram`.
+    """
+    engine = None if isinstance(table.data, LocalLists) else engine_of(table.data)
+    return held(table, any_order=True) if engine is None else RemoteCounting(engine, table)
 
 
 def numbers_of_items(table: Table) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -26,12 +26,17 @@ __all__ = [
     "Items",
     "Label",
     "Progress",
+    "Weighed",
     "Weighting",
+    "counted",
     "encoded",
     "labels",
+    "labels_of",
     "listed",
     "require_no_period",
     "tag",
+    "tallied",
+    "with_weights",
 ]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
@@ -82,6 +87,15 @@ class Counted(NamedTuple):
     """The number of distinct users in any counted row; None if it was not requested or is not available."""
 
 
+class Weighed(NamedTuple):
+    """The weights of items, and the number of users from the same read of the rows."""
+
+    labels: _core.Labels
+    weights: NDArray[np.int64]
+    users: int
+    """The number of distinct users in any counted row, also of users without an item that weighs."""
+
+
 class Engine(Protocol):
     """A module that counts tables of one kind in place, weighs their items, and adds up their values."""
 
@@ -95,6 +109,7 @@ class Engine(Protocol):
         only: Items | None,
         users: bool,
         tick: Progress | None,
+        without: Sequence[Label] = (),
     ) -> Counted:
         """Count the distinct users of each item; return labels, and counts as int64, in no particular order.
 
@@ -111,6 +126,7 @@ class Engine(Protocol):
             users: Whether to count the users of all counted rows too, in the same scan, so that no counted user is
                 missed.
             tick: A function that is called now and then.
+            without: Items whose rows are removed first. Only remote engines take it.
 
         Raises:
             SchemaError: A column cannot hold users or items.
@@ -125,6 +141,31 @@ class Engine(Protocol):
         The items in `without` are removed first. At most `weighting.l0` items of each user are then chosen as for
         counting, and weighed evenly. The engine must return every item with a weight, however small: a single user's
         items may pass a threshold, so an omission would reveal data. Errors are the same as in `histogram`.
+        """
+
+    def sizes(
+        self, table: Table, *, most: int, without: Sequence[Label], apart: Sequence[Label], tick: Progress | None
+    ) -> NDArray[np.int64]:
+        """Return the number of users with 0, 1, ..., `most` and more items besides those set `apart`.
+
+        The rows of the items in `without` are removed first. The numbers add up to the users of all other rows, also of
+        users with items of `apart` alone. Errors are the same as in `histogram`.
+        """
+
+    def weighed(
+        self,
+        table: Table,
+        *,
+        weighting: Weighting,
+        without: Sequence[Label],
+        apart: Sequence[Label],
+        tick: Progress | None,
+        trial: bool = False,
+    ) -> Weighed:
+        """Return the weights as `weights` does, without the items of `apart`, and the number of users, in one query.
+
+        A user of whom all rows have items of `apart` is one of the users; rows of `without` are not counted. With
+        `trial`, the query returns no row, and raises the errors of a query that the engine cannot make.
         """
 
     def clipped_sums(
@@ -193,6 +234,32 @@ def labels(values: Sequence[Label], kind: str) -> _core.Labels:
         return _core.Labels.from_sequence(np.asarray(values, kind))
     blank = "" if kind == "string" else b""
     return _core.Labels.from_sequence(values or [blank]).select(np.arange(len(values)))
+
+
+def labels_of(values: Sequence[Label], kind: str | Fields) -> _core.Labels:
+    """Return the labels of a column, or of several columns, from the values that `_core.Labels.take` returned."""
+    return labels(values, kind) if isinstance(kind, str) else _core.Labels.of_encoded(encoded(values, kind), kind)
+
+
+def counted(columns: Mapping[str, Sequence[Any]], made: Callable[[list[Any]], _core.Labels]) -> Counted:
+    """Return the result of `Engine.histogram` from its columns, which may have all `users`, or `first` to add up."""
+    users = sum(columns["first"]) if "first" in columns else None
+    users = max(columns["users"], default=0) if "users" in columns else users
+    return Counted(made([*columns["item"]]), np.asarray(columns["n"], np.int64), users)
+
+
+def tallied(columns: Mapping[str, Sequence[int]], most: int) -> NDArray[np.int64]:
+    """Return the result of `Engine.sizes` from numbers `n` of users with `own` items, of whom the last have more."""
+    seen = np.zeros(most + 2, np.int64)
+    seen[np.asarray(columns["own"], np.int64)] = columns["n"]
+    return seen
+
+
+def with_weights(columns: Mapping[str, Sequence[Any]], made: Callable[[list[Any]], _core.Labels]) -> Weighed:
+    """Return the result of `Engine.weighed` from columns of all items, some of which have no weight."""
+    weights = np.asarray(columns["weight"], np.int64)
+    items = [item for item, weight in zip(columns["item"], weights, strict=True) if weight]
+    return Weighed(made(items), weights[weights > 0], sum(columns["first"]))
 
 
 def listed(only: Items, kind: str) -> list[Label]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +21,16 @@ from discreet.engines.engine import (
     Items,
     Label,
     Progress,
+    Weighed,
     Weighting,
+    counted,
     encoded,
     labels,
     listed,
     require_no_period,
     tag,
+    tallied,
+    with_weights,
 )
 from discreet.engines.entropy import fresh_key
 from discreet.engines.selection import Names, columns_of
@@ -38,16 +43,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ibis.backends import BaseBackend
-    from ibis.expr.types import StringValue, Table, Value
+    from ibis.expr.types import BooleanValue, StringValue, Table, Value
+    from numpy.typing import NDArray
 
-__all__ = ["clipped_sums", "counts_users", "histogram", "readable", "weights"]
+__all__ = ["clipped_sums", "counts_users", "histogram", "readable", "sizes", "weighed", "weights"]
 
 _BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
 """Backends that compare text by its bytes, except for columns with a declared collation (see `_without_collation`)."""
+_SHA256 = {
+    "datafusion": ("sha256", "string", "binary"),
+    "postgres": ("sha256", "binary", "binary"),
+    "snowflake": ("sha2", "string", "string"),
+}
+"""Functions of backends whose SHA-256 Ibis does not know, with the types of their argument and their result."""
 _HERE = (
     "give the rows themselves: table.select(...).distinct().to_pyarrow_batches() to count on this machine, or "
     "table.to_pyarrow() for a sum"
 )
+_THERE = "To count there, give mechanism=ConfirmedCounts(rho=..., delta=...)"
 
 
 def histogram(
@@ -59,6 +72,7 @@ def histogram(
     only: Items | None = None,
     users: bool = False,
     tick: Progress | None = None,
+    without: Sequence[Label] = (),
 ) -> Counted:
     """Return the distinct users of each item of an Ibis table; see `Engine`.
 
@@ -70,16 +84,17 @@ def histogram(
     with _translated_errors():
         pairs, kind, backend = _pairs(table)
         if only is not None:
-            pairs = pairs.filter(pairs.item.isin(_wanted(only, kind)))
-        pairs = pairs.select("user", "item").distinct()
+            pairs = pairs.filter(_is_in(pairs.item, _wanted(only, kind), backend))
+        pairs = _without(pairs, without, kind, backend).select("user", "item").distinct()
         if l0 is not None:
             pairs = _bounded(pairs, l0, backend)
         if users and _has_windows(backend):
             # One query counts both, because the table could get another user between two queries.
             of_user = ibis.window(group_by=pairs.user, order_by=pairs.item)
-            pairs = pairs.mutate(first=(ibis.row_number().over(of_user) == 0).cast("int64"))
+            pairs = pairs.mutate(first=ibis.ifelse(ibis.row_number().over(of_user) == 0, 1, 0))
             counts = pairs.group_by("item").agg(n=lambda rows: rows.count(), first=lambda rows: rows["first"].sum())
-            counts = counts.mutate(users=counts["first"].sum().over(ibis.window()))
+            if limit is not None:  # all other rows are fetched, and their users added up here
+                counts = counts.mutate(users=counts["first"].sum().over(ibis.window()))
         else:
             counts = pairs.group_by("item").agg(n=lambda rows: rows.count())
         if limit is not None:
@@ -102,20 +117,91 @@ def _has_windows(backend: BaseBackend) -> bool:
 
 
 def weights(table: Rows, *, weighting: Weighting, without: Sequence[Label], tick: Progress | None) -> Counts:
-    """Return the weight of each item of an Ibis table; see `Engine`. The backend must support `l0`."""
+    """Return the weight of each item of an Ibis table; see `Engine`. The backend needs SHA-256 and window functions."""
+    require_no_period(table.period)
+    with _translated_errors():
+        sums, kind = _weighed(table, weighting, without, ())
+        return _with_weights(sums, kind)[:2]
+
+
+def weighed(
+    table: Rows,
+    *,
+    weighting: Weighting,
+    without: Sequence[Label],
+    apart: Sequence[Label],
+    tick: Progress | None,
+    trial: bool = False,
+) -> Weighed:
+    """Return the weights of items of an Ibis table, and its users; see `Engine`. `tick` is not called."""
+    require_no_period(table.period)
+    with _translated_errors():
+        sums, kind = _weighed(table, weighting, without, apart, f"{_HERE}. {_THERE}")
+        return _with_weights(sums.limit(0) if trial else sums, kind)
+
+
+def sizes(
+    table: Rows, *, most: int, without: Sequence[Label], apart: Sequence[Label], tick: Progress | None
+) -> NDArray[np.int64]:
+    """Return the number of users with each number of items of an Ibis table; see `Engine`. `tick` is not called."""
     import ibis
 
     require_no_period(table.period)
     with _translated_errors():
         pairs, kind, backend = _pairs(table)
-        if without:
-            pairs = pairs.filter(~pairs.item.isin(_wanted(without, kind)))
-        pairs = _bounded(pairs.distinct(), weighting.l0, backend)
-        counted = pairs.mutate(items=pairs.count().over(ibis.window(group_by=pairs.user)))
-        shares = ibis.memtable({"items": range(1, weighting.l0 + 1), "share": weighting.shares})
-        sums = counted.join(shares, "items").group_by("item").agg(n=lambda rows: rows.share.sum())
-        items, weights, _ = _collected(sums, kind)
-        return items, weights
+        pairs = _apart(_without(pairs, without, kind, backend), apart, kind, backend)
+        users = pairs.group_by("user").agg(own=lambda rows: rows.own.sum())
+        users = users.select(own=ibis.least(users.own, most + 1))
+        return tallied(_fetched(users.group_by("own").agg(n=lambda rows: rows.count())), most)
+
+
+def _weighed(
+    table: Rows, weighting: Weighting, without: Sequence[Label], apart: Sequence[Label], remedy: str = _HERE
+) -> tuple[Table, str | Fields]:
+    """Return a query of the weights of items, and the type of the items; see `Engine.weighed`.
+
+    Items set apart have no weight. `first` adds up to the number of users, because each user has one first row. The
+    query reads the rows once, so that no row is in a part of it alone.
+    """
+    import ibis
+
+    pairs, kind, backend = _pairs(table)
+    pairs = _apart(_without(pairs, without, kind, backend), apart, kind, backend)
+    pairs = pairs.mutate(size=pairs.own.sum().over(ibis.window(group_by=pairs.user)))
+    # A hash of every row would take most of the time, and only users with more than l0 items need one.
+    hashed = _hashed_here(pairs) if backend.name == "sqlite" else _place(pairs, backend, remedy)
+    pairs = pairs.mutate(place=ibis.ifelse(pairs["size"] > weighting.l0, hashed, ibis.null()))
+    of_user = ibis.window(group_by=pairs.user, order_by=[pairs.own.desc(), pairs.place])
+    pairs = pairs.mutate(rank=ibis.row_number().over(of_user), size=ibis.least(pairs["size"], weighting.l0))
+    shares = ibis.memtable({"size": range(weighting.l0 + 1), "share": [0, *weighting.shares]})
+    pairs = pairs.join(shares, "size")
+    weight = ibis.ifelse((pairs.own == 1) & (pairs["rank"] < weighting.l0), pairs.share, 0)
+    pairs = pairs.select("item", weight=weight, first=ibis.ifelse(pairs["rank"] == 0, 1, 0))
+    sums = {"weight": lambda rows: rows.weight.sum(), "first": lambda rows: rows["first"].sum()}
+    sums = pairs.group_by("item").agg(**sums)
+    return sums.filter((sums.weight > 0) | (sums["first"] > 0)), kind
+
+
+def _without(pairs: Table, without: Sequence[Label], kind: str | Fields, backend: BaseBackend) -> Table:
+    """Return the pairs without the rows of some items."""
+    return pairs.filter(~_is_in(pairs.item, _wanted(without, kind), backend)) if without else pairs
+
+
+def _apart(pairs: Table, apart: Sequence[Label], kind: str | Fields, backend: BaseBackend) -> Table:
+    """Return the distinct pairs, with the number `own`: 0 for items that are set apart, and 1 for others."""
+    import ibis
+
+    pairs = pairs.select("user", "item").distinct()
+    is_apart = _is_in(pairs.item, _wanted(apart, kind), backend) if apart else ibis.literal(False)
+    return pairs.mutate(own=ibis.ifelse(is_apart, 0, 1))
+
+
+def _is_in(items: Value, listed: list[Label], backend: BaseBackend) -> BooleanValue:
+    """Return whether an item is one of these cells."""
+    if backend.name == "sqlite" and not items.type().is_binary():
+        # A query of SQLite may not contain a NUL, and -2^63 in it is a float.
+        items, listed = items.cast("binary"), [str(cell).encode() for cell in listed]
+    return items.isin(listed)
 
 
 def clipped_sums(
@@ -131,7 +217,7 @@ def clipped_sums(
     require_no_period(table.period)
     with _translated_errors():
         rows, kind, backend = _pairs(table.with_values(), resolution)
-        rows = rows.filter(rows.item.isin(_wanted(items, kind)))
+        rows = rows.filter(_is_in(rows.item, _wanted(items, kind), backend))
         high = (rows.units / PART).floor()
         rows = rows.mutate(high=high, low=rows.units - high * PART)
         pairs = rows.group_by("user", "item").agg(high=rows.high.sum(), low=rows.low.sum())
@@ -168,9 +254,9 @@ def _pairs(table: Rows, resolution: float = 1.0) -> tuple[Table, str | Fields, B
     cells = source.select(**{alias: source[name] for name, alias in aliases.items()}, **units).drop_null()
     if backend.name == "sqlite":
         cells = _well_typed(cells, {alias: kinds[name] for name, alias in aliases.items()})
-    for name, alias in aliases.items():
-        if kinds[name] in ("string", "binary"):
-            cells = cells.filter(_byte_length(cells[alias], backend) <= _core.LONGEST)
+    # One filter for all columns: each filter nests a query, and SQLite refuses deep nesting.
+    of_bytes = [alias for name, alias in aliases.items() if kinds[name] in ("string", "binary")]
+    cells = _all_short(cells, of_bytes, backend)
     texts = [alias for name, alias in aliases.items() if kinds[name] == "string"]
     cells = cells.mutate(**{alias: _without_collation(cells[alias], backend) for alias in texts})
 
@@ -183,10 +269,14 @@ def _pairs(table: Rows, resolution: float = 1.0) -> tuple[Table, str | Fields, B
 
     (users, of_users), (items, kind) = joined(table.user), joined(table.item)
     pairs = cells.select(*units, user=users, item=items)
-    for alias, found in (("user", of_users), ("item", kind)):
-        if not isinstance(found, str):
-            pairs = pairs.filter(_byte_length(pairs[alias], backend) <= _core.LONGEST)
-    return pairs, kind, backend
+    joint = [alias for alias, found in (("user", of_users), ("item", kind)) if not isinstance(found, str)]
+    return _all_short(pairs, joint, backend), kind, backend
+
+
+def _all_short(table: Table, columns: list[str], backend: BaseBackend) -> Table:
+    """Return the rows in which these columns, if any, are no longer than the longest label."""
+    short = [_byte_length(table[name], backend) <= _core.LONGEST for name in columns]
+    return table.filter(*short) if short else table
 
 
 def _units(cell: Value, name: str, resolution: float, backend: BaseBackend) -> Value:
@@ -292,13 +382,14 @@ def _well_typed(pairs: Table, kinds: dict[str, str], *, keeps_null: bool = False
 
     valid = ibis.udf.scalar.python(is_utf8, signature=((datatypes.binary,), datatypes.boolean))
     storage = {"int64": "integer", "bool": "integer", "string": "text", "binary": "blob"}
+    conditions = []
     for name, kind in kinds.items():
         cell = pairs[name]
         is_typed = cell.typeof() == storage[kind]
         if kind == "string":
             is_typed &= valid(cell.cast("binary"))
-        pairs = pairs.filter(cell.isnull() | is_typed if keeps_null else is_typed)
-    return pairs
+        conditions.append(cell.isnull() | is_typed if keeps_null else is_typed)
+    return pairs.filter(*conditions)
 
 
 def readable(source: Table, columns: list[str]) -> tuple[Table, int]:
@@ -327,15 +418,23 @@ def _wanted(values: Items, kind: str | Fields) -> list[Label]:
     return [label.decode() for label in encoded(given, kind)]
 
 
+def _fetched(query: Table) -> dict[str, list[Any]]:
+    table = query.to_pyarrow()
+    return {name: table[name].to_pylist() for name in table.column_names}
+
+
 def _collected(counts: Table, kind: str | Fields) -> Counted:
-    table = counts.to_pyarrow()
-    users = max(table["users"].to_pylist(), default=0) if "users" in table.column_names else None
-    items = table["item"].to_pylist()
+    return counted(_fetched(counts), lambda items: _labels(items, kind))
+
+
+def _with_weights(sums: Table, kind: str | Fields) -> Weighed:
+    return with_weights(_fetched(sums), lambda items: _labels(items, kind))
+
+
+def _labels(items: list[Any], kind: str | Fields) -> _core.Labels:
     if isinstance(kind, str):
-        found = labels(items, kind)
-    else:
-        found = _core.Labels.of_encoded([label.encode() for label in items], kind)
-    return Counted(found, np.asarray(table["n"].to_pylist(), np.int64), users)
+        return labels(items, kind)
+    return _core.Labels.of_encoded([label.encode() for label in items], kind)
 
 
 @contextmanager
@@ -369,24 +468,57 @@ def _kind(column: Value, name: str) -> str:
 
 
 def _bounded(pairs: Table, l0: int, backend: BaseBackend) -> Table:
-    """Keep at most l0 items of each user: those with the least SHA-256 of a new key, the user and the item.
+    """Keep at most l0 items of each user, the first ones in the order of `_place`."""
+    import ibis
+
+    window = ibis.window(group_by=pairs.user, order_by=_place(pairs, backend))
+    return pairs.mutate(rank=ibis.row_number().over(window)).filter(ibis._.rank < l0)
+
+
+def _place(pairs: Table, backend: BaseBackend, remedy: str = _HERE) -> Value:
+    """Return the SHA-256 of a new key, the user and the item, which orders the items of a user.
 
     Each value is hashed with its type and its length, so two different pairs are never hashed as the same text."""
     import ibis
     from ibis.expr import operations
 
-    def framed(column: Value) -> StringValue:
-        if column.type().is_binary():
-            raise ParameterError(f"l0 needs columns of text or integers in {backend.name}; {_HERE}", names="l0")
-        cell = column.cast("string")
-        return ibis.literal(f"{_kind(column, '')}:") + cell.length().cast("string") + ":" + cell
+    def refused(needed: str) -> ParameterError:
+        text = f"a choice of each user's items needs {needed}; {remedy}"
+        return ParameterError(text, names="l0" if remedy == _HERE else "")
 
-    message = ibis.literal(fresh_key()) + framed(pairs.user) + framed(pairs.item)
+    def framed(column: Value) -> list[Value]:
+        if column.type().is_binary():
+            if backend.name not in ("duckdb", "pyspark"):
+                raise refused(f"text or integers in {backend.name}")
+            cell = _builtin("hex", "binary", "string")(column)
+        else:
+            cell = column.cast("string")
+        return [ibis.literal(f"{_kind(column, '')}:"), cell.length().cast("string"), ibis.literal(":"), cell]
+
+    message = ibis.literal(fresh_key()).concat(*framed(pairs.user), *framed(pairs.item))
     hashes = {operations.HexDigest: message.hexdigest, operations.HashBytes: message.hashbytes}
     place = next((make("sha256") for operation, make in hashes.items() if backend.has_operation(operation)), None)
+    if backend.name in _SHA256:
+        name, given, made = _SHA256[backend.name]
+        place = _builtin(name, given, made)(message.cast(given))
     if place is None or not backend.has_operation(operations.RowNumber):
-        raise ParameterError(
-            f"l0 needs SHA-256 and row_number, which {backend.name} does not have; {_HERE}", names="l0"
-        )
-    window = ibis.window(group_by=pairs.user, order_by=place)
-    return pairs.mutate(rank=ibis.row_number().over(window)).filter(ibis._.rank < l0)
+        raise refused(f"SHA-256 and row_number, which {backend.name} does not have")
+    return place
+
+
+def _hashed_here(pairs: Table) -> Value:
+    """Return the hash of `_place` for SQLite, which runs in this process and has no SHA-256 of its own."""
+    import ibis
+    from ibis.expr import datatypes
+
+    kinds = [_kind(pairs[name], "") for name in ("user", "item")]
+
+    def place(key: str, user: bytes, item: bytes) -> str:
+        for kind, cell in zip(kinds, (user, item), strict=True):
+            text = cell.hex().upper() if kind == "binary" else cell.decode()
+            key += f"{kind}:{len(text)}:{text}"
+        return hashlib.sha256(key.encode()).hexdigest()
+
+    given = (datatypes.string, datatypes.binary, datatypes.binary)
+    hashed: Callable[..., Value] = ibis.udf.scalar.python(place, signature=(given, datatypes.string))
+    return hashed(ibis.literal(fresh_key()), pairs.user.cast("binary"), pairs.item.cast("binary"))

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,12 +28,16 @@ from discreet.engines.engine import (
     Items,
     Label,
     Progress,
+    Weighed,
     Weighting,
+    counted,
     encoded,
     labels,
     listed,
     require_no_period,
     tag,
+    tallied,
+    with_weights,
 )
 from discreet.engines.entropy import fresh_bits, fresh_key
 from discreet.engines.selection import Names, columns_of
@@ -43,10 +47,11 @@ from discreet.errors import DiscreetError, InputError, ParameterError, ResourceE
 from discreet.imports import importing
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-__all__ = ["clipped_sums", "histogram", "weights"]
+__all__ = ["clipped_sums", "histogram", "sizes", "weighed", "weights"]
 
 _INT_LIMIT = 2**31 - 1
 _PLAIN = ("int64", "string", "binary")
@@ -68,6 +73,7 @@ def histogram(
     only: Items | None = None,
     users: bool = False,
     tick: Progress | None = None,
+    without: Sequence[Label] = (),
 ) -> Counted:
     """Return the distinct users of each item of a DataFrame of PySpark 4, or of a classic one of 3.5; see `Engine`.
 
@@ -84,7 +90,7 @@ def histogram(
             if not values:
                 return Counted(_labels([], kind), np.zeros(0, np.int64), 0 if users else None)
             pairs = pairs.join(_table_of(session, values, kind), "item", "left_semi")
-        pairs = pairs.select("user", "item").distinct()
+        pairs = _without(pairs, without, kind).select("user", "item").distinct()
         if l0 is not None:
             pairs = _bounded(pairs, l0)
         if users:
@@ -96,7 +102,8 @@ def histogram(
             first = functions.row_number().over(of_user) == 1
             pairs = pairs.withColumn("first", first.cast("long"))
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"), functions.sum("first").alias("first"))
-            counts = counts.withColumn("users", functions.sum("first").over(Window.partitionBy(functions.lit(0))))
+            if limit is not None:  # all other rows are fetched, and their users added up here
+                counts = counts.withColumn("users", functions.sum("first").over(Window.partitionBy(functions.lit(0))))
         else:
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
         if limit is not None:
@@ -106,21 +113,89 @@ def histogram(
 
 def weights(table: Table, *, weighting: Weighting, without: Sequence[Label], tick: Progress | None) -> Counts:
     """Return the weight of each item of a DataFrame; see `Engine`. The driver fetches all items with a weight."""
-    from pyspark.sql import Window, functions
+    require_no_period(table.period)
+    session = _session(table.data)
+    with _translated_errors(session):
+        sums, kind = _weighed(table, weighting, without, ())
+        return _awaited(session, lambda: _with_weights(sums, kind)[:2], tick)
+
+
+def weighed(
+    table: Table,
+    *,
+    weighting: Weighting,
+    without: Sequence[Label],
+    apart: Sequence[Label],
+    tick: Progress | None,
+    trial: bool = False,
+) -> Weighed:
+    """Return the weights of items of a DataFrame, and its users; see `Engine`. The driver fetches all weights."""
+    require_no_period(table.period)
+    session = _session(table.data)
+    with _translated_errors(session):
+        sums, kind = _weighed(table, weighting, without, apart)
+        return _awaited(session, lambda: _with_weights(sums.limit(0) if trial else sums, kind), tick)
+
+
+def sizes(
+    table: Table, *, most: int, without: Sequence[Label], apart: Sequence[Label], tick: Progress | None
+) -> NDArray[np.int64]:
+    """Return the number of users with each number of items of a DataFrame; see `Engine`."""
+    from pyspark.sql import functions
 
     require_no_period(table.period)
     session = _session(table.data)
     with _translated_errors(session):
         pairs, kind = _pairs(table)
-        if without:
-            pairs = pairs.join(_table_of(session, _wanted(without, kind), kind), "item", "left_anti")
-        pairs = _bounded(pairs.distinct(), weighting.l0)
-        items = functions.count("*").over(Window.partitionBy("user"))
-        shares = functions.split(functions.lit(",".join(map(str, weighting.shares))), ",").cast("array<bigint>")
-        shared = pairs.select("item", functions.element_at(shares, items.cast("int")).alias("share"))
-        sums = shared.groupBy("item").agg(functions.sum("share").alias("n"))
-        items, weights, _ = _awaited(session, lambda: _collected(sums, kind), tick)
-        return items, weights
+        pairs = _apart(_without(pairs, without, kind), apart, kind)
+        users = pairs.groupBy("user").agg(functions.sum("own").alias("own"))
+        users = users.select(functions.least("own", functions.lit(most + 1)).alias("own"))
+        counts = users.groupBy("own").agg(functions.count("*").alias("n"))
+        return _awaited(session, lambda: tallied(_fetched(counts), most), tick)
+
+
+def _weighed(
+    table: Table, weighting: Weighting, without: Sequence[Label], apart: Sequence[Label]
+) -> tuple[DataFrame, str | Fields]:
+    """Return a query of the weights of items, and the type of the items; see `Engine.weighed`.
+
+    Items set apart have no weight. `first` adds up to the number of users, because each user has one first row. The
+    query reads the rows once, so that no row is in a part of it alone.
+    """
+    from pyspark.sql import Window, functions
+
+    pairs, kind = _pairs(table)
+    pairs = _apart(_without(pairs, without, kind), apart, kind)
+    pairs = pairs.withColumn("size", functions.sum("own").over(Window.partitionBy("user")))
+    # A hash of every row would take most of the time, and only users with more than l0 items need one.
+    place = functions.when(functions.col("size") > weighting.l0, _place(pairs))
+    rank = functions.row_number().over(Window.partitionBy("user").orderBy(functions.desc("own"), place))
+    pairs = pairs.withColumn("rank", rank)
+    shares = functions.split(functions.lit(",".join(map(str, [0, *weighting.shares]))), ",").cast("array<bigint>")
+    share = functions.element_at(shares, (functions.least("size", functions.lit(weighting.l0)) + 1).cast("int"))
+    weighs = (functions.col("own") == 1) & (functions.col("rank") <= weighting.l0)
+    weight, first = functions.when(weighs, share).otherwise(0), (functions.col("rank") == 1).cast("bigint")
+    pairs = pairs.select("item", weight.alias("weight"), first.alias("first"))
+    sums = pairs.groupBy("item").agg(*(functions.sum(name).alias(name) for name in ("weight", "first")))
+    return sums.filter("weight > 0 OR first > 0"), kind
+
+
+def _without(pairs: DataFrame, without: Sequence[Label], kind: str | Fields) -> DataFrame:
+    """Return the pairs without the rows of some items."""
+    listed = _wanted(without, kind) if without else []
+    return pairs.join(_table_of(pairs.sparkSession, listed, kind), "item", "left_anti") if listed else pairs
+
+
+def _apart(pairs: DataFrame, apart: Sequence[Label], kind: str | Fields) -> DataFrame:
+    """Return the distinct pairs, with the number `own`: 0 for items that are set apart, and 1 for others."""
+    from pyspark.sql import functions
+
+    pairs = pairs.select("user", "item").distinct()
+    if not apart:
+        return pairs.withColumn("own", functions.lit(1))
+    listed = _table_of(pairs.sparkSession, _wanted(apart, kind), kind).withColumn("own", functions.lit(0))
+    marked = pairs.join(functions.broadcast(listed), "item", "left")
+    return marked.withColumn("own", functions.coalesce("own", functions.lit(1)))
 
 
 def clipped_sums(
@@ -320,8 +395,16 @@ def _table_of(session: SparkSession, values: Sequence[Label], kind: str | Fields
 
 
 def _bounded(pairs: DataFrame, l0: int) -> DataFrame:
-    """Keep at most l0 items of each user, the first by SHA-256 of a new key and both values, each with its length."""
+    """Keep at most l0 items of each user, the first ones in the order of `_place`."""
     from pyspark.sql import Window, functions
+
+    rank = functions.row_number().over(Window.partitionBy("user").orderBy(_place(pairs)))
+    return pairs.withColumn("rank", rank).filter(functions.col("rank") <= min(l0, _INT_LIMIT))
+
+
+def _place(pairs: DataFrame) -> Column:
+    """Return the SHA-256 of a new key, the user and the item, each with its length: the order of a user's items."""
+    from pyspark.sql import functions
 
     kinds = dict(pairs.dtypes)
 
@@ -333,24 +416,32 @@ def _bounded(pairs: DataFrame, l0: int) -> DataFrame:
     def text(value: str) -> Column:
         return functions.lit(value).cast("binary")
 
-    place = functions.sha2(functions.concat(text(fresh_key()), *framed("user"), *framed("item")), 256)
-    rank = functions.row_number().over(Window.partitionBy("user").orderBy(place))
-    return pairs.withColumn("rank", rank).filter(functions.col("rank") <= min(l0, _INT_LIMIT))
+    return functions.sha2(functions.concat(text(fresh_key()), *framed("user"), *framed("item")), 256)
+
+
+def _fetched(query: DataFrame) -> dict[str, list[Any]]:
+    """Fetch the rows to the driver, as Arrow or row by row if pyarrow is not installed."""
+    try:
+        table = query.toArrow()
+        return {name: table[name].to_pylist() for name in table.column_names}
+    except (ImportError, AttributeError):  # without pyarrow, or of PySpark 3.5
+        rows = query.collect()
+        return {name: [row[name] for row in rows] for name in query.columns}
 
 
 def _collected(counts: DataFrame, kind: str | Fields) -> Counted:
-    """Fetch the rows to the driver, as Arrow or row by row if pyarrow is not installed."""
-    try:
-        table = counts.toArrow()
-        columns = {name: table[name].to_pylist() for name in table.column_names}
-    except (ImportError, AttributeError):  # without pyarrow, or of PySpark 3.5
-        rows = counts.collect()
-        columns = {name: [row[name] for row in rows] for name in counts.columns}
-    items = columns["item"]
-    if kind != "int64":
-        items = [bytes(cell).decode() if kind == "string" else bytes(cell) for cell in items]
-    users = max(columns["users"], default=0) if "users" in columns else None
-    return Counted(_labels(items, kind), np.asarray(columns["n"], np.int64), users)
+    return counted(_fetched(counts), lambda items: _labels(_cells(items, kind), kind))
+
+
+def _with_weights(sums: DataFrame, kind: str | Fields) -> Weighed:
+    return with_weights(_fetched(sums), lambda items: _labels(_cells(items, kind), kind))
+
+
+def _cells(items: list[Any], kind: str | Fields) -> list[Any]:
+    """Return fetched items as labels: Spark sends text as bytes."""
+    if kind == "int64":
+        return items
+    return [bytes(cell).decode() if kind == "string" else bytes(cell) for cell in items]
 
 
 def _awaited(session: SparkSession, work: Callable[[], _Result], tick: Progress | None) -> _Result:

@@ -8,7 +8,17 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import local
-from discreet.engines.engine import Counted, Counts, Engine, Items, Label, Progress, Weighting, encoded, labels
+from discreet.engines.engine import (
+    Counted,
+    Counts,
+    Engine,
+    Items,
+    Label,
+    Progress,
+    Weighed,
+    Weighting,
+    labels_of,
+)
 from discreet.engines.entropy import fresh_bits
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
@@ -20,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Lists", "LocalLists", "RemoteLists", "Weighing"]
+__all__ = ["Counting", "Lists", "LocalLists", "RemoteCounting", "RemoteLists", "Rest", "Weighing"]
 
 _ALL = 2**32
 """More items than any user has."""
@@ -52,6 +62,42 @@ class Lists(Protocol):
             ParameterError: The table does not support a weighting. The other errors are the same as in
                 `Engine.weights`.
         """
+
+
+class Rest(Protocol):
+    """What users have besides the items that are set apart.
+
+    Each answer has the number of users of all rows from the same read, also of users with items set apart alone. So a
+    number and the number of users that it is compared with never come from different states of a table.
+    """
+
+    def sizes(self, most: int) -> NDArray[np.int64]:
+        """Return the number of users with 0, 1, ..., `most` and more other items."""
+
+    def weighed(self, weighting: Weighting, rng: _core.Rng) -> Weighed:
+        """Return the weights of the other items."""
+
+
+class Counting(Protocol):
+    """One release's access to counts, and to the other items of users."""
+
+    def checked(self) -> Counting:
+        """Return the same access, after all that may be refused. It is called before the budget is charged."""
+
+    def ordered(self) -> Counting:
+        """Return access for a seeded release, in an order that follows from the table if the engine can do so."""
+
+    def counted(self) -> Counted:
+        """Return all counts, and the number of users."""
+
+    def public(self, items: Sequence[Any]) -> Counted:
+        """Return at least the counts of public items, and the number of users of the counted rows."""
+
+    def excluding(self, items: Sequence[Any]) -> Counting:
+        """Return access to the rows without these items."""
+
+    def rest(self, counted: Counted, rows: NDArray[np.int64]) -> Rest:
+        """Return access to the items besides these rows of what `counted` returned."""
 
 
 class LocalLists(Private):
@@ -95,21 +141,46 @@ class LocalLists(Private):
         """Return the number of items of each user who has any, or any in `only`."""
         lists = self._lists
         if only is not None:
-            labels, counts = self._labels, np.arange(1, self._labels.items() + 1)
-            listed = _core.KnownLabels.from_sequence([*only]).split(labels, counts)[1]
-            others = np.delete(np.arange(len(counts)), listed[listed > 0] - 1)
+            others = np.delete(np.arange(self._labels.items()), self._rows(only))
             lists = lists.bounded(_ALL, others, [0, 0, 0, 0])
         sizes = lists.sizes()
         return sizes[sizes > 0]
+
+    def _rows(self, items: Sequence[Any]) -> NDArray[np.int64]:
+        """Return the numbers of those of the items that any user has."""
+        numbers = np.arange(1, self._labels.items() + 1)
+        found = _core.KnownLabels.from_sequence([*items]).split(self._labels, numbers)[1]
+        return found[found > 0] - 1
+
+    @property
+    def labels(self) -> _core.Labels:
+        """The labels of all items, by number."""
+        return self._labels
 
     def counted(self) -> Counted:
         """Return all labels and their counts, by number, and the number of users."""
         counts, users = self._lists.count(self._labels, [0, 0, 0, 0])
         return Counted(self._labels, counts, users)
 
+    def checked(self) -> LocalLists:
+        """Return these lists, of which nothing is refused later."""
+        return self
+
+    def public(self, items: Sequence[Any]) -> Counted:
+        """Return all counts, and the number of users of all rows."""
+        return self.counted()
+
     def without(self, rows: NDArray[np.int64]) -> LocalLists:
         """Return the lists without the items of these numbers; the other items keep their numbers."""
         return LocalLists(self._labels, self._lists.bounded(_ALL, rows, [0, 0, 0, 0]), by_rows=self._by_rows)
+
+    def excluding(self, items: Sequence[Any]) -> LocalLists:
+        """Return the lists without these items; the other items keep their numbers."""
+        return self.without(self._rows(items))
+
+    def rest(self, counted: Counted, rows: NDArray[np.int64]) -> Rest:
+        """Return access to the items besides those of these numbers."""
+        return _LocalRest(counted.users or 0, self.without(rows))
 
     def ordered(self) -> LocalLists:
         """Return the lists with sorted items, so that equal tables of integer users give equal seeded releases."""
@@ -160,6 +231,79 @@ class _LocalWeighing(Private):
         return self._labels.select(self._named)
 
 
+class _LocalRest(Private):
+    def __init__(self, users: int, rest: LocalLists) -> None:
+        self._users, self._rest = users, rest
+
+    def sizes(self, most: int) -> NDArray[np.int64]:
+        sizes = self._rest.sizes()
+        seen = np.bincount(np.minimum(sizes, most + 1), minlength=most + 2)
+        seen[0] = self._users - len(sizes)
+        return seen
+
+    def weighed(self, weighting: Weighting, rng: _core.Rng) -> Weighed:
+        return Weighed(self._rest.labels, self._rest.weights(weighting, rng), self._users)
+
+
+class RemoteCounting(Private):
+    """Access to the counts of a table of a cluster or a warehouse, which a query reads again for every answer."""
+
+    def __init__(self, engine: Engine, table: Table, without: Sequence[Label] = ()) -> None:
+        self._engine, self._table, self._without = engine, table, [*without]
+        self._counted: Counted | None = None
+
+    def checked(self) -> RemoteCounting:
+        """Return the same access, after the first query and a trial of the later ones."""
+        _RemoteRest(self._engine, self._table, self._without, ()).try_weights()
+        self.counted()
+        return self
+
+    def ordered(self) -> RemoteCounting:
+        """Return the same access: the order of the rows and the choice of items are the engine's."""
+        return self
+
+    def counted(self) -> Counted:
+        """Return all counts, and the number of users of the counted rows."""
+        if self._counted is None:
+            self._counted = self._histogram(only=None, without=self._without)
+        return self._counted
+
+    def public(self, items: Sequence[Any]) -> Counted:
+        """Return the counts of these items, and the number of users of any of them."""
+        return self._histogram(only=[*items], without=())
+
+    def _histogram(self, **rows: Any) -> Counted:
+        with shown(self._table.progress) as tick:
+            return self._engine.histogram(self._table, l0=None, limit=None, cap=None, users=True, tick=tick, **rows)
+
+    def excluding(self, items: Sequence[Any]) -> RemoteCounting:
+        """Return access to the rows without these items."""
+        return RemoteCounting(self._engine, self._table, [*self._without, *items])
+
+    def rest(self, counted: Counted, rows: NDArray[np.int64]) -> Rest:
+        """Return access to the items besides these rows of what `counted` returned."""
+        return _RemoteRest(self._engine, self._table, self._without, counted.labels.take(rows))
+
+
+class _RemoteRest(Private):
+    def __init__(self, engine: Engine, table: Table, without: Sequence[Label], apart: Sequence[Label]) -> None:
+        self._engine, self._table = engine, table
+        self._options: Any = {"without": without, "apart": apart}
+
+    def sizes(self, most: int) -> NDArray[np.int64]:
+        with shown(self._table.progress) as tick:
+            return self._engine.sizes(self._table, most=most, tick=tick, **self._options)
+
+    def weighed(self, weighting: Weighting, rng: _core.Rng) -> Weighed:
+        with shown(self._table.progress) as tick:
+            return self._engine.weighed(self._table, weighting=weighting, tick=tick, **self._options)
+
+    def try_weights(self) -> None:
+        """Raise the errors of a query for weights that the engine cannot make, without reading rows."""
+        first = Weighting(method="capped_squares", bits=0, l0=1)
+        self._engine.weighed(self._table, weighting=first, tick=None, trial=True, **self._options)
+
+
 class RemoteLists(Private):
     """The items of every user in a table of a cluster or a warehouse, which weighs them again for every release."""
 
@@ -201,7 +345,4 @@ class _RemoteWeighing(Private):
 
     @property
     def named(self) -> _core.Labels:
-        kind = self._labels.type_name
-        if isinstance(kind, str):
-            return labels(self._named, kind)
-        return _core.Labels.of_encoded(encoded(self._named, kind), kind)
+        return labels_of(self._named, self._labels.type_name)

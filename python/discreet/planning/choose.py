@@ -56,7 +56,6 @@ _SHARED = (
     f"at most {_ANY_ITEMS} items of each user count. They share one weight, so this bound costs users of few items "
     "little; l0=1 is best if users have one item"
 )
-_NOT_HERE = "the rows are in a cluster or a warehouse, so items are only confirmed, and no counts are estimated"
 _GREEDY_NOTE = (
     "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of all users: no "
     "number of users makes a release certain. The methods policy_laplace and dp_sips do not miss such an item"
@@ -169,7 +168,6 @@ def _for_count(
     l0: int | None = None,
     relative_error: float = RELATIVE_ERROR,
     k_bar: int = K_BAR,
-    rows_here: bool = True,
 ) -> tuple[HistogramMechanism | CalibratedCounts, Notes]:
     require_promise(rho, epsilon, delta)
     if isinstance(l0, str):
@@ -181,15 +179,16 @@ def _for_count(
             )
         return fewest_users(with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
-    kind = mechanisms.CalibratedCounts if rows_here else mechanisms.ConfirmedCounts
     try:
-        mechanism = kind(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
+        mechanism = mechanisms.CalibratedCounts(
+            rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar
+        )
     except ParameterError as error:
         if epsilon is None:
             raise
         spent = f"epsilon = {epsilon:g} and delta = {delta:g} leave rho = {own_rho:.4g} and delta = {own_delta:g}"
         raise ParameterError(f"{error} ({spent})") from None
-    return mechanism, () if rows_here else (_NOT_HERE,)
+    return mechanism, ()
 
 
 def _for_top_k(

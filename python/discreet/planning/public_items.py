@@ -88,13 +88,12 @@ def for_public_items(
     delta: float | None = None,
     l0: int | None = None,
     relative_error: float = RELATIVE_ERROR,
-    rows_here: bool = True,
     counts_users: bool = True,
 ) -> tuple[GivenCounts | mechanisms.KnownItems | mechanisms.CountsWithPublicItems, Notes]:
     """Return the mechanism of `count` for public items, and for other items too, and the reasons for it.
 
     Raises:
-        ParameterError: A parameter is missing, out of range or without use, or the rows are not on this machine.
+        ParameterError: A parameter is missing, out of range or without use.
     """
     if not others:
         if not is_equal(relative_error, RELATIVE_ERROR):
@@ -107,12 +106,6 @@ def for_public_items(
     if l0 is not None:
         found, notes = choose("count", rho=rho, epsilon=epsilon, delta=delta, l0=l0, relative_error=relative_error)
         return with_known(found, items), notes
-    if not rows_here:
-        raise ParameterError(
-            "in a cluster or a warehouse, others needs l0, the most items of a user that count; or export the table to "
-            "Parquet",
-            names="others l0",
-        )
     own, rest = resolve_rho(rho, epsilon, delta)
     made = mechanisms.CountsWithPublicItems(items=items, rho=own, delta=rest, relative_error=relative_error)
     return made, unusual(stated(made, epsilon, delta))

@@ -10,9 +10,8 @@ import numpy as np
 
 from discreet import _core, engines
 from discreet.cached import cached_property
-from discreet.engines.engine import Weighting
+from discreet.engines.engine import Weighed, Weighting, labels_of
 from discreet.engines.table import Table
-from discreet.engines.weighing import LocalLists
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.confirmed_counts import Begun, ConfirmedCounts, Found
@@ -29,6 +28,8 @@ from discreet.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from discreet.engines.weighing import Counting
 
 __all__ = ["CalibratedCounts", "CalibratedSteps"]
 
@@ -132,8 +133,8 @@ class CalibratedCounts(TableMechanism):
         """Return the mechanism that chooses the most items of a user that weigh fully."""
         return ContributionBound.from_rho(rho=theorem.BOUND_SHARE * self.rho, percentile=theorem.PERCENTILE)
 
-    def _lists(self, table: Table) -> LocalLists:
-        """Return the items of every user, or raise an error for a table that this mechanism does not take."""
+    def _lists(self, table: Table) -> Counting:
+        """Return access to the items of every user, or raise an error for a table that this mechanism does not take."""
         columns = [table.item] if isinstance(table.item, str) else [*table.item]
         if table.period is not None and table.every is not None:
             columns.append(table.period.column)
@@ -142,34 +143,37 @@ class CalibratedCounts(TableMechanism):
                 "an item of several columns cannot have the column 'method', because the release has a column of this "
                 "name; rename it, or give mechanism=ConfirmedCounts(rho=..., delta=...)"
             )
-        if not engines.rows_here(table.data):
-            raise ParameterError(
-                "CalibratedCounts needs the rows on this machine: export the table to Parquet, or use ConfirmedCounts, "
-                "which counts where the rows are"
-            )
-        return engines.held(table, any_order=True)
+        return engines.counting(table)
 
     def _read(
         self, table: Table, rng: _core.Rng | Opening | None, *, steps: type[CalibratedSteps] | None = None
     ) -> Release:
-        lists = self._lists(table)
+        counting = self._lists(table).checked()
         rng = opened(rng)
-        return self._drawn(lists.ordered() if rng.is_seeded else lists, rng, steps)
+        return self._drawn(counting.ordered() if rng.is_seeded else counting, rng, steps)
 
-    def _drawn(self, lists: LocalLists, rng: _core.Rng, steps: type[CalibratedSteps] | None = None) -> Release:
-        """Return the release of lists, of which all labels that no user has are public."""
-        return (steps or CalibratedSteps)(self, lists, rng).release()
+    def _drawn(self, counting: Counting, rng: _core.Rng, steps: type[CalibratedSteps] | None = None) -> Release:
+        """Return the release of counts, of which all labels that no user has are public."""
+        return (steps or CalibratedSteps)(self, counting, rng).release()
 
 
 class CalibratedSteps:
-    """The steps of one release."""
+    """The steps of one release.
 
-    def __init__(self, mechanism: CalibratedCounts, lists: LocalLists, rng: _core.Rng) -> None:
-        self.mechanism, self.lists, self.rng = mechanism, lists, rng
-        self.labels, self.counts, users = lists.counted()
+    A cluster or a warehouse reads its rows three times: for counts, for the numbers of items of users, and for weights.
+    Each measured value has all its numbers from one of these reads, as the theorem needs.
+    """
+
+    weighed: Weighed
+    """The weights of items that are not confirmed."""
+
+    def __init__(self, mechanism: CalibratedCounts, counting: Counting, rng: _core.Rng) -> None:
+        self.mechanism, self.counting, self.rng = mechanism, counting, rng
+        self.counted = counting.counted()
+        self.labels, self.counts, users = self.counted
         self.users = users or 0
-        self.present = int(np.count_nonzero(self.counts))
-        self.order = _core.top(self.labels, self.counts, min(self.present, mechanism.heads.rows_needed))
+        present = int(np.count_nonzero(self.counts))
+        self.order = _core.top(self.labels, self.counts, min(present, mechanism.heads.rows_needed))
         self.known, self.precision, self.spent = 0.0, 0.0, 0
 
     def release(self) -> Release:
@@ -193,23 +197,24 @@ class CalibratedSteps:
         """Confirm items, and pause or resume."""
         mechanism, heads = self.mechanism, self.mechanism.heads
         levels = confirmed_counts.priced_levels(heads.relative_error, 2, False, mechanism.rho, mechanism.delta)
-        limit = heads.rows_needed if len(self.order) < self.present else None
-        return _core.confirm(self.counts[self.order], limit, levels, heads._setting(begun, budget), self.rng, **more)
+        setting = heads._setting(begun, budget)
+        return _core.confirm(self.counts[self.order], heads.rows_needed, levels, setting, self.rng, **more)
 
     def _published(self, rows: NDArray[np.int64], rng: _core.Rng, **more: Any) -> Release:
         """Return the release of confirmed rows."""
         return published(self.mechanism, self.labels, self.order[rows], rng, confirmed=np.ones(len(rows), bool), **more)
 
-    def _measured(self, value: int, sigma: float, *, bits: int = 0) -> float:
+    def _measured(self, value: int, users: int, sigma: float, *, bits: int = 0) -> float:
         """Return a measured number of users, from twice the number less that of all users (theorem, Lemma 4).
 
         Args:
             value: The exact number, in units of 2^-bits.
+            users: The exact number of all users, from the same read of the rows.
             sigma: The scale of its noise, in users.
             bits: The binary places of the number.
         """
         noise = int(self.rng.discrete_gaussian(math.ldexp(2 * sigma, bits), 1)[0])
-        return (math.ldexp(2 * value - (self.users << bits) + noise, -bits) + self.known) / 2
+        return (math.ldexp(2 * value - (users << bits) + noise, -bits) + self.known) / 2
 
     def _measure_users(self) -> None:
         """Measure the number of users with the rest of its share."""
@@ -227,11 +232,11 @@ class CalibratedSteps:
         heads, stuck = self.order[rows], ending == "bound"
         smallest = float(np.median(np.sort(values)[:9] + self.known) / 2) if len(rows) else 0.0
         self._measure_users()
-        rest = self.lists.without(heads)
-        sizes = rest.sizes()
-        full = self.mechanism.bound._drawn(sizes, self.rng)
-        self.spent += theorem.selection_price(self.mechanism.bound.epsilon)
-        none = self._clips_nearly_none(int(np.count_nonzero(sizes > full)))
+        rest, bound = self.counting.rest(self.counted, heads), self.mechanism.bound
+        sizes = rest.sizes(bound.most)
+        full = bound._drawn_from(np.append(sizes[:-2], sizes[-2:].sum()), self.rng)
+        self.spent += theorem.selection_price(bound.epsilon)
+        none = self._clips_nearly_none(int(sizes[full + 1 :].sum()), int(sizes.sum()))
         if none is None:
             return None
         bands_budget = 0 if none else self._share(theorem.CALIBRATION_SHARE)
@@ -246,15 +251,15 @@ class CalibratedSteps:
         if scale is None or (not none and theorem.band_sigma(bands_budget, theorem.MOST_BANDS, 2) is None):
             return None
         bits, most = theorem.places(scale), theorem.TIMES * full
-        weights = rest.weights(Weighting(method="capped_squares", bits=bits, l0=most, full=full), self.rng)
+        self.weighed = rest.weighed(Weighting(method="capped_squares", bits=bits, l0=most, full=full), self.rng)
         if looking is not None:
-            following, ratio = self._look(heads, weights, bits, looking)
+            following, ratio = self._look(heads, bits, looking)
         if not stuck and not theorem.reaches_deeper(len(heads), smallest, following, scale, ratio):
             return None
-        items, shown, sigmas = self._named(weights, scale, full, bits, confirming)
+        items, shown, sigmas = self._named(self.weighed.weights, scale, full, bits, confirming)
         curve = None
         if len(items) and not none:
-            curve = self._calibrated(self.counts[items], shown, ratio, bands_budget, scale)
+            curve = self._calibrated(self._counts_of(items), shown, ratio, bands_budget, scale)
             shown, sigmas = calibration.estimates(shown, sigmas, curve)
         return self._both(found, items, shown, sigmas, self._notes(len(heads), len(items), full, curve))
 
@@ -262,7 +267,7 @@ class CalibratedSteps:
         """Return a share of rho in units."""
         return theorem.share_of(self.mechanism.rho, share)
 
-    def _clips_nearly_none(self, heavy: int) -> bool | None:
+    def _clips_nearly_none(self, heavy: int, users: int) -> bool | None:
         """Measure the number of users with more than l items, and return whether it is nearly none.
 
         Return None if the noise would be too large for the sampler.
@@ -270,21 +275,27 @@ class CalibratedSteps:
         sigma = theorem.ordered_sigma(self._share(theorem.HEAVY_SHARE), 2)
         if sigma is None:
             return None
-        measured = self._measured(heavy, sigma)
+        measured = self._measured(heavy, users, sigma)
         self.spent += theorem.ordered_price(sigma, 2)
         return theorem.nearly_none(measured, (sigma**2 + 1 / (self.precision * 4)) ** 0.5, self.known)
 
-    def _look(
-        self, heads: NDArray[np.int64], weights: NDArray[np.int64], bits: int, sigma: float
-    ) -> tuple[float, float]:
+    def _look(self, heads: NDArray[np.int64], bits: int, sigma: float) -> tuple[float, float]:
         """Measure the count and the weight of rank 2 |A| outside A. Return the count and the ratio of both."""
-        counts, coarse = self.counts.copy(), min(bits, theorem.places(2 * sigma))
+        counts, coarse, rank = self.counts.copy(), min(bits, theorem.places(2 * sigma)), 2 * len(heads)
         counts[heads] = 0
-        rank = len(counts) - 2 * len(heads)
-        following = self._measured(_ordered(counts, rank), sigma)
-        weight = self._measured(_ordered(weights, rank) >> (bits - coarse), sigma, bits=coarse)
+        following = self._measured(_largest(counts, rank), self.users, sigma)
+        largest = _largest(self.weighed.weights, rank) >> (bits - coarse)
+        weight = self._measured(largest, self.weighed.users, sigma, bits=coarse)
         self.spent += 2 * theorem.ordered_price(sigma, 2)
         return following, theorem.ratio_of(following, weight, sigma)
+
+    def _counts_of(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the counts of weighed items, zero for an item that the read of counts did not have."""
+        if self.weighed.labels is self.labels:
+            return self.counts[items]
+        known = _core.KnownLabels.from_sequence(self.weighed.labels.take(items))
+        places = known.split(self.labels, np.arange(1, len(self.counts) + 1))[1]
+        return np.append(self.counts, 0)[places - 1]
 
     def _named(
         self, weights: NDArray[np.int64], scale: float, full: int, bits: int, confirming: int
@@ -300,7 +311,7 @@ class CalibratedSteps:
         passed, noisy = self._passed(threshold, weights)
         self.spent += theorem.weights_price(scale, full)
         # Labels break ties: the numbers of items follow private rows, and would decide which items a band has.
-        _, down = self.labels.ordered(passed, noisy)
+        _, down = self.weighed.labels.ordered(passed, noisy)
         shown, sigmas = calibration.corrected(np.ldexp(noisy[down], -bits), scale, math.ldexp(threshold.value, -bits))
         again = np.argsort(-shown, kind="stable")
         return passed[down[again]], shown[again], sigmas[again]
@@ -326,10 +337,14 @@ class CalibratedSteps:
         common = 1 / self.precision
         levels = confirmed_counts.levels(mechanism.relative_error, factor=2, replaced=False)
         variances = mechanism.heads._variances(scales, levels)
+        labels, order = self.labels, np.concatenate([self.order[rows], items])
+        if self.weighed.labels is not labels:
+            named = [*labels.take(self.order[rows]), *self.weighed.labels.take(items)]
+            labels, order = labels_of(named, labels.type_name), np.arange(len(named))
         return published(
             mechanism,
-            self.labels,
-            np.concatenate([self.order[rows], items]),
+            labels,
+            order,
             self.rng,
             noisy=np.rint(np.concatenate([(values + self.known) / 2, shown])).astype(np.int64),
             sigmas=np.concatenate([np.sqrt(variances + common) / 2, sigmas]),
@@ -350,11 +365,12 @@ class CalibratedSteps:
         for band in made:
             own, exact = shown[band.start : band.stop], counts[band.start : band.stop]
             size, noise = len(own), calibration.least_sigma(sigma, band.centre)
-            median = self._measured(_ordered(exact - calibration.offsets(own, ratio), size // 2), noise)
+            offset = calibration.offsets(own, ratio)
+            median = self._measured(_ordered(exact - offset, size // 2), self.users, noise)
             ratio = calibration.ratio_of(ratio, median, band.centre)
             offset = calibration.offsets(own, ratio)
             ends = [_ordered(exact - offset, rank) for rank in calibration.end_ranks(size)]
-            low, high = (self._measured(end, 2 * noise) for end in ends)
+            low, high = (self._measured(end, self.users, 2 * noise) for end in ends)
             measured.append(calibration.Measured(ratio, low, high, noise))
             self.spent += theorem.ordered_price(noise, 2) + 2 * theorem.ordered_price(2 * noise, 2)
         return calibration.curve(made, measured, scale, 1 / math.sqrt(self.precision) / 2)
@@ -381,6 +397,11 @@ class CalibratedSteps:
             f"number of users with at least one item: about {max(0, round(self.known)):,} (sigma {deviation:.3g}). "
             f"Half of the error of this number (sigma {deviation / 2:.3g}) is in every count, and in its sigma",
         )
+
+
+def _largest(values: NDArray[np.int64], rank: int) -> int:
+    """Return the value of a rank from 1 in descending order, or 0 beyond the end."""
+    return _ordered(values, len(values) - rank)
 
 
 def _ordered(values: NDArray[np.int64], rank: int) -> int:

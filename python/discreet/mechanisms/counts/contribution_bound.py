@@ -123,7 +123,14 @@ class ContributionBound(TableMechanism):
         Returns:
             An array of `most` scores.
         """
-        seen = np.bincount(np.minimum(items, self.most), minlength=self.most + 1)[1:]
+        return self._scores(self._seen(items))
+
+    def _seen(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of users with each number of items, from 0 to `most`."""
+        return np.bincount(np.minimum(items, self.most), minlength=self.most + 1)
+
+    def _scores(self, seen: NDArray[np.int64]) -> NDArray[np.int64]:
+        seen = seen[1:]
         within = np.cumsum(seen)
         below = within - seen
         part, users = self.percentile, seen.sum()
@@ -136,7 +143,19 @@ class ContributionBound(TableMechanism):
 
         `numbers` has the number of items of each user.
         """
-        scores = self.scores(numbers)
+        return self._drawn_from(self._seen(numbers), rng)
+
+    def _drawn_from(self, seen: NDArray[np.int64], rng: _core.Rng) -> int:
+        """Return the chosen number, as `_drawn` does.
+
+        Args:
+            seen: The number of users with 0, 1, ..., `most` items. The last ones may have more.
+            rng: The random stream.
+
+        Returns:
+            A number from 1 to `most`, which is public.
+        """
+        scores = self._scores(seen)
         # The last candidate takes the place of the stop element.
         return 1 + rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
 

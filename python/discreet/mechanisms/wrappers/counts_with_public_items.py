@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import _core
+from discreet.engines.engine import Counted
 from discreet.engines.table import Table
-from discreet.engines.weighing import LocalLists
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
@@ -93,18 +93,16 @@ class CountsWithPublicItems(TableMechanism):
         return Guarantee(self.rho, self.delta)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        public, others, lists = self.public, self.others, self.others._lists(table)
-        known, histogram = _core.KnownLabels.from_sequence(self.items), _histogram(lists)
+        public, others, counting = self.public, self.others, self.others._lists(table)
+        rest, histogram = counting.excluding(self.items).checked(), _histogram(counting.public(self.items))
         histogram._require_type_of(self.items)  # noqa: SLF001 - the schema, which is public
         public._require(histogram)
         rng = opened(rng)
         if rng.is_seeded:
-            lists = lists.ordered()
-            histogram = _histogram(lists)
-        labels, counts = histogram._in_any_order()
-        numbers = known.split(labels, np.arange(1, len(counts) + 1))[1]
+            counting = counting.ordered()
+            rest, histogram = counting.excluding(self.items), _histogram(counting.public(self.items))
         first = public.release(histogram, rng=rng)
-        second = others._drawn(lists.without(numbers[numbers > 0] - 1), rng)
+        second = others._drawn(rest, rng)
         assert first.counts is not None is not second.counts
         assert first.sigmas is not None is not second.sigmas
         assert second.confirmed is not None
@@ -127,8 +125,8 @@ class CountsWithPublicItems(TableMechanism):
         )
 
 
-def _histogram(lists: LocalLists) -> Histogram:
-    """Return the counts of all items, and the number of users."""
-    labels, counts, users = lists.counted()
+def _histogram(counted: Counted) -> Histogram:
+    """Return counts and the number of users as a histogram."""
+    labels, counts, users = counted
     sensitivity = Sensitivity(l0=None, linf=1)
     return Histogram._of(labels, counts, sensitivity, None, users=users)  # noqa: SLF001 - the counts stay private
