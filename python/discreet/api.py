@@ -17,7 +17,7 @@ from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose
 from discreet.planning.public_items import for_public_items, public_top_k
 from discreet.privacy.guarantee import Promising, unusual
-from discreet.privacy.validation import is_zero
+from discreet.privacy.validation import is_zero, require_whole
 from discreet.releasing import (
     Asked,
     Bounding,
@@ -338,13 +338,14 @@ def answer_queries(
     epsilon: float | None = None,
     delta: float,
     method: str = "auto",
+    sensitivity: int = 1,
     budget: PrivacyFilter | None = None,
     rng: _core.Rng | None = None,
 ) -> Answers:
     """Answer many counting queries at once, with a small largest error.
 
-    One user changes the true answer of each query by at most one, up or down, and may change all true answers. The
-    number of queries is public.
+    One user changes the true answer of each query by at most `sensitivity`, up or down, and may change all true
+    answers. The number of queries is public. Answers with a sensitivity above one are rounded to multiples of it.
 
     Args:
         values: A list or one-dimensional array of whole numbers: the true answers.
@@ -354,6 +355,7 @@ def answer_queries(
         method: "gaussian", "laplace", "bounded" (no error exceeds `error_bound`), "gumbel_correction",
             "iterative_sparse_vector"; or "auto", which takes the one of the first four with the smallest expected
             largest error. The choice depends only on the number of queries and the guarantee.
+        sensitivity: The most that one user changes one true answer: a whole number from 1 to 2^30.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged before noise is drawn.
         rng: Seeded randomness for tests (`discreet.testing.seeded_rng`); not with a budget.
 
@@ -370,11 +372,13 @@ def answer_queries(
         >>> len(answers.values)
         3
     """
-    whole = queries.require_values(values)
+    step = require_whole("sensitivity", sensitivity, 1, 2**30)
+    # A change of at most `step` moves the multiple below a value by at most one.
+    whole = queries.require_values(values) // step
     mechanism, notes = queries.choose_answers(len(whole), rho, epsilon, delta, method)
 
     def draw(rng: _core.Rng | Opening | None) -> Answers:
-        return replace(mechanism.release(whole, rng=rng), notes=notes)
+        return queries.in_steps(replace(mechanism.release(whole, rng=rng), notes=notes), step)
 
     if budget is None:
         return draw(rng)

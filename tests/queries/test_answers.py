@@ -7,6 +7,8 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import ParameterError
@@ -112,6 +114,28 @@ def test_noise_too_small_for_its_guarantee_is_refused(mechanism):
 def test_values_of_another_type_are_refused(values):
     with pytest.raises(dp.errors.ParameterError, match="whole numbers"):
         dp.answer_queries(values, rho=1, delta=1e-6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(value=st.integers(-(2**40), 2**40), change=st.integers(-90, 90), step=st.integers(1, 90))
+def test_a_sensitivity_makes_steps_that_one_user_moves_by_one(value, change, step):
+    change = max(-step, min(step, change))
+    given = {"epsilon": 10, "delta": 0, "method": "laplace", "sensitivity": step}
+    first, second = (dp.answer_queries([n], **given, rng=seeded_rng(1)).values[0] for n in (value, value + change))
+    if abs(value + change) <= 2**40:
+        assert abs(first - second) in (0, step)
+
+
+@pytest.mark.parametrize("method", ["gaussian", "bounded", "auto"])
+def test_answers_of_a_sensitivity_keep_their_error_bound(method):
+    values = np.arange(-500, 500) * 37
+    answers = dp.answer_queries(values, rho=0.5, delta=1e-6, method=method, sensitivity=25, rng=seeded_rng(4))
+    single = dp.answer_queries(values, rho=0.5, delta=1e-6, method=method, rng=seeded_rng(4))
+    assert answers.guarantee == single.guarantee
+    assert np.abs(answers.values - values).max() <= answers.error_bound == 25 * single.error_bound + 12
+    assert any("at most 25" in note for note in answers.notes)
+    with pytest.raises(ParameterError):
+        dp.answer_queries(values, rho=0.5, delta=1e-6, sensitivity=0)
 
 
 def test_large_values_are_clipped():

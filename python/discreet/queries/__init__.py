@@ -6,6 +6,7 @@ from discreet.names import lazy
 
 if TYPE_CHECKING:
     from discreet.queries.answers import Answers
+    from discreet.queries.answers import in_steps as in_steps
     from discreet.queries.answers import require_values as require_values
     from discreet.queries.bounded import BoundedAnswers
     from discreet.queries.choose import choose_answers as choose_answers
@@ -17,7 +18,7 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "queries.answers": "Answers require_values",
+            "queries.answers": "Answers in_steps require_values",
             "queries.bounded": "BoundedAnswers",
             "queries.choose": "choose_answers",
             "queries.gumbel_correction": "GumbelCorrection",

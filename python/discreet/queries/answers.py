@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from discreet.privacy.validation import require_whole
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BOUND_CHANCE", "Answering", "Answers", "QueryMechanism", "require_queries", "require_values"]
+__all__ = ["BOUND_CHANCE", "Answering", "Answers", "QueryMechanism", "in_steps", "require_queries", "require_values"]
 
 BOUND_CHANCE = 1e-6
 """The probability that the largest error exceeds its bound, unless the bound is certain."""
@@ -77,6 +77,20 @@ class Answers:
             f"values are clipped to ±2^40; largest error of the noise: {self.expected_error:.4g} expected, {most}",
         ]
         return "\n".join([*lines, *self.notes])
+
+
+def in_steps(answers: Answers, step: int) -> Answers:
+    """Return answers to queries that were divided by a step and rounded down: in the middle of the steps."""
+    if step == 1:
+        return answers
+    note = f"one user changes a true answer by at most {step:,}; answers are rounded to the middle of such steps"
+    return replace(
+        answers,
+        values=answers.values * step + step // 2,
+        error_bound=answers.error_bound * step + step // 2,
+        expected_error=answers.expected_error * step,
+        notes=(*answers.notes, note),
+    )
 
 
 class QueryMechanism(Mechanism[object, Released]):
