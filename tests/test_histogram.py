@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from discreet import GaussianThreshold, Histogram, OptimalSelection
+from discreet import GaussianThreshold, Histogram, OptimalSelection, Release, verify
 from discreet.errors import ParameterError, SchemaError, SensitivityError
 from discreet.privacy import Sensitivity
 from discreet.testing import seeded_rng
@@ -26,7 +26,7 @@ def test_pairs_are_counted_once_per_user():
 
 
 @pytest.mark.parametrize("l0", [None, 4])
-def test_a_linf_counts_rows_up_to_a_number_of_each_user(l0):
+def test_a_linf_counts_rows_up_to_a_number_of_each_user(l0, tmp_path):
     random = np.random.default_rng(4)
     table = {"user": random.integers(0, 300, 4000), "item": random.integers(0, 9, 4000)}
     own = {}
@@ -43,11 +43,26 @@ def test_a_linf_counts_rows_up_to_a_number_of_each_user(l0):
             release.release(found)
     else:
         assert all(0 < count <= exact[item] for item, count in counted(found).items())
-        release = GaussianThreshold.from_rho(rho=50, delta=1e-6, l0=4, linf=2).release(found)
-        assert (release.kind, release.measure) == (
-            "events",
-            "counts of events of users clipped to 4 items each; sigma is the noise alone",
+        mechanism = GaussianThreshold.from_rho(rho=50, delta=1e-6, l0=4, linf=2)
+        users = mechanism.release(Histogram.from_table(table, **columns, l0=l0))
+        assert (users.kind, users.most) == ("users", None)
+        release = mechanism.release(found)
+        for made in (users, release):
+            made.write(tmp_path / "rows.csv", certificate=True)
+            read = Release.read(tmp_path / "rows.csv")
+            assert (read.kind, read.most, read.measure) == (made.kind, made.most, made.measure)
+            verify(tmp_path / "rows.csv")
+        with pytest.raises(ParameterError, match="cannot be compared"):
+            users.compare(release)
+        assert release.kind == "events"
+        assert release.measure == (
+            "counts of events of users clipped to 4 items each, at most 2 of a user for an item; "
+            "sigma is the noise alone"
         )
+    none = np.zeros(0, np.int64)
+    for rows in (table, {"user": [1, None], "item": [None, 2]}, {"user": none, "item": none}):
+        empty = Histogram.from_table(rows, **columns, linf=2, l0=l0, only=[99])
+        assert counted(empty) == {}
     for wrong in ({"cap": 9}, {"count_users": True}, {"linf": 0}):
         with pytest.raises(ParameterError):
             Histogram.from_table(table, **columns, **{"linf": 2, **wrong})

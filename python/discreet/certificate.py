@@ -371,6 +371,18 @@ class _Facts:
         return found
 
     @property
+    def may_count_events(self) -> bool:
+        """Whether a user may add more than one to a count of a histogram."""
+        return isinstance(self.mechanism, HistogramMechanism) and self.mechanism.protects.linf > 1
+
+    def has_kind(self, kind: object, most: object) -> bool:
+        """Return whether a release can have counts of this kind, with this bound on what a user adds to one count."""
+        made = self.mechanism
+        if kind == "events" and isinstance(made, HistogramMechanism):
+            return type(most) is int and 1 < most <= made.protects.linf
+        return kind == self.kind and most == (made.most if isinstance(made, mechanisms.KeptPairs) else None)
+
+    @property
     def listed(self) -> Listed:
         """Which items are published even if nobody has them."""
         found: Listed = getattr(self.mechanism, "lists_items", "none")
@@ -474,21 +486,21 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
     names = [one[0] for one in fields if isinstance(one, list) and one]
     measures = columns[len(names) :]
     has_counts = measures[:2] == ["count", "sigma"]
-    l0, most = given("l0"), mechanism.most if isinstance(mechanism, mechanisms.KeptPairs) else None
+    own_kind, l0 = given("kind", facts.kind), given("l0")
+    most = given("most", mechanism.most if isinstance(mechanism, mechanisms.KeptPairs) else None)
     clips = facts.always_clips and has_counts
     clipped = given("clipped", clips)
     exact = not facts.steps
     checks: dict[str, bool] = {
         "total_delta": ("epsilon" in content) == ("total_delta" in content),
         "columns": columns[: len(names)] == names and measures in facts.measures,
-        "kind": given("kind", facts.kind) == facts.kind,
+        "kind": facts.has_kind(own_kind, most),
         "listed": given("listed", facts.listed) == facts.listed,
         "noise": given("noise", facts.law) == facts.law,
         "clipped": isinstance(clipped, bool)
         and (clipped or (not clips and l0 is None))
         and (has_counts or not clipped),
         "l0": "l0" not in content or facts.claims_l0 or l0 == (facts.l0 if has_counts else None),
-        "most": given("most") in (None, most),
         "summed": facts.sums(summed) and (given("summed", summed) is None) == (summed is None),
         "above": "above" not in content or facts.has_threshold(given("above"), has_counts=has_counts),
         "round": facts.has_round(given("round")),
@@ -501,8 +513,8 @@ def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, su
     if content["version"] == _core.__version__:  # another version may have other words, and a tighter guarantee
         own, measure = mechanism.guarantee, "items by rank" if measures else "items"
         if has_counts:
-            bounds = {"l0": facts.l0 or l0, "most": most}
-            measure = measure_of(facts.kind, clipped=clipped, **bounds, summed=summed, unit=claimed.unit)
+            bounds = {"l0": facts.l0 or l0, "most": most if type(most) is int else None}
+            measure = measure_of(own_kind, clipped=clipped, **bounds, summed=summed, unit=claimed.unit)
         checks |= {
             "guarantee": given("guarantee", claimed.promise) == claimed.promise,
             "measure": given("measure", measure) == measure,
@@ -552,6 +564,8 @@ def _claims(content: dict[str, Any], facts: _Facts, *, is_paid: bool) -> tuple[s
         "calls": facts.steps,
         "stopped_early": facts.steps,
         "clipped": facts.claims_l0 and isinstance(made, HistogramMechanism),
+        "kind": facts.may_count_events,
+        "most": facts.may_count_events,
         "l0": facts.claims_l0,
         "kept_share": isinstance(made, measures),
         "above": facts.threshold is not None,

@@ -17,7 +17,7 @@ from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.parameters import PERCENTILE
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_one, require_promise, unusual
-from discreet.privacy.validation import brief, is_equal, require_number
+from discreet.privacy.validation import brief, require_number, require_whole
 from discreet.releasing import Asked, Call, Options, publish, require_known, required
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     finds a bound that about 95 % of the users do not exceed, and `Release.l0` has it. The released sums are whole
     numbers of `resolution`, in the column `count`.
 
-    With `bounds="auto"`, 5 % of rho first finds bounds [-c, c], such that about `bounds_percentile` percent of the sums
-    of single users are not clipped, one sum of each user (`SumsWithFoundBounds`). `Release.summed` has them.
+    With `bounds="auto"`, 5 % of rho first finds bounds [-c, c]: for about `bounds_percentile` percent of the users, the
+    sum for one of their items, chosen at random, lies within (`SumsWithFoundBounds`). `Release.summed` has them.
 
     Amounts of money: for integers of cents give bounds in cents. For decimals with two places give
     `resolution=0.01` and bounds in the unit of the column, such as `bounds=(0, 20)`; the sums are then in cents.
@@ -68,7 +68,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         bounds: The least and the largest sum of one user for one item, in units of the column: whole multiples of
             `resolution`. Choose them without the data, or give "auto" to find them with privacy. The noise grows with
             the larger absolute value.
-        bounds_percentile: With `bounds="auto"`, the percentage of sums that are not clipped, about: from 1 to 99.
+        bounds_percentile: With `bounds="auto"`, the percentage of users, about: from 1 to 99.
         l0: The most items of a user that count; by default a bound is found. With `items`, a user may have all of them
             by default.
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
@@ -103,11 +103,12 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     """
     require_one(rho, epsilon)
     parameters: dict[str, object] = {"rho": rho, "epsilon": epsilon, "delta": delta, "l0": l0, "items": items}
-    parameters |= {"bounds": bounds, "resolution": resolution}
+    parameters |= {"bounds": bounds, "resolution": resolution, "bounds_percentile": bounds_percentile}
     call = Call.of(sum, data, options, budget, parameters, value=value)
     summed_column(call.table)
     is_found = isinstance(bounds, str) and bounds == "auto"
-    if not (is_found or is_equal(bounds_percentile, PERCENTILE)):
+    require_whole("bounds_percentile", bounds_percentile, 1, 99)
+    if not (is_found or bounds_percentile == PERCENTILE):
         raise ParameterError('bounds_percentile is for bounds="auto": leave it out', names="bounds_percentile bounds")
     low, high, step = (0, 0, _resolution(resolution)) if is_found else _in_units(bounds, resolution)
     listed = require_known(items, others=False, l0=l0, mechanism=None)

@@ -111,8 +111,8 @@ impl PyPairs {
             self.0.measured(&labels, require(l0)?, &measures, tick)
         };
         let sums = watched(py, progress, work)?;
-        let rows = labels.len();
-        let shape = [rows, sums.len().checked_div(rows).unwrap_or(0)];
+        let width = measures.iter().map(|measure| measure.sums()).sum();
+        let shape = [labels.len(), width];
         Ok((PyLabels(labels.into_owned(), self.1.clone()), sums.into_pyarray(py).reshape(shape)?))
     }
 }

@@ -77,6 +77,8 @@ def test_a_mechanism_can_be_named(log, tmp_path, given, made):
         ["plume"],
         ["confirmed-counts", "--l0", "2"],
         ["plume", "--l0", "auto"],
+        *(["plume", "--l0", "2", "--relative-error", "0.05"], ["plume", "--l0", "2", "--k-bar", "9"]),
+        ["plume-dp-sips", "--l0", "5000"],
         ["plume", "--l0", "2", "--kept-share"],
     ],
 )

@@ -253,7 +253,7 @@ def test_what_a_file_implies_is_what_its_mechanism_says():
     ]
     for mechanism in made:
         found = implied(repr(mechanism))
-        assert (found.kind, found.listed) == (mechanism.releases, mechanism.lists_items), mechanism
+        assert (found.kinds[0], found.listed) == (mechanism.releases, mechanism.lists_items), mechanism
         assert found.law == getattr(mechanism, "law", "gaussian")
         is_free = isinstance(mechanism, dp.mechanisms.Aggregates) and mechanism.items is not None
         is_free |= isinstance(mechanism, dp.mechanisms.LaplaceCounts | dp.mechanisms.CorrelatedCounts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from discreet.budgets.owner import Single
 from discreet.budgets.states import States
 from discreet.errors import BudgetExceeded
-from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.parameters import LINF_LIMIT, require_delta
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Promising, Unit
@@ -195,7 +195,7 @@ class Exchange(Single):
                 None of these errors costs anything.
         """
         self._require_owner()
-        scale = round_up(require_whole("linf", linf, 1) / self._epsilon, 8)
+        scale = round_up(require_whole("linf", linf, 1, LINF_LIMIT) / self._epsilon, 8)
         mechanism = GumbelTopK(k=k, scale=scale, delta=self._delta, k_bar=k_bar, l0=l0, linf=linf)
         drawn = False
 

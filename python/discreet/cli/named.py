@@ -8,6 +8,7 @@ from discreet import mechanisms
 from discreet.cli.options import PLUME
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
+from discreet.privacy.validation import require_whole
 
 if TYPE_CHECKING:
     from discreet.mechanisms import ConfirmedCounts, Plume, PrivateCountRelease
@@ -33,6 +34,7 @@ def named(
     if (selection := PLUME.get(name)) is not None:
         if l0 is None:
             raise ParameterError(f"{name} needs l0: the most items of a user that count", names="l0")
+        require_whole("l0", l0, 1, 2**30 if name == "plume" else 4096)
         return made_for(mechanisms.Plume, rho, epsilon, delta=delta, m=l0, m_prime=l0, selection=selection)
     if l0 is not None:
         raise ParameterError(f"{name} counts all items of a user: leave out l0", names="l0")

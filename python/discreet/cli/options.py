@@ -182,8 +182,8 @@ summed = joined(
         "--bounds-percentile",
         type=click.IntRange(1, 99),
         metavar="P",
-        help="Instead of --bounds: find bounds with 5 % of rho, so that about P % of the sums of single users lie "
-        "within, such as 95.",
+        help="Instead of --bounds: find bounds with 5 % of rho. For about P % of the users, such as 95, the sum for "
+        "one of their items, chosen at random, lies within.",
     ),
     click.option(
         "--resolution",

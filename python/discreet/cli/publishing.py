@@ -26,8 +26,9 @@ from discreet.engines.standard_input import standard_input
 from discreet.errors import OUT_OF_DELTA, AlreadyCharged
 from discreet.mechanisms import CountsWithFoundBound
 from discreet.mechanisms.base import made_for
-from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE
+from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR
 from discreet.planning.choose import Parameters, choose
+from discreet.privacy.validation import is_equal
 from discreet.release import Release, export, provenance, reading
 from discreet.releasing import required
 
@@ -242,7 +243,9 @@ def _chosen(parameters: Asked, *, listed: bool) -> dict[str, object]:
     name = parameters.pop("mechanism")
     found = bound != {"percentile": PERCENTILE, "l0_share": L0_SHARE}
     if name != "auto" and (listed or l0 == "auto" or parameters.get("kept_share")):
-        raise click.UsageError("--mechanism has no --items, --kept-share and --l0 auto. Leave out either of them.")
+        raise click.UsageError("--mechanism is not for --items, --kept-share or --l0 auto. Leave out either of them.")
+    if name in PLUME and (k_bar != K_BAR or not is_equal(parameters["relative_error"], RELATIVE_ERROR)):
+        raise click.UsageError("--relative-error and --k-bar are not for plume. Leave them out.")
     if found and l0 != "auto":
         raise click.UsageError("--percentile and --l0-share are for --l0 auto. Leave them out.")
     if k_bar != K_BAR and (listed or (parameters.get("l0") is not None and name == "auto")):

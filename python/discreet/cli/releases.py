@@ -108,8 +108,9 @@ def sum(**options: Any) -> int:  # noqa: A001 - the name of the command
     """Sum a column for each item in FILE, for items that are not known in advance.
 
     FILE is a Parquet, CSV, JSON lines or Arrow file, or a quoted glob or a folder of such files, as for `discreet
-    count`. It is read twice, or once with --items: only then may it be - for standard input. A row whose value is no
-    number, such as 3,50, is left out; `discreet check --column` shows the owner of the data how many rows are.
+    count`. It is read twice, or once with --items and --bounds: only then may it be - for standard input. A row whose
+    value is no number, such as 3,50, is left out; `discreet check --column` shows the owner of the data how many rows
+    are.
 
     The values of a user for an item are added up, and this sum is clipped to --bounds, or to bounds that are found for
     a --bounds-percentile. At most --l0 items of each user count. The noise of a sum is that of N items, whatever the

@@ -10,7 +10,6 @@ from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened
 from discreet.mechanisms.published import Shown, clipped, of_rows, published, raised
 from discreet.privacy.guarantee import Sensitivity
-from discreet.release.facts import Kind
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
@@ -30,11 +29,6 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
 
     takes_least: ClassVar[bool] = False
     """Whether the mechanism takes a histogram of counts of at least a number (`Histogram.from_counts(least=)`)."""
-
-    @property
-    def releases(self) -> Kind:  # type: ignore[override]
-        """The unit of the numbers of a release: "events" if one user may add more than one to a count."""
-        return "events" if self.protects.linf > 1 else "users"
 
     @abstractmethod
     def release_chance(self, users: int) -> float:
@@ -124,9 +118,10 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
                 "take: make the histogram of all counts, or use a threshold or top-k mechanism"
             )
         self._require(data)
-        release = of_rows(self._run(data, opened(rng)), data._every, data.unit)
-        if (linf := self.protects.linf) > 1:
-            release = changed(release, notes=(*release.notes, f"one user adds at most {linf:,} to a count"))
+        release, linf = self._run(data, opened(rng)), data.sensitivity.linf
+        if linf > 1 and release.counts is not None:
+            release = changed(release, kind="events", most=linf)
+        release = of_rows(release, data._every, data.unit)
         return raised(clipped(release, data._clipped_to), data._below)
 
 

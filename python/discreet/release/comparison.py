@@ -159,7 +159,7 @@ def compared(first: Counted, second: Counted, confidence: float) -> Comparison:
         before, later = (release.measure.removesuffix(_NOISE_ALONE) for release in (first, second))
         raise ParameterError(
             f"one release has {before}, and the other has {later}. These differ even if the data does not change, so "
-            "they cannot be compared. Release both with the same bound, such as the same l0"
+            "they cannot be compared. Release both with the same bound, such as the same l0 or bounds of sums"
         )
     items, others = first.items, second.items
     places = dict(zip(others, range(len(others)), strict=True))

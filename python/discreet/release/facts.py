@@ -89,7 +89,7 @@ def measure_of(
 ) -> str:
     """Return the meaning of the counts of a release in words.
 
-    `most` is the most items of a user in counts of pairs.
+    `most` is the most items of a user in counts of pairs, or the most events of a user for an item in counts of events.
     """
     one = "user" if unit == "event" else unit
     if kind == "sums":
@@ -97,24 +97,25 @@ def measure_of(
             return f"sums of clipped values; {_NOISE_ALONE}"
         return f"{summed.title}{' ' if summed.column is None else ', '}{summed.bounds_of(one)}"
     events = "events" if unit == "event" else f"events of {one}s"
+    each = "" if kind != "events" or most is None else f", at most {most:,} of a {one} for an item"
     name = f"({one}, item) pairs of {one}s" if kind == "pairs" else f"{one}s" if kind == "users" else events
     bound = most if kind == "pairs" else l0
     if not clipped:
-        return f"counts of {name}"
+        return f"counts of {name}{each}"
     if bound is None:
         return f"counts of clipped {name}; {_NOISE_ALONE}"
-    return f"counts of {name} clipped to {counted(bound, 'item')} each; {_NOISE_ALONE}"
+    return f"counts of {name} clipped to {counted(bound, 'item')} each{each}; {_NOISE_ALONE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implied:
     """The facts about the rows of a release that follow from its mechanism.
 
-    If the guarantee `bounds_items`, counts are clipped, except those of users who never had more items, which no file
-    can show.
+    A number may count any of `kinds`: users, or events too if a user may add more than one. If the guarantee
+    `bounds_items`, counts are clipped, except those of users who never had more items, which no file can show.
     """
 
-    kind: Kind
+    kinds: tuple[Kind, ...]
     listed: Listed
     law: Law | None
     bounds_items: bool
@@ -145,7 +146,7 @@ def _of_call(call: ast.Call) -> Implied | None:
         if found is None or name != "KnownItems":
             return found
         listed: Listed = "some" if _is_none(given.get("least")) else "none"
-        return Implied(kind=found.kind, listed=listed, law=found.law, bounds_items=found.bounds_items)
+        return Implied(kinds=found.kinds, listed=listed, law=found.law, bounds_items=found.bounds_items)
     if name not in _KNOWN:
         return None
     names_all = name in _ALL_LISTED or (name in _MAY_LIST and not _is_none(given.get("items")))
@@ -155,7 +156,7 @@ def _of_call(call: ast.Call) -> Implied | None:
     linf = given.get("linf")
     counts_events = isinstance(linf, ast.Constant) and type(linf.value) is int and linf.value > 1
     return Implied(
-        kind=_KIND_OF.get(name, "events" if counts_events else "users"),
+        kinds=(_KIND_OF.get(name, "users"), *(("events",) if counts_events else ())),
         listed="all" if names_all else "some" if name == "CountsWithPublicItems" else "none",
         law=None if name == "CountsWithFoundBound" else law,
         bounds_items=name not in _ANY_NUMBER

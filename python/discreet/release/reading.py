@@ -304,9 +304,10 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
 def _facts(header: dict[str, Any], summed: Summed | None, l0: int | None, *, has_counts: bool) -> dict[str, Any]:
     """Return what the numbers and items are, as the mechanism implies it. A header that says otherwise is damaged."""
     found, noise = implied(_text(header["made_by"])), _one_of(header, "noise", LAWS)
-    kind = found.kind if found is not None else _one_of(header, "kind", KINDS) if "kind" in header else "users"
+    kinds = KINDS if found is None else found.kinds
+    kind = _one_of(header, "kind", KINDS) if "kind" in header else "users" if found is None else kinds[0]
     listed = header.get("listed", "none" if found is None else found.listed)
-    if found is not None and header.get("kind", kind) != kind:
+    if kind not in kinds:
         raise _Damaged("kind in its header is not what its mechanism counts")
     if found is not None and listed != found.listed:
         raise _Damaged("listed in its header is not what its mechanism publishes")

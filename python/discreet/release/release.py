@@ -85,7 +85,8 @@ class Release(Rows):
         clipped: Whether the release was made with a bound on what each user contributes. Counts may then be below the
             numbers of users, and sigma does not include the difference.
         l0: The most items of a user that were counted, given or found with privacy; None if there is no such bound.
-        most: The most items of a user that counts of pairs include; None for other kinds.
+        most: The most items of a user that counts of pairs include, or the most events of a user for an item in counts
+            of events of a table; None for others.
         summed: The column, the bounds and the resolution of sums, a `Summed`; None for other kinds.
         kept_share: A private estimate of the share of (user, item) pairs that `l0` kept, a `KeptShare`; None if
             it was not paid for (`dp.count(kept_share=True)` or `l0="auto"`).

@@ -94,7 +94,8 @@ pub enum Measure {
 
 impl Measure {
     /// Returns the number of sums of an item.
-    fn sums(self) -> usize {
+    #[must_use]
+    pub fn sums(self) -> usize {
         if matches!(self, Self::Mean(..)) { 2 } else { 1 }
     }
 

@@ -87,17 +87,20 @@ class Plume(TableMechanism):
         self._set(
             rho=require_rho(self.rho),
             delta=require_delta(self.delta),
-            m=require_whole("m", self.m, 1, 2**30),
             m_prime=require_whole("m_prime", self.m_prime, 1, 2**30),
             share=require_number("share", self.share, 0, 1),
             literal=require_flag("literal", self.literal),
             selection=require_choice("selection", self.selection, get_args(Selection)),
         )
+        self._set(m=require_whole("m", self.m, 1, 2**30 if self.selection == "threshold" else 4096))
         if self.relative_error is not None:
             self._set(relative_error=require_number("relative_error", self.relative_error, 0, 100))
         if self.share >= 1:
             raise ParameterError("share must be below 1: the counts need the rest of rho")
-        _ = self.discovery
+        try:
+            _ = self.discovery
+        except ParameterError as error:
+            raise ParameterError(f"{error}. This is of the search for items: give another rho, delta or m") from None
         require_number("sigma, the scale of the noise of the counts,", self.sigma, 1e-3, 1e9)
 
     @classmethod

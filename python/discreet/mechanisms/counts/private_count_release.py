@@ -102,7 +102,8 @@ class PrivateCountRelease(HistogramMechanism):
         low, high = _SIGMA_RANGE
         if not all(low <= level.sigma <= high for level in self.levels):
             raise ParameterError(
-                "epsilon_star and relative_error need noise of a scale outside 0.001 to 1e9; change either"
+                "epsilon_star, relative_error and linf need noise of a scale outside 0.001 to 1e9; give a larger "
+                "epsilon_star, or another relative_error or linf"
             )
 
     @classmethod

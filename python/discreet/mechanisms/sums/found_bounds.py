@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,19 +17,17 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
-from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_rho
+from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE
 from discreet.mechanisms.sums.clipped_sums import LIMIT, ClippedSums
 from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
 from discreet.privacy.conversion import round_down
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.facts import Listed
 from discreet.release.release import Release, changed
 
 __all__ = ["SumsWithFoundBounds"]
 
-_MOST_RHO = 1_000
-"""The largest rho that `ContributionBound` takes."""
 _GRID = tuple(
     step * 10**power // 10
     for power in range(10)
@@ -42,7 +41,9 @@ class SumsWithFoundBounds(TableMechanism):
     """A mechanism that finds bounds [-c, c] for the sums of single users with privacy, then sums under these bounds.
 
     Every user with a value has one vote: the absolute value of the sum of one of the user's items, chosen uniformly.
-    `ContributionBound` chooses c with 5 % of rho, so that about `percentile` percent of the votes are at most c. The
+    `ContributionBound` chooses c with 5 % of rho, so that about `percentile` percent of the votes are at most c. Users
+    with many items have one vote too, so another share of all sums may be clipped. With fewer than about `users_needed`
+    users, c may be any candidate. The
     candidates are 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100 units and so on, up to the largest
     number whose noise can be drawn. The rest of rho pays for `DiscoverAndSum` under these bounds, or for `ClippedSums`
     of public items. The guarantee is delta-approximate rho-zCDP per user, added or removed. `Release.summed` has the
@@ -52,7 +53,7 @@ class SumsWithFoundBounds(TableMechanism):
     the table once before the charge, and again for each later step.
 
     Args:
-        rho: The privacy cost of all steps in zCDP: above 0 and at most 10,000.
+        rho: The privacy cost of all steps in zCDP: from 1e-9 to 10,000.
         delta: The probability that the guarantee fails: above 0 and below 1; None with `items`, which need none.
         l0: The most items of one user: from 1 to 2^30. With None a bound is found, as in `DiscoverAndSum`; with `items`
             a user may have all of them.
@@ -86,10 +87,15 @@ class SumsWithFoundBounds(TableMechanism):
     percentile: int = PERCENTILE
 
     def __post_init__(self) -> None:
-        self._set(rho=require_rho(self.rho), percentile=require_whole("percentile", self.percentile, 1, 99))
-        require_number("5 % of rho", L0_SHARE * self.rho, 0, _MOST_RHO)
+        self._set(
+            rho=require_number("rho", self.rho, 1e-9, RHO_LIMIT, open_low=False),
+            percentile=require_whole("percentile", self.percentile, 1, 99),
+        )
         if (self.delta is None) != (self.items is not None):
-            raise ParameterError("give delta, or items that need none, but not both", names="delta items")
+            raise ParameterError(
+                "delta is needed to find items, and only then: give delta, or items that are public",
+                names="delta items",
+            )
         one = self.later(1)
         self._set(delta=getattr(one, "delta", None), l0=one.l0, resolution=one.resolution)
         if isinstance(one, ClippedSums):
@@ -153,6 +159,12 @@ class SumsWithFoundBounds(TableMechanism):
         most = max(2, len(self.candidates))
         return ContributionBound.from_rho(rho=round_down(L0_SHARE * self.rho), percentile=self.percentile, most=most)
 
+    @property
+    def users_needed(self) -> int:
+        """Return how many users with a value make a bound that is too wide improbable: a chance of at most 0.1 %."""
+        points = self.bound.gamma * min(self.percentile, 100 - self.percentile)
+        return math.ceil(math.log(1000 * len(self.candidates)) / points)
+
     def later(self, bound: int) -> DiscoverAndSum | ClippedSums:
         """Return the mechanism of the later steps, which have the rest of rho.
 
@@ -194,10 +206,13 @@ class SumsWithFoundBounds(TableMechanism):
         place = min(self.bound._drawn(1 + places, rng), len(self.candidates))
         bound = self.candidates[place - 1]
         release = self.later(bound).release(table, rng=rng)
-        if place < len(self.candidates):
-            found = f"were found with privacy: about {self.percentile} % of the sums of single users lie within"
-        else:
-            found = "are the widest whose noise can be drawn, and may clip many sums: give a larger resolution or rho"
+        found = (
+            f"were found with privacy: for about {self.percentile} % of the users, the sum for one of their items, "
+            f"chosen at random, lies within. With fewer than about {self.users_needed:,} users they say nothing"
+        )
+        if place == len(self.candidates):
+            remedy = "resolution" if len(self.candidates) == len(_GRID) else "resolution or rho"
+            found = f"are the widest possible ones, and may clip many sums: give a larger {remedy}"
         note = f"the bounds, {-bound:,} to {bound:,} units, {found}"
         return changed(
             release,
