@@ -72,7 +72,7 @@ def test_the_command_count_runs_on_local_spark(log):
     require("local[2]")
     done = command("count", log, *PROMISE, "--engine", "spark", "--master", "local[2]", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
-    assert {line.rsplit(",", 2)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
+    assert {line.rsplit(",", 3)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
     cents = ["--column", "cents", "--bounds", "0", "60", "--l0", "2", "--engine", "spark", "--master", "local[2]", "-q"]
     done = command("sum", log, *PROMISE, *cents)
     assert (done.returncode, done.stderr) == (0, "")
