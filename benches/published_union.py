@@ -4,11 +4,9 @@
 function returns the released item numbers.
 
 - Weighted and policy: Gopi et al. (2020), with half of delta for the noise and half for the threshold.
-- Greedy: Carvalho et al. (2022), with at most l0 items per user.
 - DP-SIPS: Swanberg et al. (2023), with three rounds. Each round has three times the budget of the previous round.
 
-No function is private. numpy's noise is not secure, and the floats that numpy can draw reveal values. The threshold of
-the greedy method does not account for items that get no weight.
+No function is private. numpy's noise is not secure, and the floats that numpy can draw reveal values.
 """
 
 from __future__ import annotations
@@ -120,19 +118,6 @@ def policy_laplace(users, *, epsilon, delta, l0, alpha=3.0):
     return released(weights, threshold, laplace(epsilon))
 
 
-def greedy(users, *, epsilon, delta, l0, alpha=3.0):
-    threshold = 1 - math.log(2 * delta) / epsilon
-    target, weights = threshold + alpha / epsilon, {}
-    for of_user in random.sample(users, len(users)):
-        budget = 1.0
-        for item in bounded(of_user, l0):
-            added = min(budget, max(0.0, target - weights.get(item, 0.0)))
-            if added > 0:
-                weights[item] = weights.get(item, 0.0) + added
-                budget -= added
-    return released(weights, threshold, laplace(epsilon))
-
-
 def dp_sips(users, *, epsilon, delta, l0, rounds=3):
     sigma = least_sigma(epsilon, delta / 2)
     found = np.zeros(1 + max(int(items.max()) for items in users), bool)
@@ -161,5 +146,5 @@ def weighted_gaussian_by_arrays(users, *, epsilon, delta, l0):
 
 METHODS = {
     function.__name__: function
-    for function in (weighted_gaussian, weighted_laplace, policy_gaussian, policy_laplace, greedy, dp_sips)
+    for function in (weighted_gaussian, weighted_laplace, policy_gaussian, policy_laplace, dp_sips)
 }

@@ -19,7 +19,7 @@ import records
 DELTA = 1e-6
 PROMISES = [{"epsilon": 0.5}, {"epsilon": 1.0}, {"epsilon": 3.0}, {"rho": 0.01}, {"rho": 0.1}, {"rho": 1.0}]
 LIMITS = [1, 2, 3, 4, 10, 100]
-METHODS = ["threshold", "weighted_gaussian", "policy_gaussian", "greedy", "dp_sips", "auto"]
+METHODS = ["threshold", "weighted_gaussian", "policy_gaussian", "dp_sips", "auto"]
 CUT = """SELECT u AS "user", i AS item FROM (
     SELECT u, i, row_number() OVER (PARTITION BY u ORDER BY hash(u, i)) AS place
     FROM (SELECT DISTINCT "user" AS u, item AS i FROM '{path}')) WHERE place <= {l0}"""

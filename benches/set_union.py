@@ -54,17 +54,11 @@ def discovered(path, rounds):
     columns = {"user": "user", "item": "item"}
     reading, items = timed(lambda: dp.tables.UserItems.from_table(path, **columns))
     users = published_users(path)
-    published = {
-        "policy_laplace": 3.0,
-        "greedy": 3.0,
-    }  # the papers' alpha; discreet's default misses fewer common items
+    published = {"policy_laplace": 3.0}  # the paper's alpha; discreet's default misses fewer common items
     unions = {
         name: dp.mechanisms.SetUnion.from_epsilon(method=name, alpha=published.get(name), **PROMISE) for name in METHODS
     }
     unions["dp_sips"] = dp.mechanisms.IteratedSetUnion.from_epsilon(**PROMISE)
-    unions["adaptive_gaussian, shared_order"] = dp.mechanisms.SetUnion.from_epsilon(
-        method="adaptive_gaussian", shared_order=True, **PROMISE
-    )
     unions["dp_sips, shared_order"] = dp.mechanisms.IteratedSetUnion.from_epsilon(shared_order=True, **PROMISE)
     thresholds = {kind.__name__: kind.from_epsilon(**PROMISE) for kind in (dp.LaplaceThreshold, dp.GaussianThreshold)}
     found, told = {name: [] for name in [*unions, *thresholds]}, {name: [] for name in PUBLISHED}

@@ -197,7 +197,7 @@ def test_every_verb_refuses_a_bad_number_or_choice(verbs, names, values):
         (lambda: dp.plan("cuont", rho=1, delta=1e-6), "count"),
         (lambda: dp.plan("count", roh=1, delta=1e-6), "rho"),
         (lambda: dp.plan("answer_queries", rho=1, delta=1e-6, k=3, metod="auto"), "method"),
-        (lambda: dp.mechanisms.SetUnion(method="greedi", scale=1, delta=1e-6, l0=1), "greedy"),
+        (lambda: dp.mechanisms.SetUnion(method="policy_laplas", scale=1, delta=1e-6, l0=1), "policy_laplace"),
         (lambda: dp.Guarantee(1, 0, "evnt"), "event"),
     ],
 )

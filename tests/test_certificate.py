@@ -91,7 +91,7 @@ def test_guarantees_in_epsilon_and_tables_are_verified(tmp_path):
         discreet.count(log, **names, epsilon=1.0, delta=1e-6, l0=2),
         discreet.select(log, **names, epsilon=1.0, delta=1e-6, l0=2),
         discreet.top_k(log, **names, epsilon=1.0, delta=1e-6, k=1),
-        discreet.select(log, **names, epsilon=1.0, delta=1e-6, l0=2, method="greedy"),
+        discreet.select(log, **names, epsilon=1.0, delta=1e-6, l0=2, method="policy_laplace"),
         discreet.select(log, **names, epsilon=1.0, delta=1e-6, l0=2, method="dp_sips"),
         discreet.top_k(log, **names, epsilon=1.0, delta=1e-6, k=1, method="discover+peel", l0=2),
         discreet.Stream.recommended(rho=1.0, delta=1e-6, l0=1, horizon=9).start().step(log, **names),

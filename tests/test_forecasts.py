@@ -73,15 +73,12 @@ GENERATED = {
 
 
 def far(verb, parameters, shape, table):
-    """Return the mechanisms whose forecast is not within the factor of the release, and how many were compared.
-
-    The greedy method is left out: it depends on which items users have together, which a shape does not know.
-    """
+    """Return the mechanisms whose forecast is not within the factor of the release, and how many were compared."""
     if (verb, parameters) == ("count", PROMISE):
         forecast, released = counted(shape), counted(table)
     else:
         forecast, released = (compared(verb, parameters, source) for source in (Drawn(shape), table))
-    real = {row.label: row for row in released.rows if row.name != "greedy"}
+    real = {row.label: row for row in released.rows}
     pairs = [(row, real[row.label]) for row in forecast.rows if row.label in real]
     wrong = [
         (row.label, row.items, seen.items)
@@ -162,7 +159,7 @@ def test_a_plan_shows_all_mechanisms_side_by_side():
     top = comparison("top_k", k=5, **PROMISE)
     assert {row.name for row in top.rows} == {"gumbel", "discover+peel"}
     names = [row.name for row in comparison("select", l0=3, **PROMISE).rows]
-    assert {"threshold", "dp_sips", "policy_laplace", "weighted_gaussian", "greedy"} <= {*names}
+    assert {"threshold", "dp_sips", "policy_laplace", "weighted_gaussian"} <= {*names}
 
 
 def test_the_recommended_mechanism_has_the_most_counts_near_the_true_count():
@@ -178,12 +175,6 @@ def test_close_means_close_to_the_count_before_clipping():
     assert rows["GaussianThreshold, l0=1"].items > 400
     assert rows["GaussianThreshold, l0=1"].within < 5
     assert rows["GaussianThreshold, l0=1"].clipped_share == pytest.approx(0.95, abs=0.01)
-
-
-def test_the_greedy_method_is_never_recommended():
-    found = comparison("select", l0=3, epsilon=1.0, delta=1e-6)
-    assert max((row for row in found.rows if row.l0 == 3), key=lambda row: row.items).name == "greedy"
-    assert found.recommended.name != "greedy"
 
 
 def test_a_given_bound_is_one_of_those_compared():

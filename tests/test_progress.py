@@ -178,7 +178,7 @@ def test_an_error_of_progress_is_the_error_of_a_count(given):
 
 def test_an_error_of_progress_is_the_error_of_a_set_union():
     with pytest.raises(MineError):
-        dp.select(Slow(), **ASKED, l0=2, method="greedy", progress=raises)
+        dp.select(Slow(), **ASKED, l0=2, method="policy_laplace", progress=raises)
 
 
 def test_an_interrupt_in_progress_is_an_interrupt():

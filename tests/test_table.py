@@ -104,8 +104,6 @@ def test_a_table_that_was_read_has_no_values_and_is_private():
     found = dp.Table(LOG, **COLUMNS).read()
     with pytest.raises(ParameterError, match="needs the rows"):
         dp.sum(found, bounds=(0, 2), l0=2, **PROMISE)
-    with pytest.raises(ParameterError, match="give the Table itself"):
-        dp.select(found, **PROMISE, l0=2, method="greedy")
     with pytest.raises(ParameterError, match="not a LocalLists"):
         dp.Table(found.data, **COLUMNS)
     listed = dp.mechanisms.ContributionBound.from_rho(rho=1, percentile=90, only=["home", "none"])

@@ -96,10 +96,10 @@ def test_sorted_lists_are_equal_for_any_number_of_threads(strings):
     users, items = (rows[name].astype("U9") if strings else rows[name] for name in ("user", "item"))
     table, distinct, weights = pyarrow.table({"user": users, "item": items}), sorted(set(items.tolist())), []
     for threads in (1, 2, 5):
-        labels, lists = _core.Lists.read(table.to_reader(50_000), "user", "item", by_rows=True, threads=threads)
+        labels, lists = _core.Lists.read(table.to_reader(50_000), "user", "item", threads=threads)
         labels, order = labels.ordered(np.arange(len(distinct)), np.zeros(len(distinct), np.int64))
         assert labels.to_list() == distinct
-        weights.append(lists.ordered(order).weights("greedy", 20, target=9 << 20).tolist())
+        weights.append(lists.ordered(order).weights("water", 20, target=9 << 20).tolist())
     # The weights depend on the order of users and of each user's items. For text a key of the call decides it.
     assert strings or weights[0] == weights[1] == weights[2]
 

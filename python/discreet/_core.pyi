@@ -112,7 +112,6 @@ class Lists:
         item: str | Sequence[str],
         *,
         l0: int | None = None,
-        by_rows: bool = False,
         any_order: bool = False,
         threads: int | None = None,
         memory: int | None = None,

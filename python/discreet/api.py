@@ -292,7 +292,7 @@ def select(
         l0: The most items of a user that count; 100 by default.
         method: "auto"; "threshold": `OptimalSelection` (Desfontaines et al. 2020) or a threshold mechanism without its
             counts, whichever releases items of fewer users; "dp_sips" (`IteratedSetUnion`); or a method of `SetUnion`:
-            "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian".
+            "weighted_gaussian", "weighted_laplace", "policy_gaussian" or "policy_laplace".
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
@@ -325,7 +325,7 @@ def select(
     mechanism, reasons = asked.chosen()
     if isinstance(mechanism, mechanisms.UnionMechanism):
         kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
-        items = partial(read_items, table, l0=kept, by_rows=method == "greedy")
+        items = partial(read_items, table, l0=kept)
         return publish(mechanism, items, call, asked, reasons, without_counts=True)
     counts = partial(Histogram.from_table, table, l0=l0, cap=mechanism.cap)
     return publish(mechanism, counts, call, asked, reasons, without_counts=True)

@@ -21,11 +21,10 @@ pub struct PyLists(Lists);
 
 #[pymethods]
 impl PyLists {
-    /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users. With
-    /// `by_rows`, a user's items with most rows come first. With `any_order`, users may have any order, for weights that do
-    /// not depend on it.
+    /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users.
+    /// With `any_order`, users may have any order, for weights that do not depend on it.
     #[staticmethod]
-    #[pyo3(signature = (source, user, item, *, l0=None, by_rows=false, any_order=false, threads=None, memory=None, times=None, progress=None))]
+    #[pyo3(signature = (source, user, item, *, l0=None, any_order=false, threads=None, memory=None, times=None, progress=None))]
     #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
     fn read(
         py: Python<'_>,
@@ -33,7 +32,6 @@ impl PyLists {
         user: &Bound<'_, PyAny>,
         item: &Bound<'_, PyAny>,
         l0: Option<usize>,
-        by_rows: bool,
         any_order: bool,
         threads: Option<usize>,
         memory: Option<usize>,
@@ -44,8 +42,7 @@ impl PyLists {
             return Err(NO_ITEM.into());
         }
         let mut sources = Sources::open(source, &Wanted::new(user, item, times)?)?;
-        let options =
-            ListOptions { l0, by_rows, any_order, memory, threads: threads_or_all(threads) };
+        let options = ListOptions { l0, any_order, memory, threads: threads_or_all(threads) };
         let (types, fields) = (sources.types(), sources.fields());
         let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
             lists(sources.batches(), types, options, tick)
@@ -147,10 +144,8 @@ impl PyLists {
             }
             "even" => Weighting::Even,
             "water" => Weighting::Water(target),
-            "greedy" => Weighting::Greedy(target),
             "step" => Weighting::Step(target),
-            "adaptive" if few > 0 => Weighting::Adaptive(target, few),
-            _ => return Err(Error::Parameter("unknown weighting or few is 0; use even_squares, capped_squares, even, water, greedy, step or adaptive").into()),
+            _ => return Err(Error::Parameter("unknown weighting or few is 0; use even_squares, capped_squares, even, water or step").into()),
         };
         let weights = guarded(|| Ok(py.detach(|| weighting.weights(&self.0, bits))?))?;
         Ok(weights.into_pyarray(py))

@@ -2,8 +2,6 @@
 //!
 //! A row is a pair of an item and a user. A slot is an entry of a hash table.
 
-use hashbrown::HashTable;
-
 use crate::count::pairs::Pair;
 use crate::hash::{HashKeys, PARTITIONS};
 
@@ -120,69 +118,6 @@ impl<P: Pair> Dedup<P> {
             self.rows = kept;
         }
         &self.rows[1..self.len]
-    }
-}
-
-/// What collects the rows of one partition.
-pub(crate) trait Gather<P> {
-    /// Adds at most `most` rows.
-    fn gather(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys);
-}
-
-impl<P: Pair> Gather<P> for Dedup<P> {
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
-    fn gather(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys) {
-        self.extend(new, most, keys);
-    }
-}
-
-/// The distinct rows of one partition, and how often each of them arrived.
-pub(crate) struct Repeats<P> {
-    table: HashTable<(P, u32)>,
-    pub rows: Vec<P>,
-    pub times: Vec<u32>,
-    /// The most distinct rows, and whether there were more.
-    most: usize,
-    pub is_full: bool,
-}
-
-impl<P> Default for Repeats<P> {
-    fn default() -> Self {
-        let table = HashTable::new();
-        Self { table, rows: Vec::new(), times: Vec::new(), most: usize::MAX, is_full: false }
-    }
-}
-
-impl<P: Pair> Gather<P> for Repeats<P> {
-    fn gather(&mut self, new: impl Iterator<Item = P>, _: usize, keys: &HashKeys) {
-        self.is_full |= self.rows.len() > self.most;
-        if self.is_full {
-            return;
-        }
-        for row in new {
-            let entry = self.table.entry(
-                row.hash(keys),
-                |&(other, _)| other == row,
-                |&(other, _)| other.hash(keys),
-            );
-            let place = entry.or_insert((row, self.rows.len() as u32)).get().1 as usize;
-            if place == self.rows.len() {
-                self.rows.push(row);
-                self.times.push(0);
-            }
-            self.times[place] = self.times[place].saturating_add(1);
-        }
-    }
-}
-
-impl<P> Repeats<P> {
-    /// Removes all rows. Beyond `most` distinct rows, further rows are not gathered.
-    pub fn reset(&mut self, most: usize) {
-        (self.most, self.is_full) = (most, false);
-        self.table.clear();
-        self.rows.clear();
-        self.times.clear();
     }
 }
 

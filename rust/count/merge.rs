@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::count::dedup::{Dedup, Gather, Items, Repeats};
+use crate::count::dedup::{Dedup, Items};
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
 use crate::count::threads;
@@ -17,14 +17,13 @@ use crate::labels::interner::Interner;
 
 /// Accumulates the distinct rows of partitions.
 pub(crate) trait Tally<P: Pair>: Send {
-    /// Adds distinct rows of the current partition, and how often each arrived if this was counted. No two calls for
-    /// one partition share a user.
+    /// Adds distinct rows of the current partition. No two calls for one partition share a user.
     ///
     /// # Errors
     /// Any error that keeps the tally from growing.
     fn add(
         &mut self,
-        rows: (&[P], &[u32]),
+        rows: &[P],
         items: &mut Items,
         labels: Option<&Interner>,
         keys: &HashKeys,
@@ -38,61 +37,34 @@ pub(crate) trait Tally<P: Pair>: Send {
 }
 
 /// Merges all partitions on `threads` threads, and returns one tally for each thread. Passes are
-/// chosen so that the distinct rows of one thread take about `held` bytes. With `by_rows`, the rows of
-/// each pair are counted.
+/// chosen so that the distinct rows of one thread take about `held` bytes.
 pub(crate) fn merge_partitions<P: Pair, T: Tally<P>>(
     per_thread: &[ThreadRows<P>],
     keys: &HashKeys,
     (threads, held): (usize, usize),
-    by_rows: bool,
     tick: impl FnMut() -> Result<()>,
     new: impl Fn() -> T + Sync,
 ) -> Result<Vec<T>> {
     let len =
         |partition: usize| per_thread.iter().map(|thread| thread.partition_len(partition)).sum();
     let has_labels = per_thread.iter().any(|thread| thread.labels.is_some());
-    let width = if by_rows { 6 } else { 3 } * size_of::<P>();
-    let at_once = (held / width).max(1 << 12);
-    let begin = || {
-        let found = (Dedup::default(), Repeats::default());
-        (Items::default(), found, Interner::default(), new())
-    };
-    let work = |state: &mut (Items, (Dedup<P>, Repeats<P>), _, T),
-                partition,
-                len: usize,
-                stop: &AtomicBool| {
-        let (items, (dedup, repeats), known, tally) = state;
+    let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
+    let begin = || (Items::default(), Dedup::default(), Interner::default(), new());
+    let work = |state: &mut (Items, Dedup<P>, _, T), partition, len: usize, stop: &AtomicBool| {
+        let (items, dedup, known, tally) = state;
         let sources = merge_labels(per_thread, partition, known)?;
         let labels = has_labels.then_some(&*known);
         items.reset(labels.map(|labels| labels.labels().len()));
-        let most_passes = len.div_ceil(at_once).max(1) as u64;
-        // Workers do not deduplicate rows that are counted. So try with fewer passes than the rows would need.
-        let mut passes = if by_rows { 1 } else { most_passes };
-        let mut pass = 0;
-        while pass < passes {
+        let passes = len.div_ceil(at_once).max(1) as u64;
+        for pass in 0..passes {
             if stop.load(Ordering::Relaxed) {
                 return Err(threads::STOPPED);
-            }
-            if by_rows {
-                let is_last_try = pass > 0 || passes == most_passes;
-                repeats.reset(if is_last_try { usize::MAX } else { at_once });
-                for source in &sources {
-                    source.read(partition, (pass, passes), keys, repeats)?;
-                }
-                if repeats.is_full {
-                    passes = (2 * passes).min(most_passes);
-                    continue;
-                }
-                tally.add((&repeats.rows, &repeats.times), items, labels, keys)?;
-                pass += 1;
-                continue;
             }
             dedup.reset(if passes == 1 { len } else { at_once + at_once / 4 });
             for source in &sources {
                 source.read(partition, (pass, passes), keys, dedup)?;
             }
-            tally.add((dedup.distinct(keys), &[]), items, labels, keys)?;
-            pass += 1;
+            tally.add(dedup.distinct(keys), items, labels, keys)?;
         }
         tally.close(items, labels)
     };
@@ -143,7 +115,7 @@ impl<P: Pair> Source<'_, P> {
         partition: usize,
         (pass, passes): (u64, u64),
         keys: &HashKeys,
-        into: &mut impl Gather<P>,
+        into: &mut Dedup<P>,
     ) -> Result<()> {
         let Self { thread, codes, runs } = self;
         let is_now = |row: &P| {
@@ -153,20 +125,20 @@ impl<P: Pair> Source<'_, P> {
         for rows in thread.rows.pieces(partition) {
             let most = rows.len();
             match codes {
-                None if passes == 1 => into.gather(rows, most, keys),
-                None => into.gather(rows.filter(is_now), most, keys),
+                None if passes == 1 => into.extend(rows, most, keys),
+                None => into.extend(rows.filter(is_now), most, keys),
                 Some(codes) => {
                     let rows = rows.map(|row| row.with_item(codes[row.item() as usize].into()));
                     if passes == 1 {
-                        into.gather(rows, most, keys);
+                        into.extend(rows, most, keys);
                     } else {
-                        into.gather(rows.filter(is_now), most, keys);
+                        into.extend(rows.filter(is_now), most, keys);
                     }
                 }
             }
         }
         thread.runs.visit(partition, runs, |rows: &[P]| {
-            into.gather(
+            into.extend(
                 rows.iter().copied().filter(|row| passes == 1 || is_now(row)),
                 rows.len(),
                 keys,

@@ -255,7 +255,7 @@ fn finish_counts<P: Pair>(
         let half = limits.merge / 2;
         let new = || Bounded::new(item_type, bound, half);
         let room = (limits.threads, half);
-        let tallies = merge_partitions(&rows, keys, room, false, &mut tick, new)?;
+        let tallies = merge_partitions(&rows, keys, room, &mut tick, new)?;
         drop(rows);
         let workers = (limits.threads, keys);
         let mut total = Bounded::count(tallies, item_type, options.cap, workers, tick)?;
@@ -264,8 +264,7 @@ fn finish_counts<P: Pair>(
     } else {
         let all = SharedCounts::new(item_type, options.limit, options.cap);
         let new = || Unbounded { found: all.begin(), counts: Vec::new() };
-        let tallies =
-            merge_partitions(&rows, keys, (limits.threads, limits.merge), false, tick, new)?;
+        let tallies = merge_partitions(&rows, keys, (limits.threads, limits.merge), tick, new)?;
         for tally in tallies {
             tally.found.finish()?;
         }
@@ -283,7 +282,7 @@ struct Unbounded<'a> {
 impl<P: Pair> Tally<P> for Unbounded<'_> {
     fn add(
         &mut self,
-        (rows, _): (&[P], &[u32]),
+        rows: &[P],
         items: &mut Items,
         _: Option<&Interner>,
         keys: &HashKeys,

@@ -98,11 +98,6 @@ impl<P: Pair> Worker<P> {
         }
     }
 
-    /// Keeps all rows, also equal ones.
-    pub fn keeping_all(self) -> Self {
-        Self { gathered: usize::MAX, compact_at: usize::MAX, ..self }
-    }
-
     /// Processes morsels until there are no more morsels or `stop` is set. Checks `stop`, and whether
     /// to deduplicate, after every [`MORSEL`] rows.
     pub fn run(

@@ -132,8 +132,7 @@ fn one_user_changes_no_list(
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
         let l0 = l0.map(|l0| l0 + turn % 5);
         let read = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
-            let by_rows = turn % 2 == 0 && !any_order;
-            let options = ListOptions { l0, by_rows, any_order, memory, threads: 1 + turn % 3 };
+            let options = ListOptions { l0, any_order, memory, threads: 1 + turn % 3 };
             let (labels, found) = lists(
                 batches(rows, (false, false), 7000),
                 (LabelType::Signed, LabelType::Signed),

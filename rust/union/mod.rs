@@ -3,13 +3,13 @@
 //! A weight is an integer in units of `2^-bits`. Every user adds weights to the user's items. These additions have a
 //! norm of at most one, in l1 or in l2. A policy divides this budget of one among the items.
 //!
-//! The even policies of Gopi et al. (2020) divide the budget evenly. The other policies are adaptive: the additions
-//! of a user depend on the weights that earlier users or a first pass have produced.
+//! The even policies of Gopi et al. (2020) divide the budget evenly. With the other policies, the additions of a user
+//! depend on the weights that earlier users have produced.
 //!
-//! Water-filling and greedy filling move whole units, as if one unit at a time. Let `w` and `w'` be weights and `b`
-//! and `b'` remaining budgets in two tables that differ in one user. A move never increases `|w - w'| + |b - b'|`. So
-//! one added or removed user changes the weights by at most exactly one in l1. The adaptive l2 policies compute in
-//! units of `2^-50`, and round down to whole units at the end. The caller must add this rounding to the sensitivity.
+//! Water-filling moves whole units, as if one unit at a time. Let `w` and `w'` be weights and `b` and `b'` remaining
+//! budgets in two tables that differ in one user. A move never increases `|w - w'| + |b - b'|`. So one added or removed
+//! user changes the weights by at most exactly one in l1. The step policy computes in units of `2^-50`, and rounds down
+//! to whole units at the end. The caller must add this rounding to the sensitivity.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 pub mod reader;
@@ -18,7 +18,7 @@ pub mod user_items;
 use crate::error::{Error, Result};
 use crate::union::user_items::Lists;
 
-/// Fractional bits of the l2 policies' arithmetic.
+/// Fractional bits of the step policy's arithmetic.
 const FINE: u32 = 50;
 const ONE: u64 = 1 << FINE;
 
@@ -32,15 +32,8 @@ pub enum Weighting {
     Even,
     /// Water-filling: raises all items below the target equally. The l1 norm is at most one.
     Water(u64),
-    /// Raises one item after the other to the target, in the user's order, and divides the rest evenly. The l1 norm
-    /// is one.
-    Greedy(u64),
     /// Moves all items below the target towards the target. The l2 norm is at most one.
     Step(u64),
-    /// Adds `1/√d` to each of `d` items. A user with at most as many items as the second number first adds `1/d` to
-    /// each item. The part of these additions above the target is taken back, and at most half of it is divided
-    /// evenly among the user's items.
-    Adaptive(u64, usize),
 }
 
 impl Weighting {
@@ -51,7 +44,7 @@ impl Weighting {
     /// [`Error::Resource`] if a temporary file cannot be read.
     pub fn weights(self, lists: &Lists, bits: u32) -> Result<Vec<i64>> {
         let target = match self {
-            Self::Water(t) | Self::Greedy(t) | Self::Step(t) | Self::Adaptive(t, _) => t,
+            Self::Water(t) | Self::Step(t) => t,
             Self::EvenSquares(_) | Self::Even => 1,
         };
         if bits > 40 || target >= 1 << (bits + 10) || target == 0 {
@@ -77,26 +70,12 @@ impl Weighting {
             Self::Water(target) => {
                 lists.each_user(|_, items| water(&mut weights, items, target, unit))?;
             }
-            Self::Greedy(target) => {
-                lists.each_user(|_, items| greedy(&mut weights, items, target, unit))?;
-                // Other users decide which items a user's budget does not reach, and an item without weight is never
-                // released. So every item of any user gets at least one unit. Then a user changes only for the user's
-                // own items whether an item has weight.
-                lists.each_user(|_, items| {
-                    for &item in items {
-                        weights[item as usize] = weights[item as usize].max(1);
-                    }
-                })?;
-            }
             Self::Step(target) => {
                 let target = target << (FINE - bits);
                 lists.each_user(|_, items| step(&mut weights, items, target))?;
                 for weight in &mut weights {
                     *weight >>= FINE - bits;
                 }
-            }
-            Self::Adaptive(target, few) => {
-                weights = adaptive(lists, target << (FINE - bits), few, bits)?;
             }
         }
         Ok(weights.into_iter().map(|weight| i64::try_from(weight).unwrap_or(i64::MAX)).collect())
@@ -138,26 +117,6 @@ fn water(weights: &mut [u64], items: &[u32], target: u64, budget: u64) {
     }
 }
 
-/// Raise items to the target, one after the other, until the budget is used up. The rest of the budget is divided
-/// evenly. So an item that all users have rises far above the target.
-fn greedy(weights: &mut [u64], items: &[u32], target: u64, mut budget: u64) {
-    for &item in items {
-        let weight = &mut weights[item as usize];
-        let added = target.saturating_sub(*weight).min(budget);
-        *weight += added;
-        budget -= added;
-    }
-    if budget == 0 {
-        return;
-    }
-    let number = items.len() as u64;
-    for (place, &item) in (0..number).zip(items) {
-        let dealt = budget / number + u64::from(place < budget % number);
-        let weight = &mut weights[item as usize];
-        *weight = weight.saturating_add(dealt);
-    }
-}
-
 /// Move the items towards the target, in proportion to their distances from the target. The l2 norm of the move is at
 /// most one.
 fn step(weights: &mut [u64], items: &[u32], target: u64) {
@@ -171,36 +130,4 @@ fn step(weights: &mut [u64], items: &[u32], target: u64) {
         let gap = gap(*weight);
         *weight += if norm <= u128::from(ONE) { gap } else { u128::from(ONE) * gap / norm } as u64;
     }
-}
-
-/// Compute the adaptive weights. In the first pass, users with at most `few` items add `1/d` to each of `d` items.
-/// The excess of an item above the target returns to these users. Each user divides at most half of the returned excess
-/// evenly among the user's items.
-fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Result<Vec<u64>> {
-    let mut first = vec![0_u128; lists.size()];
-    lists.each_user(|_, items| {
-        for &item in items.iter().filter(|_| items.len() <= few) {
-            first[item as usize] += u128::from(ONE / items.len() as u64);
-        }
-    })?;
-    // The fraction of each item's weight above the target, rounded down.
-    let target = u128::from(target);
-    let above = |weight: u128| {
-        if weight > target { ONE - (target * u128::from(ONE)).div_ceil(weight) as u64 } else { 0 }
-    };
-    let spare: Vec<u64> = first.iter().map(|&weight| above(weight)).collect();
-    let mut weights: Vec<u128> = first.into_iter().map(|weight| weight.min(target)).collect();
-    lists.each_user(|_, items| {
-        let d = items.len().max(1) as u64;
-        let mut share = root(FINE, 1, d);
-        if items.len() <= few {
-            let spared: u64 = items.iter().map(|&item| spare[item as usize] / d).sum();
-            share = share - ONE / d + spared / (2 * few as u64);
-        }
-        for &item in items {
-            weights[item as usize] += u128::from(share);
-        }
-    })?;
-    let coarse = |weight: u128| u64::try_from(weight >> (FINE - bits)).unwrap_or(u64::MAX);
-    Ok(weights.into_iter().map(coarse).collect())
 }

@@ -4,7 +4,6 @@
 //! the distinct pairs by user. Then the items of one user are together, and are listed.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::columns::Batch;
 use crate::count::bound::lister::{Items, Part};
@@ -14,7 +13,7 @@ use crate::count::merge::merge_partitions;
 use crate::count::pairs::{Hashed, Pair, Wide};
 use crate::count::spill::Spill;
 use crate::count::worker::Worker;
-use crate::count::{Limits, make_ready, morsels};
+use crate::count::{Limits, make_ready};
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::labels::{LabelType, Labels};
@@ -26,8 +25,6 @@ use crate::union::user_items::{LabelHashes, Lists, Piece};
 pub struct ListOptions {
     /// The largest number of items kept for each user, chosen uniformly; `None` for all items.
     pub l0: Option<usize>,
-    /// Whether a user's items are ordered by their number of rows first. Equal rows then take memory.
-    pub by_rows: bool,
     /// Whether users may have any order, one that depends on the rows of other users. Some weights depend on the order.
     pub any_order: bool,
     /// The memory limit in bytes, not including the batches and the labels; `None` for no limit. Lists beyond half of
@@ -62,7 +59,7 @@ pub fn lists(
 fn of_rows<P: Pair>(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    ListOptions { l0, by_rows, any_order, memory, threads }: ListOptions,
+    ListOptions { l0, any_order, memory, threads }: ListOptions,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<(Labels, Lists)> {
     // Half of the memory is for rows and pairs, and half for the lists.
@@ -72,34 +69,22 @@ fn of_rows<P: Pair>(
     let limits = Limits { threads, rows, merge };
     let (l0, room) = (l0.unwrap_or(usize::MAX), half.unwrap_or(usize::MAX));
     let new = |packed| Worker::<P>::new(Arc::clone(&keys), types, packed, false, (threads, rows));
-    let done = if by_rows {
-        let stop = AtomicBool::new(false);
-        let job = || {
-            let (worker, stop) = (new(None).keeping_all(), &stop);
-            move |morsels| worker.run(morsels, stop)
-        };
-        let done = morsels::share(batches, threads, job, &stop, &mut tick)?;
-        release_memory(0);
-        done
-    } else {
-        match few::read(batches, types.1, (&keys, &limits), any_order, new, &mut tick)? {
-            Rows::ByItem(done) => done,
-            Rows::ByUser(few) => {
-                let has_gaps = few.is_packed() || l0 < usize::MAX;
-                let (made, files, items) = few.list(l0, room, (threads, &keys), &mut tick)?;
-                let ranks = items.ranks().collect();
-                return joined((made, files), items.labels, ranks, has_gaps, tick);
-            }
+    let done = match few::read(batches, types.1, (&keys, &limits), any_order, new, &mut tick)? {
+        Rows::ByItem(done) => done,
+        Rows::ByUser(few) => {
+            let has_gaps = few.is_packed() || l0 < usize::MAX;
+            let (made, files, items) = few.list(l0, room, (threads, &keys), &mut tick)?;
+            let ranks = items.ranks().collect();
+            return joined((made, files), items.labels, ranks, has_gaps, tick);
         }
     };
     let rows: Vec<_> = done.into_iter().map(|done| done.rows).collect();
-    // Equal pairs would count several times if pairs were dropped.
-    let bound = Contribution::of_each(if by_rows { usize::MAX } else { l0 });
+    let bound = Contribution::of_each(l0);
     let new = || Bounded::new(types.1, &bound, merge);
-    let parts = merge_partitions(&rows, &keys, (threads, merge), by_rows, &mut tick, new)?;
+    let parts = merge_partitions(&rows, &keys, (threads, merge), &mut tick, new)?;
     drop(rows);
     release_memory(0);
-    let made = Bounded::list(&parts, (l0, by_rows), room, (threads, &keys), &mut tick)?;
+    let made = Bounded::list(&parts, l0, room, (threads, &keys), &mut tick)?;
     let items = Bounded::ranks(&parts);
     joined(made, Bounded::labels(parts, types.1)?, items, l0 < usize::MAX, tick)
 }
@@ -206,23 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn items_with_more_rows_come_first_and_then_by_rank() {
+    fn each_users_items_are_distinct_and_integers_are_sorted() {
         for as_text in [false, true] {
-            for by_rows in [false, true] {
-                for memory in [None, Some(8 << 20)] {
-                    let options = ListOptions { by_rows, memory, ..ListOptions::default() };
-                    let (_, found) = read(&repeated(), as_text, options).unwrap();
-                    assert_eq!(found.len(), 300);
-                    for (&user, items) in &found {
-                        assert_eq!(items.iter().collect::<BTreeSet<_>>().len(), 200);
-                        if as_text {
-                            // The first item of each user is the least.
-                            assert!(!by_rows || items[1..].iter().all(|item| *item > items[0]));
-                        } else {
-                            assert_eq!(items[0], 7 * user as i64);
-                            assert!(items.is_sorted());
-                        }
-                    }
+            for memory in [None, Some(8 << 20)] {
+                let options = ListOptions { memory, ..ListOptions::default() };
+                let (_, found) = read(&repeated(), as_text, options).unwrap();
+                assert_eq!(found.len(), 300);
+                for (&user, items) in &found {
+                    assert_eq!(items.iter().collect::<BTreeSet<_>>().len(), 200);
+                    assert!(as_text || items[0] == 7 * user as i64 && items.is_sorted());
                 }
             }
         }
@@ -237,15 +214,10 @@ mod tests {
         let many = tables::rows(&mut rng, 300_000, 5000, 200_000);
         for (rows, as_text) in [(&few, false), (&few, true), (&many, false), (&many, true)] {
             let mut sets = BTreeSet::new();
-            for (l0, by_rows) in [(None, false), (None, true), (Some(3), false), (Some(3), true)] {
+            for (l0, any_order) in [(None, false), (None, true), (Some(3), false), (Some(3), true)]
+            {
                 let read = |threads, memory| {
-                    read(
-                        rows,
-                        as_text,
-                        ListOptions { l0, by_rows, memory, threads, any_order: !by_rows },
-                    )
-                    .unwrap()
-                    .1
+                    read(rows, as_text, ListOptions { l0, any_order, memory, threads }).unwrap().1
                 };
                 let expected = read(1, None);
                 let kept: BTreeSet<_> = expected.values().flatten().collect();
@@ -258,7 +230,7 @@ mod tests {
                     assert!(read(threads, memory) == expected, "{threads} threads");
                 }
             }
-            // The order of a user's items does not decide which are kept.
+            // The order of users does not decide which items are kept.
             assert_eq!(sets.len(), 2);
         }
         FIXED.set(None);
@@ -285,10 +257,8 @@ mod tests {
         let others = (0..3000).flat_map(|user| (0..5).map(move |item| (user, -1 - item)));
         let rows: Vec<Row> = many.chain(others).map(row).collect();
         for as_text in [false, true] {
-            for by_rows in [false, true] {
-                let any_order = !by_rows;
-                let options =
-                    ListOptions { l0: Some(2), by_rows, any_order, memory: None, threads: 2 };
+            for any_order in [false, true] {
+                let options = ListOptions { l0: Some(2), any_order, memory: None, threads: 2 };
                 let (labels, found) = read(&rows, as_text, options).unwrap();
                 assert!(found.values().all(|items| items.len() == 2));
                 assert_eq!(labels.len(), 7, "items that nobody keeps are dropped");

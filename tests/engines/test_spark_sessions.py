@@ -87,9 +87,9 @@ def test_the_command_select_runs_dp_sips_on_local_spark(log):
     done = command("select", log, *PROMISE, *union)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[1:] == ['"i,0"', '"i,1"']
-    greedy = command("select", log, *PROMISE, *[{"dp_sips": "greedy"}.get(word, word) for word in union])
-    assert greedy.returncode == 2
-    assert "dp_sips" in greedy.stderr
+    policy = command("select", log, *PROMISE, *[{"dp_sips": "policy_laplace"}.get(word, word) for word in union])
+    assert policy.returncode == 2
+    assert "dp_sips" in policy.stderr
 
 
 def test_the_command_top_k_runs_on_sail_by_spark_connect(log):

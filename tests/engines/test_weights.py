@@ -173,7 +173,7 @@ def test_discover_and_peel_ranks_items_of_a_remote_table(engine, log):
     assert len(release) == 3
 
 
-@pytest.mark.parametrize("method", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian"])
+@pytest.mark.parametrize("method", ["policy_gaussian", "policy_laplace"])
 def test_uneven_methods_are_refused_without_a_charge(engine, log, method):
     _, opened = engine
     budget = dp.Budget(rho=5.0, delta=1e-5)
@@ -183,7 +183,7 @@ def test_uneven_methods_are_refused_without_a_charge(engine, log, method):
     assert budget.remaining == before
 
 
-@pytest.mark.parametrize("later", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian", "shared_order"])
+@pytest.mark.parametrize("later", ["policy_gaussian", "policy_laplace", "shared_order"])
 def test_uneven_methods_are_refused_in_later_rounds(engine, log, later):
     _, opened = engine
     items = dp.tables.UserItems.from_table(opened(log), user="user", item="item")

@@ -104,8 +104,8 @@ def test_lists_give_the_counts_of_sets_of_pairs(tables):
     for _ in range(tables):
         reader, user, item, times, expected = drawn(rng)
         limits = limits_of(rng)
-        order = {"by_rows": bool(rng.random() < 0.4), "any_order": bool(rng.random() < 0.5)}
-        labels, lists = _core.Lists.read(reader, user, item, times=times, **order, **limits)
+        any_order = bool(rng.random() < 0.5)
+        labels, lists = _core.Lists.read(reader, user, item, times=times, any_order=any_order, **limits)
         numbers = Counter(one for one, _ in expected)
         assert sorted(lists.sizes().tolist()) == sorted(numbers.values())
         for _ in range(2):

@@ -15,7 +15,7 @@ from discreet.errors import ParameterError
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng
 
-WEIGHTINGS = ["even_squares", "even", "water", "greedy", "step", "adaptive"]
+WEIGHTINGS = ["even_squares", "even", "water", "step"]
 LISTED = [["a", "b"], ["a"], ["a", "b", "c"], ["c"]]
 KNOWN = [
     ("even_squares", None, 1, (2.28445705038, 1.28445705038, 1.57735026919)),
@@ -26,11 +26,6 @@ KNOWN = [
     ("step", 1.2, 1, (1.2, 1.08704943001, 1.2)),
     ("water", 2.5, 1, (1.83333333333, 0.833333333333, 1.33333333333)),
     ("water", 1.2, 1, (1.2, 1, 1.2)),
-    ("greedy", 2.5, 1, (2.5, 0.5, 1)),
-    ("greedy", 1.2, 1, (2.0, 1, 1)),
-    ("adaptive", 1, 2, (1.90945705038, 1.32612371704, 1.57735026919)),
-    ("adaptive", 1, 3, (1.60390149482, 1.3614772524, 1.32482501666)),
-    ("adaptive", 1.3, 3, (1.84140149482, 1.32624997967, 1.56573410757)),
 ]
 
 
@@ -85,32 +80,15 @@ def neighbours(rng):
 def excess(weighting, rng, bits=16):
     """Return by how much the change of the weights, squared in l2, exceeds the sensitivity of one."""
     size, users, others, target = neighbours(rng)
-    few = max(map(len, users)) if rng.integers(2) else int(rng.integers(1, size + 1))
-    results = [
-        weights(
-            lists,
-            size,
-            weighting,
-            FINE_BITS.get(weighting, bits),
-            target=target << (FINE_BITS.get(weighting, bits) - bits),
-            few=few,
-        )
-        for lists in (users, others)
-    ]
-    unit = 1 << FINE_BITS.get(weighting, bits)
+    fine = 50 if weighting == "step" else bits
+    results = [weights(lists, size, weighting, fine, target=target << (fine - bits)) for lists in (users, others)]
+    unit = 1 << fine
     change = [a - b for a, b in zip(*results, strict=True)]
-    if weighting == "greedy":
-        # Items that only this user has get one more unit, which the threshold accounts for.
-        novel = set().union(*users) - set().union(*others)
-        return sum(map(abs, change)) - unit - len(novel)
     if weighting in ("even", "water"):
         return sum(map(abs, change)) - unit
     # Slack for rounding: a few units for every item of every user.
-    slack = (4 * sum(map(len, users)) + size) if weighting in FINE_BITS else 0
+    slack = (4 * sum(map(len, users)) + size) if weighting == "step" else 0
     return sum(x * x for x in change) - (unit + slack) ** 2
-
-
-FINE_BITS = {"step": 50, "adaptive": 50}
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
@@ -172,21 +150,18 @@ def worst_changes(rng, instances):
     """
     rows, others = many_neighbours(rng, instances)
     sides = [kernel_lists(side) for side in (rows, others)]
-    more = {"target": int(rng.integers(2**BITS, 4 * 2**BITS)), "few": int(rng.integers(1, SIDE + 1))}
-    novel = ((rows > 0).any(axis=1) & ~(others > 0).any(axis=1)).sum(axis=1)
+    more = {"target": int(rng.integers(2**BITS, 4 * 2**BITS))}
     worst = {}
     for weighting in WEIGHTINGS:
         results = np.zeros((2, instances * SIDE), np.int64)
         for side, (lists, places) in zip(results, sides, strict=True):
             side[places] = lists.weights(weighting, BITS, **more)
         change = (results[0] - results[1]).reshape(instances, SIDE)
-        if weighting in ("even", "water", "greedy"):
-            # Items that only this user has get one more unit, which the greedy threshold accounts for.
-            allowed = 2**BITS + (novel if weighting == "greedy" else 0)
-            worst[weighting] = int((np.abs(change).sum(axis=1) - allowed).max())
+        if weighting in ("even", "water"):
+            worst[weighting] = int((np.abs(change).sum(axis=1) - 2**BITS).max())
         else:
             # Slack for rounding up to sixteen items down to whole units.
-            allowed = 2**BITS + (5 if weighting in FINE_BITS else 0)
+            allowed = 2**BITS + (5 if weighting == "step" else 0)
             worst[weighting] = int(((change**2).sum(axis=1) - allowed**2).max())
     return worst
 
@@ -209,41 +184,17 @@ def test_a_million_neighbours_change_the_weights_by_at_most_one():
     assert max(worst_of_many(11, 500, 2000).values()) <= 0
 
 
-def test_returning_twice_the_excess_exceeds_the_sensitivity():
-    # This wrong version returns twice the excess weight, so one user changes the weights by more than one.
-    worst = 0.0
-    rng = np.random.default_rng(2)
-    for _ in range(4000):
-        size, users, others, target = neighbours(rng)
-        few = max(map(len, users))
-        results = []
-        for lists in (users, others):
-            full = weights(lists, size, "adaptive", 40, target=target << 24, few=few)
-            base = weights(lists, size, "even", 40)
-            kept = [min(w, target << 24) for w in base]
-            plain = [sum(math.isqrt(2**80 // len(i)) - 2**40 // len(i) for i in lists if x in i) for x in range(size)]
-            flow = [f - k - p for f, k, p in zip(full, kept, plain, strict=True)]
-            results.append([f + extra for f, extra in zip(full, flow, strict=True)])
-        worst = max(worst, sum(((a - b) / 2**40) ** 2 for a, b in zip(*results, strict=True)))
-    assert worst > 1.001
-
-
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_new_items_weigh_no_more_than_the_threshold_allows(weighting):
     rng = np.random.default_rng(3)
     for _ in range(800):
         size, users, _, target = neighbours(rng)
-        few = max(map(len, users)) + 1
         novel = list(range(size, size + int(rng.integers(1, 4))))
         place = int(rng.integers(len(users)))
         users[place] = users[place] + novel
-        found = weights(users, size + len(novel), weighting, 16, target=target, few=few)[size:]
+        found = weights(users, size + len(novel), weighting, 16, target=target)[size:]
         t = len(novel)
-        if weighting == "greedy":
-            assert sum(found) <= 2**16 + t - 1
-            assert sum(weight > 1 for weight in found) <= 1
-            assert min(found) >= 1
-        elif weighting in ("even", "water"):
+        if weighting in ("even", "water"):
             assert max(found) <= -(-(2**16) // t)
         else:
             assert max(found) <= math.isqrt(2**32 // t)
@@ -266,7 +217,7 @@ def test_the_order_of_rows_does_not_matter(weighting):
     results = []
     for order in (np.arange(600), np.arange(600)[::-1], rng.permutation(600)):
         labels, lists = lists_of(users[order], items[order])
-        found = lists.weights(weighting, 20, target=3 << 20, few=30)
+        found = lists.weights(weighting, 20, target=3 << 20)
         results.append(dict(zip(labels.take(np.arange(len(found))), found.tolist(), strict=True)))
     assert results[0] == results[1] == results[2]
 

@@ -143,7 +143,7 @@ KINDS = {
     "top k": (dp.top_k, {"k": 1}),
     "discover and peel": (dp.top_k, {"k": 1, "method": "discover+peel", "l0": 1}),
     "names": (dp.select, {"l0": 1}),
-    "greedy": (dp.select, {"l0": 2, "method": "greedy"}),
+    "policy": (dp.select, {"l0": 2, "method": "policy_laplace"}),
     "dp_sips": (dp.select, {"l0": 2, "method": "dp_sips"}),
 }
 

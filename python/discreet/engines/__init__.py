@@ -132,10 +132,8 @@ def numbers_of_items(table: Table) -> NDArray[np.int64]:
     return histogram(table.exchanged()).counts
 
 
-def lists(table: Table, *, l0: int | None = None, by_rows: bool = False, any_order: bool = False) -> Lists:
+def lists(table: Table, *, l0: int | None = None, any_order: bool = False) -> Lists:
     """Return the items of every user, at most `l0` of each if `l0` is given.
-
-    With `by_rows`, the items of a user with most rows come first. Equal rows then take memory while they are read.
 
     Rows on this machine are read, and the table's `memory` limits reading and the lists; items beyond it are in an
     encrypted temporary file. Rows of a cluster or a warehouse stay there.
@@ -149,4 +147,4 @@ def lists(table: Table, *, l0: int | None = None, by_rows: bool = False, any_ord
     if engine is not None:
         return RemoteLists(engine, table)
     with shown(table.progress) as tick:
-        return LocalLists.read(table, l0=l0, by_rows=by_rows, tick=tick, any_order=any_order)
+        return LocalLists.read(table, l0=l0, tick=tick, any_order=any_order)

@@ -103,13 +103,11 @@ class Counting(Protocol):
 class LocalLists(Private):
     """The items of every user on this machine, in memory or in a temporary file."""
 
-    def __init__(self, labels: _core.Labels, lists: _core.Lists, *, by_rows: bool) -> None:
-        self._labels, self._lists, self._by_rows = labels, lists, by_rows
+    def __init__(self, labels: _core.Labels, lists: _core.Lists) -> None:
+        self._labels, self._lists = labels, lists
 
     @classmethod
-    def read(
-        cls, table: Table, *, l0: int | None, by_rows: bool, tick: Progress | None, any_order: bool = False
-    ) -> LocalLists:
+    def read(cls, table: Table, *, l0: int | None, tick: Progress | None, any_order: bool = False) -> LocalLists:
         """Read tables of this machine, as `local.histogram` does, and keep at most `l0` items of each user.
 
         `any_order` is faster. Then the order of users depends on all rows: only even weights are independent of it.
@@ -121,14 +119,13 @@ class LocalLists(Private):
                 table.user,
                 table.item,
                 l0=l0,
-                by_rows=by_rows,
                 any_order=any_order,
                 memory=room,
                 times=table.period,
                 progress=tick,
             )
 
-        return cls(*local.read(table, gather), by_rows=by_rows)
+        return cls(*local.read(table, gather))
 
     def histogram(self, *, l0: int | None, only: Items | None, users: bool) -> Counted:
         """Count the distinct users of each item; see `Engine.histogram`."""
@@ -172,7 +169,7 @@ class LocalLists(Private):
 
     def without(self, rows: NDArray[np.int64]) -> LocalLists:
         """Return the lists without the items of these numbers; the other items keep their numbers."""
-        return LocalLists(self._labels, self._lists.bounded(_ALL, rows, [0, 0, 0, 0]), by_rows=self._by_rows)
+        return LocalLists(self._labels, self._lists.bounded(_ALL, rows, [0, 0, 0, 0]))
 
     def excluding(self, items: Sequence[Any]) -> LocalLists:
         """Return the lists without these items; the other items keep their numbers."""
@@ -186,7 +183,7 @@ class LocalLists(Private):
         """Return the lists with sorted items, so that equal tables of integer users give equal seeded releases."""
         every = np.arange(self._labels.items())
         labels, order = self._labels.ordered(every, np.zeros_like(every))
-        return LocalLists(labels, self._lists.ordered(order, sort_items=True), by_rows=False)
+        return LocalLists(labels, self._lists.ordered(order, sort_items=True))
 
     def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
         """Return the weights of all items by number, from at most `weighting.l0` items of each user."""
@@ -195,11 +192,7 @@ class LocalLists(Private):
         return kept.weights(weighting.method, weighting.bits, few=weighting.full)
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
-        """Return access for one release; "greedy" needs items in the order of their rows."""
-        if not self._by_rows and any(weighting.method == "greedy" for weighting in (first, *others)):
-            raise ParameterError(
-                'the method "greedy" needs the rows of each item, which read() does not keep: give the Table itself'
-            )
+        """Return access for one release."""
         return _LocalWeighing(self._labels, self._lists)
 
 
@@ -214,7 +207,7 @@ class _LocalWeighing(Private):
             self._sort()
         key = rng.words(8).view(np.uint64).tolist()
         bounded = self._lists.bounded(weighting.l0, self._named, key, shared_order=weighting.shared_order)
-        return bounded.weights(weighting.method, weighting.bits, target=weighting.target, few=weighting.l0)
+        return bounded.weights(weighting.method, weighting.bits, target=weighting.target)
 
     def _sort(self) -> None:
         """Sort items by label, and users too if they are integers, so that equal tables give equal seeded releases."""

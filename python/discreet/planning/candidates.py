@@ -38,12 +38,6 @@ L0S = (1, 3, 10, 30, 100)
 _OTHER_L0S = (2, 5, 20, 50, 200, 300, 500, 1_000, 3_000)
 """The other bounds among which it looks for the best one."""
 _RUNS = 3
-_GREEDY_FORECAST = (
-    "The greedy method depends on which items users have together, which a shape does not know. On real logs of words "
-    "and purchases it named as few as 1 in 2.9 of the forecast."
-)
-_GREEDY = frozenset({"greedy"})
-"""Methods that a plan never recommends, because they may miss an item that all users have."""
 
 
 class Job(NamedTuple):
@@ -77,7 +71,6 @@ def compared(verb: str, parameters: Parameters, source: Source) -> PlanCompariso
         notes.append("CalibratedCounts, the default, is not compared: the public data has no rows, or too many.")
     if verb == "count" and source.clipped(1) is None:
         notes.append("Thresholds are not compared: counts do not tell how many items a user has.")
-    notes += [_GREEDY_FORECAST for row in rows if row.name == "greedy"]
     notes += [
         f"{row.label} missed {100 * row.missed:.2g} % of the items of {SURE} times the users for a 50 % chance: "
         "clipping drops most of their users, or chance does."
@@ -87,7 +80,7 @@ def compared(verb: str, parameters: Parameters, source: Source) -> PlanCompariso
     return PlanComparison(
         like=source.name,
         relative_error=job.relative_error,
-        rows=tuple(rows) if lacks_default else with_best(rows, excluded=_GREEDY),
+        rows=tuple(rows) if lacks_default else with_best(rows),
         notes=tuple(notes),
     )
 

@@ -42,8 +42,7 @@ A ratio is the number of users that an item needs with the set union, divided by
 The ratio is for the worst case of a set union, in which users have no other items in common. In practice users have
 items in common, and an item needs fewer users. "policy_laplace" stays below its ratio for an l0 of up to about three.
 For such an l0, "policy_laplace" releases more items than dp_sips if users have about l0 items. If users have more
-items, it releases nearly as many. The greedy method releases more, but in its worst case an item of any number of users
-may be missing (docs/set-union.md)."""
+items, it releases nearly as many."""
 SURE, _MISSED = 10, 1e-6
 """An item with 10 times the users for a 50 % chance should be missed with a probability of at most this."""
 _ANY_ITEMS = 100
@@ -55,10 +54,6 @@ users have many items."""
 _SHARED = (
     f"at most {_ANY_ITEMS} items of each user count. They share one weight, so this bound costs users of few items "
     "little; l0=1 is best if users have one item"
-)
-_GREEDY_NOTE = (
-    "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of all users: no "
-    "number of users makes a release certain. The methods policy_laplace and dp_sips do not miss such an item"
 )
 
 
@@ -250,7 +245,7 @@ def _for_select(
         return rounds, (*notes, *reliability(rounds))
     if method not in ("auto", "threshold"):
         union = made(mechanisms.SetUnion, method=method)
-        return union, (*notes, *((_GREEDY_NOTE,) if method == "greedy" else reliability(union)))
+        return union, (*notes, *reliability(union))
     threshold, reasons = fewest_users((mechanisms.OptimalSelection, *with_counts()), rho, epsilon, delta, l0)
     # For a given rho, the Laplace noise of "policy_laplace" is larger than the Gaussian noise of dp_sips.
     laplace = rows_here and epsilon is not None

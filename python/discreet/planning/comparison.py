@@ -156,9 +156,9 @@ class PlanComparison:
         return [*cells, f"{100 * row.clipped_share:.0f} %"]
 
 
-def with_best(rows: list[Outlook], *, excluded: frozenset[str] = frozenset()) -> tuple[Outlook, ...]:
+def with_best(rows: list[Outlook]) -> tuple[Outlook, ...]:
     """Return the rows with the best one marked as recommended, if there are several and it names an item."""
-    eligible = [row for row in rows if row.name not in excluded and row.score > (0, 0)]
+    eligible = [row for row in rows if row.score > (0, 0)]
     if len(rows) < 2 or not eligible:
         return tuple(rows)
     best = max(eligible, key=lambda row: row.score)

@@ -131,7 +131,7 @@ class Drawn(Source):
         """Return the items of every user, if they are not too many."""
         found = self.rows()
         if self._lists is None and found is not None:
-            self._lists = read_items(found, by_rows=True)
+            self._lists = read_items(found)
         return self._lists
 
 
@@ -173,7 +173,7 @@ class PublicTable(Source):
     def user_items(self) -> UserItems:
         """Return the items of every user."""
         if self._lists is None:
-            self._lists = read_items(self.rows(), by_rows=True)
+            self._lists = read_items(self.rows())
         return self._lists
 
     def rows(self) -> Table:

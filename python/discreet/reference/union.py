@@ -8,15 +8,12 @@ from math import isqrt
 __all__ = ["weights"]
 
 FINE = 50
-ONE = 1 << FINE
 
 
 def weights(
     lists: Sequence[Sequence[int]], size: int, weighting: str, bits: int, *, target: int = 1, few: int = 1
 ) -> list[int]:
     """Return the weights of `size` items, in units of 2^-bits, from users with these items."""
-    if weighting == "adaptive":
-        return _adaptive(lists, size, target << (FINE - bits), few, bits)
     fine = FINE if weighting == "step" else bits
     unit, target, result = 1 << fine, target << (fine - bits), [0] * size
     for items in lists:
@@ -31,18 +28,10 @@ def weights(
             square = sum(gap**2 for gap in gaps)
             norm = isqrt(square) + (isqrt(square) ** 2 < square)
             added = [gap if norm <= unit else unit * gap // norm for gap in gaps]
-        elif weighting == "greedy":
-            added = [min(gap, max(0, unit - sum(gaps[:place]))) for place, gap in enumerate(gaps)]
-            left, number = unit - sum(added), len(items)
-            added = [more + left // number + (place < left % number) for place, more in enumerate(added)]
         else:
             added = _water(gaps, unit)
         for item, more in zip(items, added, strict=True):
             result[item] += more
-    if weighting == "greedy":
-        for items in lists:
-            for item in items:
-                result[item] = max(result[item], 1)
     return [weight >> (fine - bits) for weight in result]
 
 
@@ -58,23 +47,3 @@ def _water(gaps: list[int], unit: int) -> list[int]:
         rest -= one
         added.append(min(gap, low) + one)
     return added
-
-
-def _adaptive(lists: Sequence[Sequence[int]], size: int, target: int, few: int, bits: int) -> list[int]:
-    first = [0] * size
-    for items in lists:
-        if len(items) <= few:
-            for item in items:
-                first[item] += ONE // len(items)
-    spare = [ONE + (-target * ONE // weight) if weight > target else 0 for weight in first]
-    result = [min(weight, target) for weight in first]
-    for items in lists:
-        if not items:
-            continue
-        d = len(items)
-        share = isqrt(ONE**2 // d)
-        if d <= few:
-            share += sum(spare[item] // d for item in items) // (2 * few) - ONE // d
-        for item in items:
-            result[item] += share
-    return [weight >> (FINE - bits) for weight in result]

@@ -58,7 +58,7 @@ class Table(Rows):
 
         It holds the distinct items of every user: four bytes for each pair of a user and an item, 16 for each user, and
         8 for each item besides its name. Items beyond half of `memory` are in an encrypted temporary file. Files that
-        change later do not change it. Sums and the method "greedy" need the rows.
+        change later do not change it. Sums need the rows.
 
         Returns:
             A Table that reads no rows, with the same names.

@@ -39,9 +39,6 @@ class UserItems(Private):
     def from_table(cls, data: object, *, l0: int | None = None, **columns: Unpack[Columns]) -> UserItems:
         """Read the items of every user from a table of (user, item) rows.
 
-        A `SetUnion` with the method "greedy" begins with a user's most frequent items: the items with the most rows of
-        this user.
-
         Args:
             data: A `Table`, or the rows that a Table takes. The rows of a Spark DataFrame or an Ibis table stay where
                 they are, and every release weighs them there. The table's memory limits the items, too.
@@ -59,7 +56,7 @@ class UserItems(Private):
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
         table = as_table(data, columns, caller="from_table")
-        return read_items(table, l0=l0, by_rows=True)
+        return read_items(table, l0=l0)
 
     @classmethod
     def from_pairs(
@@ -87,9 +84,7 @@ class UserItems(Private):
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
         pair, room = pair_columns(users, items), Memory.of(memory).total
-        return cls._of(
-            LocalLists(*_core.Lists.read(pair, "users", "items", l0=l0, by_rows=True, memory=room), by_rows=True)
-        )
+        return cls._of(LocalLists(*_core.Lists.read(pair, "users", "items", l0=l0, memory=room)))
 
     @classmethod
     def _of(cls, lists: Lists, every: str | None = None, unit: Unit = "user") -> UserItems:
@@ -111,7 +106,7 @@ class UserItems(Private):
         raise AttributeError("UserItems cannot be changed: make new ones")
 
 
-def read_items(table: Table, *, l0: int | None = None, by_rows: bool = False) -> UserItems:
-    """Read the items of every user. Only the method "greedy" needs the items with most rows first: `by_rows`."""
-    found = engines.lists(table, l0=l0, by_rows=by_rows)
+def read_items(table: Table, *, l0: int | None = None) -> UserItems:
+    """Read the items of every user."""
+    found = engines.lists(table, l0=l0)
     return UserItems._of(found, table.every, table.unit)  # noqa: SLF001 - the same module

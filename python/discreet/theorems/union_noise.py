@@ -13,7 +13,6 @@ from discreet.privacy.conversion import bisect, cdp_rho, round_down, round_up
 from discreet.privacy.validation import require_whole
 from discreet.theorems import gopi2020, rogers2023
 from discreet.theorems.balle_wang2018 import LatticeGaussian, lattice_delta
-from discreet.theorems.tails import least
 
 __all__ = [
     "EXACT_EPSILON",
@@ -36,10 +35,9 @@ EXACT_EPSILON = 100.0
 """The largest epsilon for which the exact analysis states an (epsilon, delta)."""
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Fractions of delta for the threshold. `from_epsilon` tries all of them."""
-_ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0, "policy_laplace": 13.2, "greedy": 13.2}
-"""Default targets, in deviations above the threshold. For the three methods named here, an item that has reached its
+_ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0, "policy_laplace": 13.2}
+"""Default targets, in deviations above the threshold. For the two methods named here, an item that has reached its
 target is missed with a chance below 1e-6."""
-_ROUNDED = ("policy_gaussian", "adaptive_gaussian")
 _ITEM_LIMIT = 1 << 32
 _L0_LIMIT = 1 << 12
 
@@ -67,10 +65,10 @@ def bits_of(scale: float) -> int:
 def sensitivity_of(method: str, scale: float, l0: int) -> float:
     """Return the sensitivity of the weights to one user, relative to a weight of one.
 
-    It is exactly one, except for the two methods that round intermediate values. They add three units of 2^-50 for each
-    of up to l0 items of up to 2^32 users. They also add one unit of 2^-bits for each of up to 2^32 items.
+    It is exactly one, except for the method that rounds intermediate values. It adds three units of 2^-50 for each of
+    up to l0 items of up to 2^32 users. It also adds one unit of 2^-bits for each of up to 2^32 items.
     """
-    return 1 + l0 * 2.0**-16 + 2.0 ** (16 - bits_of(scale)) if method in _ROUNDED else 1.0
+    return 1 + l0 * 2.0**-16 + 2.0 ** (16 - bits_of(scale)) if method == "policy_gaussian" else 1.0
 
 
 def moved(method: str, scale: float, l0: int) -> LatticeGaussian:
@@ -83,7 +81,7 @@ def moved(method: str, scale: float, l0: int) -> LatticeGaussian:
     return LatticeGaussian(
         sigma=round_up(scale * change) * unit,
         change=change * unit,
-        entries=_ITEM_LIMIT if method in _ROUNDED else l0,
+        entries=_ITEM_LIMIT if method == "policy_gaussian" else l0,
     )
 
 
@@ -146,8 +144,6 @@ def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float,
     noise the derivative is h(s) - e^-s, and h is the scale times w.
     """
     unit = 1 << bits_of(scale)
-    if method == "greedy":
-        return _greedy_threshold(noise, unit, delta, l0)
 
     def most(t: int) -> int:
         """Return the largest weight of each of t novel items of one user."""
@@ -166,17 +162,3 @@ def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float,
     else:
         numbers = [t for t in range(1, l0 + 1) if close(t)]
     return max(most(t) - 1 + noise.quantile(rogers2023.novel_chance(delta, t)) for t in numbers)
-
-
-def _greedy_threshold(noise: _core.Noise, unit: int, delta: float, l0: int) -> int:
-    """Return the least threshold that a user's novel items exceed with probability at most delta.
-
-    One of the items may have the user's whole budget. Each of the others may have the one unit that every item has.
-    """
-    kept = math.log1p(-delta)
-
-    def holds(threshold: int) -> bool:
-        first, others = noise.tail(threshold - unit + 1), noise.tail(threshold)
-        return first < 1 and math.log1p(-first) + (l0 - 1) * math.log1p(-others) >= kept * (1 - 1e-12)
-
-    return least(holds)

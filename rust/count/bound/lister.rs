@@ -1,17 +1,15 @@
 //! Lists the items that each user of one partition keeps, in memory or in a file.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::count::bound::MORE;
 use crate::count::bound::user_choices::{Chooser, Offer};
 use crate::count::spill::Spill;
 use crate::count::threads::STOPPED;
 use crate::error::Result;
 use crate::hash::HashKeys;
 
-/// An item of a user: the item's rank, and its number over all threads above the number of rows.
+/// An item of a user: the item's rank, and its number over all threads.
 type Cell = (u64, u64);
 
 /// The lists of the users of one partition.
@@ -127,8 +125,6 @@ impl<'a> Keeper<'a> {
 /// Lists the first `l0` items of each user.
 pub(crate) struct Lister {
     l0: usize,
-    /// Whether items with more rows come first.
-    by_rows: bool,
     /// Numbers the users.
     chooser: Chooser,
     /// The start of each user's cells, and the end.
@@ -140,14 +136,13 @@ pub(crate) struct Lister {
 }
 
 impl Lister {
-    pub fn new(l0: usize, by_rows: bool) -> Self {
+    pub fn new(l0: usize) -> Self {
         let chooser = Chooser::new(usize::MAX);
         let (places, cells, placed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { l0, by_rows, chooser, places, cells, placed }
+        Self { l0, chooser, places, cells, placed }
     }
 
-    /// Lists the users of `offers`, which must hold all their pairs. A user's items are ordered by their number of rows
-    /// if `by_rows`, and then by rank.
+    /// Lists the users of `offers`, which must hold all their pairs. A user's items are ordered by rank.
     ///
     /// # Errors
     /// [`STOPPED`] if `stop` is set.
@@ -162,7 +157,7 @@ impl Lister {
         self.chooser.number(offers, keys);
         go_on()?;
         self.group(offers);
-        let Self { l0, by_rows, chooser, places, cells, placed } = self;
+        let Self { l0, chooser, places, cells, placed } = self;
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_unstable_by_key(|&user| chooser.key(user));
         let mut made = Part { partition, ..Part::default() };
@@ -182,13 +177,9 @@ impl Lister {
                 own = &mut own[..*l0];
                 own.iter_mut().zip(&*placed).for_each(|(to, &(_, cell))| *to = cell);
             }
-            if *by_rows {
-                own.sort_unstable_by_key(|&(rank, item)| (Reverse(item as u32), rank, item));
-            } else {
-                own.sort_unstable();
-            }
+            own.sort_unstable();
             made.users.push((key as u64, own.len() as u32));
-            items.extend(own.iter().map(|&(_, item)| (item >> 32) as u32));
+            items.extend(own.iter().map(|&(_, item)| item as u32));
         }
         made.items = Items::Memory(items);
         Ok(made)
@@ -209,12 +200,7 @@ impl Lister {
         for offer in offers {
             for (item, user) in offer.items().zip(&mut numbers) {
                 let end = &mut places[user].1;
-                if item >= MORE {
-                    cells[*end - 1].1 += u64::from(item - MORE);
-                    continue;
-                }
-                cells[*end] =
-                    (offer.items.rank(item as usize), (offer.first + u64::from(item)) << 32 | 1);
+                cells[*end] = (offer.items.rank(item as usize), offer.first + u64::from(item));
                 *end += 1;
             }
         }

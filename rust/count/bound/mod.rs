@@ -35,16 +35,13 @@ use crate::random::entropy::keyed_hash;
 /// Stands for the number of an item that is not listed.
 const UNLISTED: u32 = u32::MAX;
 
-/// Marks a choice that has further rows of the user's last choice, instead of an item.
-const MORE: u32 = 1 << 31;
-
 /// Reported if there are too many users to list.
 pub(crate) const TOO_MANY_USERS: Error = Error::Resource(
     "there are more than 2^32 users, too many to list; count them with l0, or with ConfirmedCounts",
 );
 
 const TOO_MANY: Error = Error::Resource(
-    "there are more than 2^31 distinct items, too many to bound each user's; count fewer rows at a time",
+    "there are more than 2^32 distinct items, too many to bound each user's; count fewer rows at a time",
 );
 
 /// A bound on each user's contribution.
@@ -107,7 +104,7 @@ impl Contribution {
         if !self.counts(bytes) {
             return Ok(UNLISTED);
         }
-        let number = u32::try_from(items.labels.len()).ok().filter(|&number| number < MORE);
+        let number = u32::try_from(items.labels.len()).ok().filter(|&number| number < UNLISTED);
         items.push(bytes, keys)?;
         number.ok_or(TOO_MANY)
     }
@@ -168,11 +165,11 @@ impl<'a> Bounded<'a> {
         Ok(counts)
     }
 
-    /// Lists the first `l0` items of each user, by partition of the users, with their files. With `by_rows`, items with
-    /// more rows come first. Lists may take `room` bytes of memory.
+    /// Lists the first `l0` items of each user, by partition of the users, with their files. Lists may take `room`
+    /// bytes of memory.
     pub fn list(
         parts: &[Self],
-        (l0, by_rows): (usize, bool),
+        l0: usize,
         room: usize,
         (threads, keys): (usize, &HashKeys),
         tick: impl FnMut() -> Result<()>,
@@ -181,10 +178,7 @@ impl<'a> Bounded<'a> {
         let used = AtomicUsize::new(0);
         let sizes = (0..Choices::PARTITIONS)
             .map(|partition| parts.iter().map(|part| part.choices.partition_len(partition)).sum());
-        let begin = || {
-            let lister = Lister::new(l0, by_rows);
-            (Chooser::new(parts[0].bound.l0), lister, Keeper::new(&used, room))
-        };
+        let begin = || (Chooser::new(parts[0].bound.l0), Lister::new(l0), Keeper::new(&used, room));
         let work = |state: &mut (Chooser, Lister, Keeper<'_>), partition, _, stop: &AtomicBool| {
             let (chooser, lister, made) = state;
             let spilled = Self::spilled(parts, partition, chooser, keys)?;
@@ -245,7 +239,7 @@ impl<'a> Bounded<'a> {
 impl<P: Pair> Tally<P> for Bounded<'_> {
     fn add(
         &mut self,
-        (rows, times): (&[P], &[u32]),
+        rows: &[P],
         items: &mut Items,
         labels: Option<&Interner>,
         keys: &HashKeys,
@@ -259,17 +253,13 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
             }
         }
         items.reserve(rows.len(), keys);
-        for (place, row) in rows.iter().enumerate() {
+        for row in rows {
             let here = items.number(row.item(), keys);
             if here == numbers.len() {
                 numbers.push(bound.number(&row.item().to_le_bytes(), counted, keys)?);
             }
             if numbers[here] != UNLISTED {
                 choices.push(row.user(), numbers[here], keys);
-                let more = times.get(place).map_or(0, |times| times - 1);
-                if more > 0 {
-                    choices.push(row.user(), MORE | more.min(MORE - 1), keys);
-                }
             }
         }
         choices.spill_if_full(counted, bound.l0, keys)
@@ -303,7 +293,7 @@ mod tests {
                 let mut part = Bounded::new(LabelType::Signed, &bound, held);
                 items.reset(None);
                 for rows in rows.chunks(100) {
-                    part.add((rows, &[]), &mut items, None, &keys).unwrap();
+                    part.add(rows, &mut items, None, &keys).unwrap();
                 }
                 Tally::<Wide>::close(&mut part, &items, None).unwrap();
                 parts.push(part);

@@ -9,7 +9,5 @@ METHODS = {
     "weighted_laplace": "even",
     "policy_gaussian": "step",
     "policy_laplace": "water",
-    "greedy": "greedy",
-    "adaptive_gaussian": "adaptive",
 }
 """The weighting of each method in the Rust kernel."""

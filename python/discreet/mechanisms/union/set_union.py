@@ -126,13 +126,6 @@ class SetUnion(UnionMechanism):
     "policy_gaussian" and "policy_laplace": one user after the other, only to items below the target. The target lies
     `alpha` deviations (for Laplace noise: scales) above the threshold.
 
-    "greedy": one user after the other, to the user's most frequent items first, each up to the target. An item gets
-    little if its users have other items first, and may be missed however many users it has. If all of the user's items
-    have reached the target, the rest is split evenly. Every item of any user weighs at least one unit, so that no user
-    decides if an item of others has any weight.
-
-    "adaptive_gaussian": evenly, and half of the weight above the target returns to the users who gave it.
-
     Weights and noise are whole numbers in units of 2^-bits. An item that no user has is never released.
 
     Args:
@@ -140,9 +133,9 @@ class SetUnion(UnionMechanism):
         scale: The scale of the noise, over the most that one user changes: above 0.01 and at most 10,000.
         delta: The probability that a threshold fails: above 0 and below 1.
         l0: The most items that one user contributes: from 1 to 4096.
-        alpha: How far the target lies above the threshold, in deviations: from 0 to 20. The default is 5 for
-            "policy_gaussian", 3 for "adaptive_gaussian" and 13.2 with Laplace noise. With 5 and 13.2, an item at its
-            target is missed with a probability below 1e-6; with 3 and Laplace noise it would be 2.5 %.
+        alpha: How far the target of a policy method lies above the threshold, in deviations: from 0 to 20. The default
+            is 5 for "policy_gaussian" and 13.2 for "policy_laplace". An item at its target is then missed with a
+            probability below 1e-6; with 3 and Laplace noise it would be 2.5 %.
         epsilon: If given, the guarantee also states (epsilon, delta')-DP. For Laplace noise delta' is delta; for
             Gaussian noise the exact analysis on a fine lattice gives it. Above 0 and at most 100.
         shared_order: If True, users with more than l0 items choose by one random order of all items. Each user's choice
@@ -161,8 +154,7 @@ class SetUnion(UnionMechanism):
         ['help', 'home']
 
     Source:
-        Gopi et al. (2020) for the weighted and policy methods; Carvalho et al. (2022) for "greedy"; Chen et al. (2025)
-        for "adaptive_gaussian"; Balle and Wang (2018) for the exact delta'.
+        Gopi et al. (2020) for the methods; Balle and Wang (2018) for the exact delta'.
     """
 
     method: str
@@ -186,8 +178,6 @@ class SetUnion(UnionMechanism):
             self._set(epsilon=require_number("epsilon", self.epsilon, 0, 100))
             if not is_gaussian(self.method) and round_up(1 / self.scale) > self.epsilon:
                 raise ParameterError("the scale is too small for that epsilon; use from_epsilon")
-        if self.method in ("greedy", "adaptive_gaussian") and self.target < 1 << self.bits:
-            raise ParameterError("delta is too large for this method; give a smaller one, or a larger alpha")
         far = self.target >= 1 << (self.bits + 10)
         if self.method == "policy_gaussian":
             far = far or (self.target >> self.bits) ** 2 * self.l0 >= 1 << 26
@@ -258,7 +248,7 @@ class SetUnion(UnionMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """Return the most that one user changes in the weights: one, or more for methods that round."""
+        """Return the most that one user changes in the weights: one, or more for "policy_gaussian", which rounds."""
         return sensitivity_of(self.method, self.scale, self.l0)
 
     @property
@@ -300,8 +290,7 @@ class SetUnion(UnionMechanism):
     def release_chance(self, users: int) -> float:
         """Return the probability that an item is released, in the worst case.
 
-        In the worst case its users share no other item. For "greedy", which has no worst case, they split their weight
-        evenly.
+        In the worst case its users share no other item.
         """
         unit = 1 << self.bits
         if self.method == "policy_gaussian":
@@ -309,7 +298,7 @@ class SetUnion(UnionMechanism):
             reached = -math.expm1(users * math.log1p(-min(unit / (math.sqrt(self.l0) * self.target), 1 - 1e-16)))
             return self.threshold.chance(math.floor(self.target * reached))
         share = math.isqrt(unit**2 // self.l0) if is_gaussian(self.method) else unit // self.l0
-        most = self.target if self.method in ("policy_laplace", "greedy") else 2**59
+        most = self.target if self.method == "policy_laplace" else 2**59
         return self.threshold.chance(min(users * share, most))
 
     @property
