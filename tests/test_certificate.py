@@ -20,7 +20,7 @@ from discreet import (
     verify,
 )
 from discreet.errors import InputError, LedgerError, ParameterError
-from discreet.mechanisms import PermuteAndFlip, Refinement, Replacement, SetUnion
+from discreet.mechanisms import Refinement, Replacement, SetUnion
 from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
@@ -68,7 +68,6 @@ def test_the_digest_does_not_depend_on_the_format(tmp_path):
     "mechanism",
     [
         GumbelTopK(k=3, scale=10.0, delta=1e-8),
-        PermuteAndFlip.from_epsilon(epsilon=1.0, delta=1e-6),
         LaplaceThreshold.from_epsilon(epsilon=1.0, delta=1e-6, l0=1),
         OptimalSelection(epsilon=1.0, delta=1e-6),
         TruncatedGeometric(epsilon=1.0, delta=1e-6),

@@ -20,10 +20,9 @@ MECHANISMS = [
     dp.LaplaceTopK(scale=2.0, delta=1e-2, l0=1, k_bar=3),
     dp.GaussianTopK(sigma=2.0, delta=1e-2, l0=1, k_bar=3),
     dp.GumbelTopK(k=1, scale=3.0, delta=1e-2, k_bar=3),
-    dp.mechanisms.PermuteAndFlip(scale=3.0, delta=1e-2, k_bar=3),
     dp.PrivateCountRelease(rho=0.5, delta=1e-3, epsilon_star=0.05, delta_star=1e-4, k_bar=3),
 ]
-ONE_BY_ONE = (dp.ConfirmedCounts, dp.PrivateCountRelease, dp.GumbelTopK, dp.mechanisms.PermuteAndFlip)
+ONE_BY_ONE = (dp.ConfirmedCounts, dp.PrivateCountRelease, dp.GumbelTopK)
 """Mechanisms that select one item after another."""
 
 

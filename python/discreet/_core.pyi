@@ -236,7 +236,6 @@ class Rng:
     def peel(
         self, counts: _Counts, reference: int, gamma: float, bottom: int, offset: float, k: int
     ) -> tuple[list[int], bool]: ...
-    def permute_and_flip(self, counts: _Counts, gamma: float, bottom: int, offset: float) -> int: ...
 
 @final
 class Noise:

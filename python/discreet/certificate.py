@@ -38,11 +38,7 @@ _NOW = [
 _FORMER = {"spend": "meet_relative_error", "together": "shared_order"}
 """The current name of each renamed parameter. Old certificates have the former name."""
 _RANKED = (
-    mechanisms.GumbelTopK
-    | mechanisms.PermuteAndFlip
-    | mechanisms.ExponentialMechanism
-    | mechanisms.DiscoverAndPeel
-    | mechanisms.ContributionBound
+    mechanisms.GumbelTopK | mechanisms.ExponentialMechanism | mechanisms.DiscoverAndPeel | mechanisms.ContributionBound
 )
 """The mechanisms that publish ranks."""
 _MEASURES_USERS = COUNTS_USERS | mechanisms.CorrelatedCounts

@@ -26,7 +26,7 @@ MODULES = (
 MOVED = {
     "errors": "EntropyError InputError LedgerError ParameterError ResourceError SchemaError SensitivityError "
     "StateError",
-    "mechanisms": "ClippedSums ContributionBound DiscoverAndPeel IteratedSetUnion KnownItems PermuteAndFlip Refinement "
+    "mechanisms": "ClippedSums ContributionBound DiscoverAndPeel IteratedSetUnion KnownItems Refinement "
     "Replacement SetUnion",
     "planning": "Plan",
     "privacy": "Sensitivity",

@@ -14,7 +14,6 @@ use crate::noise::{
 };
 use crate::random::rng::SecureRng;
 use crate::release::gumbel::Candidates;
-use crate::release::permute_and_flip::permute_and_flip;
 use crate::release::scores::{Choice, Scores};
 
 /// A stream of random bits. A stream cannot be copied or pickled, and a forked process cannot use its parent's stream.
@@ -298,23 +297,6 @@ impl PyRng {
         let scores = Scores::new(&counts, reference, gamma, bottom, offset)?;
         let stream = self.stream()?;
         py.detach(|| Candidates::new(scores).peel(k, stream))
-    }
-
-    /// Return the slot that permute-and-flip selects, or `len(counts)` for the stop element.
-    fn permute_and_flip(
-        &mut self,
-        py: Python<'_>,
-        counts: Counts<'_>,
-        gamma: f64,
-        bottom: i64,
-        offset: f64,
-    ) -> Result<usize> {
-        let counts = counts.into_vec();
-        let reference = counts.iter().copied().max().unwrap_or(0).max(0);
-        let scores = Scores::new(&counts, reference, gamma, bottom, offset)?;
-        let stream = self.stream()?;
-        let choice = py.detach(|| permute_and_flip(&scores, stream));
-        Ok(slot(choice, counts.len()))
     }
 }
 

@@ -65,6 +65,7 @@ impl Dyadic {
 
     /// Return whether the number is below zero.
     #[must_use]
+    #[cfg(test)]
     pub fn is_negative(&self) -> bool {
         self.mantissa.sign() == Sign::Minus
     }

@@ -4,7 +4,6 @@ pub mod chance_table;
 pub mod confirmed_counts;
 pub mod gumbel;
 pub mod partition_selection;
-pub mod permute_and_flip;
 pub mod private_count_release;
 pub mod scores;
 mod slots;

@@ -91,16 +91,6 @@ impl Scores {
         self.bottom = clamped(bottom);
     }
 
-    /// Return the slot with the largest score, which may be ⊥.
-    #[must_use]
-    pub fn best(&self) -> usize {
-        let bottom = self.counts.len();
-        let candidates = (0..bottom).filter(|&slot| !self.is_empty(slot));
-        let best = candidates.max_by_key(|&slot| self.counts[slot]).unwrap_or(bottom);
-        let lead = self.exact_exponent(bottom) - self.exact_exponent(best);
-        if lead.is_negative() { bottom } else { best }
-    }
-
     /// Return how far the score of a slot lies below `gamma * reference`, in fixed point.
     #[must_use]
     pub(crate) fn exponent(&self, slot: usize) -> Fixed {

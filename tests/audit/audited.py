@@ -16,7 +16,6 @@ from discreet.mechanisms import (
     GaussianCounts,
     KeptPairs,
     LaplaceCounts,
-    PermuteAndFlip,
 )
 
 SETS = {
@@ -181,21 +180,6 @@ SETS = {
     CorrelatedCounts: [
         {"items": tuple("0123"[:size]), "rho": rho}
         for size, rho in [(2, 1.0), (2, 0.5), (1, 0.3), (3, 9.0), (2, 2.0), (3, 20.0), (1, 0.05), (2, 20.0)]
-    ],
-    PermuteAndFlip: [
-        {"scale": scale, "delta": delta, "k_bar": k_bar, "l0": l0, "linf": linf}
-        for scale, delta, k_bar, l0, linf in [
-            (1.0, 0.1, 2, None, 1),
-            (0.5, 0.1, 2, None, 1),
-            (2.0, 1e-2, 3, None, 1),
-            (0.7, 1e-2, 3, None, 1),
-            (0.3, 1e-4, 1, None, 1),
-            (1.0, 1e-2, 3, 1, 1),
-            (1.5, 0.05, 4, 2, 2),
-            (5.0, 1e-3, 2, None, 3),
-            (3.0, 0.2, 2, None, 1),
-            (1.0, 1e-6, 4, 3, 1),
-        ]
     ],
     PrivateCountRelease: [
         {

@@ -22,7 +22,6 @@ from discreet.mechanisms import (
     ExponentialMechanism,
     KnownItems,
     LaplaceCounts,
-    PermuteAndFlip,
     Replacement,
 )
 from discreet.mechanisms.published import published
@@ -213,7 +212,6 @@ GTOP = GaussianTopK(sigma=0.8, delta=1e-2, l0=1, k_bar=1)
 DRAWN = ExponentialMechanism(items=("0", "1", "2", "3"), scale=4.0, k=2)
 LISTED = LaplaceCounts(items=("0", "1", "2"), scale=2.0, l0=2)
 SHARED = CorrelatedCounts(items=("0", "1", "2"), rho=0.5)
-FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
 KNOWN = KnownItems(mechanism=LAPLACE, items=("0", "home"))
 PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
 REPLACED = Replacement.from_rho(GaussianThreshold, rho=0.1, delta=1e-6, l0=1)
@@ -230,7 +228,6 @@ HONEST = [
     DRAWN,
     LISTED,
     SHARED,
-    FLIP,
     KNOWN,
     PRICED,
     REPLACED,
@@ -263,7 +260,6 @@ LIARS = {
     "LaplaceCounts publishes exact counts": (LISTED, exact_listed),
     "CorrelatedCounts publishes exact counts": (SHARED, exact_listed),
     "CorrelatedCounts shares no noise": (SHARED, nothing_shared),
-    "PermuteAndFlip publishes the exact maximum": (FLIP, largest_first),
     "GaussianTopK adds no noise to its threshold": (GTOP, no_margin_noise),
     "TruncatedGeometric without counts publishes exact counts": (ALONE, exact),
     "TruncatedGeometric without counts decides without chance": (ALONE, without_luck),

@@ -23,7 +23,6 @@ from discreet.mechanisms import (
     GaussianCounts,
     KeptPairs,
     LaplaceCounts,
-    PermuteAndFlip,
 )
 from discreet.privacy import Sensitivity
 from discreet.theorems import rogers2023
@@ -105,9 +104,6 @@ LISTED = LaplaceCounts(items=("0", "1", "2"), scale=1.0, l0=2)
 
 
 SHARED = CorrelatedCounts(items=("0", "1"), rho=1.0)
-
-
-FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
 
 
 KEPT = KeptPairs(l0=3, most=8, rho=0.5)
@@ -292,10 +288,6 @@ MUTANTS = {
     "correlated counts have noise for one of two items": lambda: with_property(
         SHARED, noise=CorrelatedCounts(items=("0",), rho=1.0).noise
     ),
-    "permute-and-flip is charged as a bounded range": lambda: claiming(
-        PermuteAndFlip(scale=0.5, delta=1e-3, k_bar=2), rho=4 / 8, dp=None
-    ),
-    "permute-and-flip's stop element is half as far": lambda: with_property(FLIP, offset=FLIP.offset - 0.7),
     "the stop element of a call is one too low": lambda: with_levels(offset=lambda level: level.offset - level.gamma),
     "the stop element of a call is calibrated for half of k_bar": lambda: with_levels(
         offset=lambda level: level.offset - math.log(2)
@@ -305,9 +297,6 @@ MUTANTS = {
     "counts are not paid for": lambda: claiming(
         PrivateCountRelease(rho=8.0, delta=0.02, epsilon_star=1.5, delta_star=0.01, k_bar=2, meet_relative_error=True),
         rho=1.5**2 / 4,
-    ),
-    "permute-and-flip covers one item of k_bar": lambda: with_property(
-        FLIP, offset=rogers2023.permute_and_flip_offset(1.0, 0.1, 1)
     ),
     "kept pairs have noise for one pair of a user": lambda: with_property(KEPT, scale=1.0),
     "kept pairs have noise for l0 pairs, and dropped ones none of their own": lambda: with_property(

@@ -31,7 +31,7 @@ from discreet import (
 )
 from discreet.budgets.charge import Account, Charge
 from discreet.errors import ParameterError, SchemaError, SensitivityError
-from discreet.mechanisms import ClippedSums, ContributionBound, PermuteAndFlip, Refinement, Replacement, SetUnion
+from discreet.mechanisms import ClippedSums, ContributionBound, Refinement, Replacement, SetUnion
 from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
@@ -254,7 +254,6 @@ def test_charge_spent_refuses_a_guarantee_over_the_budget():
         (PrivateCountRelease, {}),
         (GaussianThreshold, {"l0": 3}),
         (LaplaceTopK, {"l0": 2, "k_bar": 100}),
-        (PermuteAndFlip, {}),
         (OptimalSelection, {"l0": 1}),
         (Plume, {"m": 2, "m_prime": 2}),
         (ContributionBound, {"percentile": 90}),

@@ -1,4 +1,4 @@
-"""`select`, `peel` and `permute_and_flip` follow their distributions and agree with the reference.
+"""`select` and `peel` follow their distributions and agree with the reference.
 
 A candidate is an item that can be selected. The stop element can be selected as well. A slot is the index of a
 candidate; the stop element has the slot after the last candidate. A word is 64 random bits that the sampler reads.
@@ -16,7 +16,7 @@ from scipy import stats
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.reference import gumbel, permute_and_flip
+from discreet.reference import gumbel
 from discreet.testing import seeded_rng
 
 SIGNIFICANCE = 1e-6
@@ -37,8 +37,6 @@ def test_rust_selects_the_same_slots_as_the_reference(counts, gamma, bottom, off
     arguments = (counts, max([*counts, bottom]), gamma, bottom, offset)
     assert ours.select(*arguments) == gumbel.select(same_rng, *arguments)
     assert ours.peel(*arguments, k) == gumbel.peel(same_rng, *arguments, k)
-    flip = (counts, gamma, bottom, offset)
-    assert ours.permute_and_flip(*flip) == permute_and_flip.permute_and_flip(same_rng, *flip)
     assert ours.bits64() == same_rng.bits64()
 
 
@@ -202,33 +200,6 @@ def test_peel_follows_plackett_luce():
     assert chi_square(list(seen.values()), list(PAIRS.values())) > SIGNIFICANCE
 
 
-def permute_and_flip_law(scores):
-    """Return the distribution of permute-and-flip for these scores.
-
-    The slots come in uniformly random order. Each slot is taken with probability exp(score - best score).
-    """
-    law = np.zeros(len(scores))
-    orders = list(itertools.permutations(range(len(scores))))
-    for order in orders:
-        left = 1.0
-        for slot in order:
-            p = math.exp(scores[slot] - max(scores))
-            law[slot] += left * p / len(orders)
-            left *= 1 - p
-    return law
-
-
-@pytest.mark.parametrize("offset", [0.3, 2.5, 9.0])
-def test_permute_and_flip_follows_its_distribution(offset):
-    rng = seeded_rng(9)
-    draws = [rng.permute_and_flip([7, 5, 4], 0.7, 2, offset) for _ in range(300_000)]
-    law = permute_and_flip_law([4.9, 3.5, 2.8, 1.4 + offset])
-    assert chi_square(np.bincount(draws, minlength=4), law) > SIGNIFICANCE
-    if offset == 2.5:
-        wrong = permute_and_flip_law([4.9, 3.5, 2.8, 1.4 + offset + 0.05])
-        assert chi_square(np.bincount(draws, minlength=4), wrong) < SIGNIFICANCE
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -250,7 +221,6 @@ def test_counts_out_of_range_are_clamped():
     for seed in range(50):
         ours, same = seeded_rng(seed), seeded_rng(seed)
         assert ours.select(odd, 2**40, 1.0, -1, 1.0) == same.select(even, 2**35, 1.0, 0, 1.0)
-        assert ours.permute_and_flip(odd, 1.0, -1, 1.0) == same.permute_and_flip(even, 1.0, 0, 1.0)
 
 
 def test_peel_refuses_k_zero():
@@ -263,9 +233,8 @@ def test_scores_at_the_ends_of_their_range_are_accepted(gamma, far):
     rng = seeded_rng(1)
     for counts in ([far, 1, 7], [far, far, 0]):
         candidates = [slot for slot, count in enumerate(counts) if count]
-        chosen, flipped = rng.select(counts, far, gamma, 0, 40.0), rng.permute_and_flip(counts, gamma, 0, -1e9)
+        chosen = rng.select(counts, far, gamma, 0, 40.0)
         assert chosen in [*candidates, len(counts)]
-        assert flipped in candidates
-        assert gamma < 1024 or counts[chosen] == counts[flipped] == far
+        assert gamma < 1024 or counts[chosen] == far
         slots, _ = rng.peel(counts, far, gamma, 0, -1e9, 5)
         assert sorted(slots) == candidates

@@ -30,7 +30,6 @@ from discreet.mechanisms import (
     DiscoverAndSum,
     IteratedSetUnion,
     Mechanism,
-    PermuteAndFlip,
     Plume,
     SetUnion,
     SumsWithFoundBounds,
@@ -84,13 +83,6 @@ class TestGumbelTopK(MechanismContract):
 
     def mechanism(self):
         return GumbelTopK.from_rho(k=4, rho=0.5, delta=1e-6, k_bar=8)
-
-
-class TestPermuteAndFlip(MechanismContract):
-    counted = False
-
-    def mechanism(self):
-        return PermuteAndFlip.from_epsilon(epsilon=1.0, delta=1e-6, k_bar=8)
 
 
 class TestTruncatedGeometric(MechanismContract):

@@ -19,7 +19,7 @@ from discreet import (
 )
 from discreet.audit import examine
 from discreet.errors import ParameterError, SensitivityError
-from discreet.mechanisms import ExponentialMechanism, KnownItems, PermuteAndFlip, Replacement
+from discreet.mechanisms import ExponentialMechanism, KnownItems, Replacement
 from discreet.reference.threshold import threshold_release
 from discreet.testing import seeded_rng
 
@@ -33,7 +33,6 @@ MECHANISMS = [
     LaplaceTopK(scale=0.4, delta=1e-2, l0=2, k_bar=1),
     GaussianTopK(sigma=0.5, delta=1e-2, l0=2, k_bar=1),
     GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=2),
-    PermuteAndFlip(scale=1.0, delta=0.1, k_bar=2),
     Replacement.from_rho(GaussianThreshold, rho=1.0, delta=1e-2, l0=1),
 ]
 

@@ -20,7 +20,7 @@ from discreet import (
 )
 from discreet.audit import audit, examine
 from discreet.errors import ParameterError, SensitivityError
-from discreet.mechanisms import PermuteAndFlip, Replacement
+from discreet.mechanisms import Replacement
 from discreet.privacy import Sensitivity
 
 WRAPPED = [
@@ -31,7 +31,6 @@ WRAPPED = [
     (LaplaceTopK, {"epsilon": 6.0, "delta": 1e-2, "l0": 1, "k_bar": 2}),
     (GaussianTopK, {"rho": 3.0, "delta": 1e-2, "l0": 1, "k_bar": 2}),
     (GumbelTopK, {"rho": 0.5, "k": 2, "delta": 0.1, "k_bar": 2}),
-    (PermuteAndFlip, {"epsilon": 1.0, "delta": 0.1, "k_bar": 2}),
 ]
 
 

@@ -19,7 +19,6 @@ from discreet import (
     TruncatedGeometric,
 )
 from discreet.errors import ParameterError, SensitivityError
-from discreet.mechanisms import PermuteAndFlip
 from discreet.reference.threshold import threshold_release
 from discreet.testing import seeded_rng
 
@@ -32,7 +31,6 @@ RANKED = [
     LaplaceTopK(scale=1.0, delta=1e-2, l0=1, k_bar=3),
     GaussianTopK(sigma=1.0, delta=1e-2, l0=1, k_bar=3),
     GumbelTopK(k=2, scale=1.0, delta=1e-2, k_bar=3),
-    PermuteAndFlip(scale=1.0, delta=1e-2, k_bar=3),
 ]
 
 
@@ -101,8 +99,6 @@ BAD = [
     (GumbelTopK, {"k": 0, "scale": 1.0, "delta": 1e-6}),
     (GumbelTopK, {"k": 1.5, "scale": 1.0, "delta": 1e-6}),
     (GumbelTopK, {"k": 1, "scale": math.inf, "delta": 1e-6}),
-    (PermuteAndFlip, {"k": 2, "scale": 1.0, "delta": 1e-6}),
-    (PermuteAndFlip, {"scale": 1.0, "delta": 0.7}),
     (OptimalSelection, {"epsilon": 0, "delta": 1e-6}),
     (OptimalSelection, {"epsilon": 1e-9, "delta": 1e-12}),
     (TruncatedGeometric, {"epsilon": 1.0, "delta": 1e-6, "l0": 0}),

@@ -148,17 +148,16 @@ def test_the_laplace_difference_tail_matches_its_sum():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "k_bar", "linf", "scale", "threshold", "flip"),
+    ("epsilon", "delta", "k_bar", "linf", "scale", "threshold"),
     [
-        (1.0, 1e-6, 100, 1, 1.0, 19.420680743952, 18.727533563392),
-        (0.1, 1e-10, 1000, 1, 10.0, 300.33606208923, 293.40459028363),
-        (0.5, 1e-8, 50, 3, 6.0, 136.99622249628, 132.83733941292),
+        (1.0, 1e-6, 100, 1, 1.0, 19.420680743952),
+        (0.1, 1e-10, 1000, 1, 10.0, 300.33606208923),
+        (0.5, 1e-8, 50, 3, 6.0, 136.99622249628),
     ],
 )
-def test_stop_elements_match_theorem_9(epsilon, delta, k_bar, linf, scale, threshold, flip):
+def test_stop_elements_match_theorem_9(epsilon, delta, k_bar, linf, scale, threshold):
     assert scale == pytest.approx(linf / epsilon)
     assert scale * rogers2023.gumbel_offset(linf / scale, delta, k_bar) == pytest.approx(threshold, rel=1e-12)
-    assert scale * rogers2023.permute_and_flip_offset(linf / scale, delta, k_bar) == pytest.approx(flip, rel=1e-12)
 
 
 def test_scales_and_costs_invert_each_other():
@@ -182,6 +181,4 @@ def test_chances_are_rounded_down_and_stop_elements_up():
                 seen = 1 - (1 - mpmath.mpf(rogers2023.novel_chance(delta, n))) ** n
                 assert delta * (1 - mpmath.mpf("1e-14")) < seen < delta
                 offset = mpmath.mpf(0.1) + mpmath.log(n / mpmath.mpf(delta))
-                flip = offset - mpmath.log(2)
                 assert offset < rogers2023.gumbel_offset(0.1, delta, n) < offset * (1 + mpmath.mpf("1e-14"))
-                assert flip < rogers2023.permute_and_flip_offset(0.1, delta, n) < flip * (1 + mpmath.mpf("1e-14"))

@@ -20,7 +20,6 @@ from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
 from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.mechanisms.wrappers.replacement import Replacement
 
@@ -40,7 +39,6 @@ def joint_law(mechanism: HistogramMechanism, first: Counts, second: Counts) -> P
 joint_law.register(NoisyTopK, ranked.noisy_top_k)
 joint_law.register(GumbelTopK, ranked.gumbel_top_k)
 joint_law.register(ExponentialMechanism, ranked.exponential_mechanism)
-joint_law.register(PermuteAndFlip, ranked.permute_and_flip)
 joint_law.register(PrivateCountRelease, ranked.private_count_release)
 
 

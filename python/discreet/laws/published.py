@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, RoundedMean, require_few
-from discreet.laws.ranked import draws, flips, plackett_luce, ranked, selections
+from discreet.laws.ranked import draws, plackett_luce, ranked, selections
 from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
@@ -34,7 +34,6 @@ from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
 from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.mechanisms.wrappers.replacement import Replacement
 from discreet.release.release import Release
@@ -187,14 +186,6 @@ def _(mechanism: GumbelTopK, counts: Counts) -> list[View]:
 @views.register
 def _(mechanism: ExponentialMechanism, counts: Counts) -> list[View]:
     return [_list_view(draws(mechanism, counts), mechanism.k)]
-
-
-@views.register
-def _(mechanism: PermuteAndFlip, counts: Counts) -> list[View]:
-    def cell(rows: Rows) -> Cell:
-        return tuple(item if count is None else _IMPOSSIBLE for item, count, _ in rows) or (None,)
-
-    return [View("the item", flips(mechanism, counts), cell)]
 
 
 @views.register

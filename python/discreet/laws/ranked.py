@@ -14,7 +14,6 @@ from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
 from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.reference.price_list import price_list
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
@@ -22,10 +21,8 @@ from discreet.theorems import rogers2024
 __all__ = [
     "draws",
     "exponential_mechanism",
-    "flips",
     "gumbel_top_k",
     "noisy_top_k",
-    "permute_and_flip",
     "plackett_luce",
     "private_count_release",
     "ranked",
@@ -96,11 +93,6 @@ def exponential_mechanism(mechanism: ExponentialMechanism, first: Counts, second
     return aligned(draws(mechanism, first), draws(mechanism, second))
 
 
-def permute_and_flip(mechanism: PermuteAndFlip, first: Counts, second: Counts) -> Pair:
-    """Return the laws of one item or None."""
-    return aligned(flips(mechanism, first), flips(mechanism, second))
-
-
 def private_count_release(mechanism: PrivateCountRelease, first: Counts, second: Counts) -> Pair:
     """Return the laws of the items selected at each level, in order.
 
@@ -161,23 +153,6 @@ def _sequences(labels: list[str], scores: Chances, k: int) -> Law:
 
     extend((), 1.0)
     return law
-
-
-def flips(mechanism: PermuteAndFlip, counts: Counts) -> Law:
-    """Return the law of the item that is taken, by summing over all subsets of items rejected before."""
-    labels, scores = _scores(mechanism, counts)
-    accept = np.exp(scores - scores.max())
-    everyone = range(len(accept))
-    reached = {frozenset[int](): 1.0}
-    taken = np.zeros(len(accept))
-    for size in everyone:
-        for passed in map(frozenset, combinations(everyone, size)):
-            chance = reached.get(passed, 0.0) / (len(accept) - size)
-            for i in everyone:
-                if i not in passed:
-                    taken[i] += chance * accept[i]
-                    reached[passed | {i}] = reached.get(passed | {i}, 0.0) + chance * (1 - accept[i])
-    return {(*([labels[i]] if i < len(labels) else [None]),): float(p) for i, p in enumerate(taken)}
 
 
 def selections(mechanism: PrivateCountRelease, counts: Counts) -> dict[tuple[tuple[str, int], ...], float]:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         GaussianTopK,
         GumbelTopK,
         LaplaceTopK,
-        PermuteAndFlip,
     )
     from discreet.mechanisms.union import IteratedSetUnion, SetUnion, UnionMechanism
     from discreet.mechanisms.wrappers import (
@@ -49,8 +48,7 @@ else:
             "mechanisms.from_table": "TableMechanism",
             "mechanisms.sums": "Aggregates ClippedSums DiscoverAndSum SumsWithFoundBounds",
             "mechanisms.threshold": "GaussianThreshold LaplaceThreshold OptimalSelection TruncatedGeometric",
-            "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK "
-            "PermuteAndFlip",
+            "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK",
             "mechanisms.union": "IteratedSetUnion SetUnion UnionMechanism",
             "mechanisms.wrappers": "CountsWithFoundBound CountsWithPublicItems CountsWithShare KnownItems Replacement",
         },
@@ -82,7 +80,6 @@ __all__ = [
     "LaplaceTopK",
     "Mechanism",
     "OptimalSelection",
-    "PermuteAndFlip",
     "Plume",
     "PrivateCountRelease",
     "Refinement",

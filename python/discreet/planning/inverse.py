@@ -17,7 +17,6 @@ from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.planning.choose import choose
 from discreet.privacy.guarantee import RHO_LIMIT
@@ -50,7 +49,7 @@ _LEAST = {"rho": 1e-4, "epsilon": 1e-2}
 _MOST = {"rho": RHO_LIMIT, "epsilon": 1000.0}
 _EXAMPLES = (1.0, 0.1, 10.0)
 """Values of rho and epsilon that show whether the other parameters are valid."""
-_COMPETING = (CalibratedCounts, ConfirmedCounts, PrivateCountRelease, GumbelTopK, PermuteAndFlip, DiscoverAndPeel)
+_COMPETING = (CalibratedCounts, ConfirmedCounts, PrivateCountRelease, GumbelTopK, DiscoverAndPeel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ _ANY_NUMBER = (
 _KNOWN = {
     *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "Aggregates", "CountsWithFoundBound", "DiscoverAndPeel"),
     *("GaussianThreshold", "GaussianTopK", "GumbelTopK", "IteratedSetUnion"),
-    *("OptimalSelection", "PermuteAndFlip", "Plume", "SetUnion"),
+    *("OptimalSelection", "Plume", "SetUnion"),
 }
 
 

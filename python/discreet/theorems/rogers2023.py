@@ -27,7 +27,6 @@ __all__ = [
     "laplace_threshold_rho",
     "laplace_threshold_scale",
     "novel_chance",
-    "permute_and_flip_offset",
     "tree_levels",
     "unconditioned_rho",
 ]
@@ -115,11 +114,6 @@ def gumbel_offset(epsilon: float, delta: float, differing: int) -> float:
     The stop element's score, over the Gumbel scale, exceeds the score of the (k_bar+1)-th count by this offset.
     """
     return round_up(epsilon + math.log(differing) - math.log(delta), 16)
-
-
-def permute_and_flip_offset(epsilon: float, delta: float, differing: int) -> float:
-    """Return epsilon + log(differing/(2 delta)): the offset for exponential noise, if differing is at least 2 delta."""
-    return round_up(epsilon + math.log(differing) - math.log(2 * delta), 16)
 
 
 def gumbel_rho(epsilon: float, k: int, *, tight: bool = False) -> float:

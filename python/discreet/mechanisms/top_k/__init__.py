@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from discreet.mechanisms.top_k.gaussian import GaussianTopK
     from discreet.mechanisms.top_k.gumbel import GumbelTopK
     from discreet.mechanisms.top_k.laplace import LaplaceTopK
-    from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -20,8 +19,7 @@ else:
             "mechanisms.top_k.gaussian": "GaussianTopK",
             "mechanisms.top_k.gumbel": "GumbelTopK",
             "mechanisms.top_k.laplace": "LaplaceTopK",
-            "mechanisms.top_k.permute_and_flip": "PermuteAndFlip",
         },
     )
 
-__all__ = ["DiscoverAndPeel", "ExponentialMechanism", "GaussianTopK", "GumbelTopK", "LaplaceTopK", "PermuteAndFlip"]
+__all__ = ["DiscoverAndPeel", "ExponentialMechanism", "GaussianTopK", "GumbelTopK", "LaplaceTopK"]

@@ -15,7 +15,6 @@ from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import brief
 from discreet.release.release import Release, changed
@@ -24,7 +23,7 @@ from discreet.tables.histogram import Histogram
 __all__ = ["Replacement"]
 
 _ITEM_BY_ITEM = (ThresholdMechanism, OptimalSelection)
-_RANKED = (NoisyTopK, GumbelTopK, PermuteAndFlip)
+_RANKED = (NoisyTopK, GumbelTopK)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,7 @@ class Replacement(HistogramMechanism):
 
     Args:
         mechanism: A mechanism made for the doubled change: a threshold mechanism, `OptimalSelection`, `LaplaceTopK`,
-            `GaussianTopK`, `GumbelTopK`, `PermuteAndFlip` or `ConfirmedCounts`.
+            `GaussianTopK`, `GumbelTopK` or `ConfirmedCounts`.
 
     Raises:
         ParameterError: The mechanism is of another kind, or is not made for the doubled change.
@@ -134,7 +133,7 @@ def _require_kind(kind: type) -> Any:
     """Return `kind` if its l0 and linf can be doubled, or raise ParameterError."""
     if not isinstance(kind, type) or not issubclass(kind, (*_ITEM_BY_ITEM, *_RANKED, ConfirmedCounts)):
         raise ParameterError(
-            "Replacement is for threshold mechanisms, OptimalSelection, GumbelTopK, PermuteAndFlip, "
+            "Replacement is for threshold mechanisms, OptimalSelection, GumbelTopK, "
             f"LaplaceTopK, GaussianTopK and ConfirmedCounts, not for {getattr(kind, '__name__', None) or brief(kind)}"
         )
     return kind
@@ -151,7 +150,7 @@ def _doubled(kind: type[HistogramMechanism], parameters: Mapping[str, float | No
     l0, linf = parameters.get("l0"), parameters.get("linf", 1)
     if l0 is not None:
         twice["l0"] = 2 * l0
-    elif "l0" not in parameters and not issubclass(kind, GumbelTopK | PermuteAndFlip):
+    elif "l0" not in parameters and not issubclass(kind, GumbelTopK):
         twice["l0"] = 2
     if issubclass(kind, _RANKED):
         twice["linf"] = None if linf is None else 2 * linf
