@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::rng::{PyRng, given_or_fresh};
 use crate::error::Result;
-use crate::noise::{DiscreteGaussian, DiscreteLaplace, Geometric, Sampler, TruncatedGeometric};
+use crate::noise::{DiscreteGaussian, DiscreteLaplace, Sampler, TruncatedGeometric};
 use crate::release::threshold::Threshold;
 
 /// Row numbers and noisy counts.
@@ -51,12 +51,6 @@ impl PyNoise {
     fn truncated_geometric(scale: f64, bound: i64) -> Result<Self> {
         let text = format!("truncated_geometric({scale:?}, {bound})");
         Ok(Self::new(TruncatedGeometric::new(scale, bound)?, text))
-    }
-
-    /// Create the geometric distribution, `P[x] ∝ exp(-x / scale)` for `x >= 0`.
-    #[staticmethod]
-    fn geometric(scale: f64) -> Result<Self> {
-        Ok(Self::new(Geometric::new(scale)?, format!("geometric({scale:?})")))
     }
 
     /// Return an upper bound of `P[X >= m]`.

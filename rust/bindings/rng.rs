@@ -3,15 +3,12 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use rand::Rng;
-use rand_distr::Distribution;
+use rand::distr::Distribution;
 
 use super::forks::{Process, process};
 use super::noise::PyNoise;
 use crate::error::{Error, Result};
-use crate::noise::{
-    BoundedBeta, Continuous, DiscreteGaussian, DiscreteLaplace, Dyadic, Fixed, Geometric, Sampler,
-    TruncatedGeometric, bernoulli, bernoulli_exp, bernoulli_exp_ratio,
-};
+use crate::noise::{BoundedBeta, DiscreteGaussian, Dyadic, Fixed, Sampler, bernoulli_exp};
 use crate::random::rng::SecureRng;
 use crate::release::gumbel::Candidates;
 use crate::release::scores::{Choice, Scores};
@@ -48,23 +45,6 @@ impl PyRng {
     ) -> Result<Bound<'py, PyArray1<i64>>> {
         let stream = self.stream()?;
         let mut draws = zeros(size)?;
-        py.detach(|| noise.fill(stream, &mut draws));
-        Ok(draws.into_pyarray(py))
-    }
-
-    fn draw_float<'py>(
-        &mut self,
-        py: Python<'py>,
-        noise: impl Fn(f64) -> Continuous + Sync,
-        scale: f64,
-        size: usize,
-    ) -> Result<Bound<'py, PyArray1<f64>>> {
-        if !(scale > 0.0 && scale.is_finite()) {
-            return Err(Error::Parameter("scale must be finite and above 0"));
-        }
-        let stream = self.stream()?;
-        let mut draws: Vec<f64> = zeros(size)?;
-        let noise = noise(scale);
         py.detach(|| noise.fill(stream, &mut draws));
         Ok(draws.into_pyarray(py))
     }
@@ -144,11 +124,6 @@ impl PyRng {
         Ok(words.into_pyarray(py))
     }
 
-    /// Return true with probability exactly `p`.
-    fn bernoulli(&mut self, p: f64) -> Result<bool> {
-        bernoulli(self.stream()?, p)
-    }
-
     /// Return true with probability exactly `exp(-x)`.
     fn bernoulli_exp(&mut self, x: f64) -> Result<bool> {
         if !(0.0..=1e9).contains(&x) {
@@ -157,11 +132,6 @@ impl PyRng {
         let x = Dyadic::from_f64(x);
         let rest = Fixed::from(&x);
         Ok(bernoulli_exp(self.stream()?, rest, || (x, 0)))
-    }
-
-    /// Return true with probability exactly `exp(-numerator / denominator)`.
-    fn bernoulli_exp_ratio(&mut self, numerator: u64, denominator: u64) -> Result<bool> {
-        bernoulli_exp_ratio(self.stream()?, numerator, denominator)
     }
 
     /// Draw integer noise.
@@ -184,37 +154,6 @@ impl PyRng {
         self.draw(py, &DiscreteGaussian::new(sigma)?.into(), size)
     }
 
-    /// Draw from the discrete Laplace distribution.
-    fn discrete_laplace<'py>(
-        &mut self,
-        py: Python<'py>,
-        scale: f64,
-        size: usize,
-    ) -> Result<Bound<'py, PyArray1<i64>>> {
-        self.draw(py, &DiscreteLaplace::new(scale)?.into(), size)
-    }
-
-    /// Draw from the truncated geometric distribution, which is discrete Laplace between `-bound` and `bound`.
-    fn truncated_geometric<'py>(
-        &mut self,
-        py: Python<'py>,
-        scale: f64,
-        bound: i64,
-        size: usize,
-    ) -> Result<Bound<'py, PyArray1<i64>>> {
-        self.draw(py, &TruncatedGeometric::new(scale, bound)?.into(), size)
-    }
-
-    /// Draw from the geometric distribution.
-    fn geometric<'py>(
-        &mut self,
-        py: Python<'py>,
-        scale: f64,
-        size: usize,
-    ) -> Result<Bound<'py, PyArray1<i64>>> {
-        self.draw(py, &Geometric::new(scale)?.into(), size)
-    }
-
     /// Draw from `P[x] ∝ (reach² - x²)^power` on `|x| < reach`.
     fn bounded_beta<'py>(
         &mut self,
@@ -228,36 +167,6 @@ impl PyRng {
         let mut draws = zeros(size)?;
         py.detach(|| draws.iter_mut().for_each(|draw| *draw = noise.sample(stream)));
         Ok(draws.into_pyarray(py))
-    }
-
-    /// Draw Gaussian noise in floating point; not for published counts.
-    fn float_gaussian<'py>(
-        &mut self,
-        py: Python<'py>,
-        scale: f64,
-        size: usize,
-    ) -> Result<Bound<'py, PyArray1<f64>>> {
-        self.draw_float(py, Continuous::Gaussian, scale, size)
-    }
-
-    /// Draw Laplace noise in floating point; not for published counts.
-    fn float_laplace<'py>(
-        &mut self,
-        py: Python<'py>,
-        scale: f64,
-        size: usize,
-    ) -> Result<Bound<'py, PyArray1<f64>>> {
-        self.draw_float(py, Continuous::Laplace, scale, size)
-    }
-
-    /// Draw Gumbel noise in floating point; not for published counts.
-    fn float_gumbel<'py>(
-        &mut self,
-        py: Python<'py>,
-        scale: f64,
-        size: usize,
-    ) -> Result<Bound<'py, PyArray1<f64>>> {
-        self.draw_float(py, Continuous::Gumbel, scale, size)
     }
 
     /// Return the slot that the exponential mechanism selects, or `len(counts)` for the stop element.

@@ -7,9 +7,8 @@
 use num_bigint::BigInt;
 use rand::Rng;
 
-use super::dyadic::{Dyadic, exp_neg_bounds, exp_neg_bounds_of};
+use super::dyadic::{Dyadic, exp_neg_bounds};
 use super::fixed::Fixed;
-use crate::error::{Error, Result};
 
 /// The first bits of a uniform number in `[0, 1)`, stored in the upper bits of a word.
 #[derive(Debug, Clone, Copy)]
@@ -106,47 +105,6 @@ pub fn bernoulli_exp_from<R: Rng + ?Sized>(
     })
 }
 
-/// Return true with probability exactly `exp(-numerator / denominator)`.
-///
-/// # Errors
-/// [`Error::Parameter`] if the denominator is zero.
-pub fn bernoulli_exp_ratio<R: Rng + ?Sized>(
-    rng: &mut R,
-    numerator: u64,
-    denominator: u64,
-) -> Result<bool> {
-    if denominator == 0 {
-        return Err(Error::Parameter("denominator must be at least 1"));
-    }
-    let scaled = |places: i64| (BigInt::from(numerator) << places.unsigned_abs()) / denominator;
-    let value = i128::try_from(scaled(64)).unwrap_or(i128::MAX);
-    let (probability, error) = Fixed { value, error: 1 }.exp_neg();
-    let prefix = Prefix::draw(rng);
-    Ok(prefix
-        .below(probability, error)
-        .unwrap_or_else(|| prefix.below_exactly(rng, |bits| exp_neg_bounds_of(scaled, 0, bits))))
-}
-
-/// Return true with probability exactly `p`.
-///
-/// # Errors
-/// [`Error::Parameter`] if `p` is not in `[0, 1]`.
-pub fn bernoulli<R: Rng + ?Sized>(rng: &mut R, p: f64) -> Result<bool> {
-    if !(0.0..=1.0).contains(&p) {
-        return Err(Error::Parameter("p must lie between 0 and 1"));
-    }
-    let p = Dyadic::from_f64(p);
-    let word = u64::try_from(p.floor_scaled(64)).unwrap_or(u64::MAX);
-    let prefix = Prefix::draw(rng);
-    Ok(prefix.below(word, 1).unwrap_or_else(|| {
-        prefix.below_exactly(rng, |bits| {
-            let low = p.floor_scaled(i64::from(bits));
-            let high = -(Dyadic::new(0, 0) - p.clone()).floor_scaled(i64::from(bits));
-            (low, high)
-        })
-    }))
-}
-
 /// Draw a uniform integer below `n` by rejection; `n` must be above zero.
 pub fn uniform_below<R: Rng + ?Sized>(rng: &mut R, n: u64) -> u64 {
     let mask = u64::MAX >> (n | 1).leading_zeros();
@@ -188,34 +146,5 @@ mod tests {
             assert!((f64::from(count_heads(x, 1, draws)) - p * f64::from(draws)).abs() < 5.0 * sd);
         }
         assert_eq!(count_heads(0.0, 1, 1_000), 1_000);
-    }
-
-    #[test]
-    fn a_ratio_draws_the_same_as_the_equal_exponent() {
-        let (mut a, mut b) = (SecureRng::seeded(1), SecureRng::seeded(1));
-        let x = Dyadic::from_f64(0.75);
-        for _ in 0..repetitions(2_000) {
-            let coin = bernoulli_exp_ratio(&mut a, 3, 4).unwrap();
-            assert_eq!(coin, bernoulli_exp(&mut b, Fixed::from(&x), || (x.clone(), 0)));
-        }
-        assert!(bernoulli_exp_ratio(&mut a, 0, 7).unwrap());
-        assert!(!bernoulli_exp_ratio(&mut a, u64::MAX, 1).unwrap());
-        assert!(bernoulli_exp_ratio(&mut a, 1, 0).is_err());
-    }
-
-    #[test]
-    fn the_last_bit_of_a_probability_decides() {
-        // The last binary digit of p = 2^-40 (1 + 2^-52) is the 92nd. A uniform number with the same first 91 digits
-        // is below p if its 92nd digit is 0, and not below p if it is 1.
-        let p = f64::from_bits((1.0 / (1_u64 << 40) as f64).to_bits() + 1);
-        let first_digits_equal = |more: u32| {
-            let mut rng = SecureRng::scripted(&[1 << 24, 0, 0, more, 0, 0]);
-            bernoulli(&mut rng, p).unwrap()
-        };
-        assert!(first_digits_equal(0) && first_digits_equal((1 << 4) - 1));
-        assert!(!first_digits_equal(1 << 4));
-        let mut rng = SecureRng::seeded(1);
-        assert!(bernoulli(&mut rng, 1.0).unwrap() && !bernoulli(&mut rng, 0.0).unwrap());
-        assert!(bernoulli(&mut rng, 1.5).is_err() && bernoulli(&mut rng, f64::NAN).is_err());
     }
 }

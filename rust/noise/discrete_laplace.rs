@@ -21,17 +21,17 @@ impl DiscreteLaplace {
     /// # Errors
     /// [`crate::error::Error::Parameter`] if the scale is not in [`SCALE_RANGE`].
     pub fn new(scale: f64) -> Result<Self> {
-        Ok(Self(exponential(scale, None, true)?))
+        Ok(Self(exponential(scale, None)?))
     }
 }
 
-/// Create a sampler whose probabilities decay like `exp(-m / scale)`.
-pub(super) fn exponential(scale: f64, limit: Option<u64>, mirrored: bool) -> Result<Sampler> {
+/// Create a sampler whose probabilities decay like `exp(-|x| / scale)`.
+pub(super) fn exponential(scale: f64, limit: Option<u64>) -> Result<Sampler> {
     let bits = scale_bits(scale, SCALE_RANGE, SCALE_MESSAGE)?;
     // The sampler sizes its blocks by the scale, or by the bound if the bound is smaller.
     let bits = limit.map_or(bits, |limit| bits.min(limit.max(1).ilog2()));
     let coefficient = Dyadic::from_f64(scale).reciprocal();
-    Ok(Sampler::new(Decay { coefficient, square: false, limit, mirrored }, bits))
+    Ok(Sampler::new(Decay { coefficient, square: false, limit, mirrored: true }, bits))
 }
 
 integer_law!(DiscreteLaplace);

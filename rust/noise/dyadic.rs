@@ -128,7 +128,7 @@ pub fn exp_neg_bounds(x: &Dyadic, s: i64, bits: u32) -> (BigInt, BigInt) {
 /// error is below `2^(48 + integer bits of x)` units for every `p < 2^32`. A further 64 guard bits keep the bounds
 /// tight.
 #[must_use]
-pub fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigInt, BigInt) {
+fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigInt, BigInt) {
     let error_bits = 48 + x(0).bits() as i64 + 1;
     let precision = i64::from(bits) + error_bits + 64;
     let ln2 = ln2_scaled(precision);

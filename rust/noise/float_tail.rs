@@ -78,7 +78,7 @@ impl Decay {
     /// most, and are faster than [`Self::tail`].
     #[must_use]
     pub fn tail_bounds(&self, m: i64) -> (f64, f64) {
-        if m <= 0 && self.mirrored {
+        if m <= 0 {
             let (low, high) = self.tail_bounds(1_i64.saturating_sub(m));
             return ((1.0 - high).next_down().max(0.0), (1.0 - low).next_up().min(1.0));
         }
@@ -93,7 +93,7 @@ impl Decay {
     /// the discrete Gaussian, for tails below about `exp(-700)`, and for `m` outside `1..2^40`.
     fn float_tail(&self, m: i64) -> Option<(f64, f64)> {
         let m = u64::try_from(m).ok().filter(|&m| (1..1 << 40).contains(&m))?;
-        if !self.square || !self.mirrored || self.limit.is_some() {
+        if !self.square || self.limit.is_some() {
             return None;
         }
         let first = self.exp_of(u128::from(m).pow(2))?;

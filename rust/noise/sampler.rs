@@ -6,13 +6,12 @@
 //! value. A block spans at most 1/64 of the scale, so about 99 of 100 places are accepted.
 //!
 //! A word is 32 or 64 random bits. A place is a value's position in its block. A trial is a proposed block and place. A
-//! cell is an entry of the table: a value or a block. A distribution over the non-negative integers is mirrored if a
-//! random bit gives each value its sign.
+//! cell is an entry of the table: a value or a block. A random bit gives each value its sign.
 
 use std::sync::OnceLock;
 
 use rand::Rng;
-use rand_distr::Distribution;
+use rand::distr::Distribution;
 
 use super::bernoulli::{Prefix, bernoulli_exp_from};
 use super::decay::Decay;
@@ -29,7 +28,7 @@ const BLOCKS: u32 = 6;
 /// If a place has at most this many bits, a 32-bit word also has enough bits for the acceptance test.
 const NARROW: u32 = 16;
 
-/// A sampler of a distribution over the non-negative integers, which may be mirrored.
+/// A sampler of a symmetric distribution over the integers.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     law: Decay,
@@ -85,10 +84,10 @@ impl Sampler {
         &self.law
     }
 
-    /// Draw one value. Only a mirrored distribution gives negative values.
+    /// Draw one value.
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         let Tables { table, blocks } = self.tables();
-        let Some(blocks) = blocks else { return self.signed(table.sample(rng)) };
+        let Some(blocks) = blocks else { return Self::signed(table.sample(rng)) };
         loop {
             let (block, negative) = table.sample(rng);
             let trial = match blocks.bits {
@@ -98,7 +97,7 @@ impl Sampler {
                 _ => self.trial(blocks, block, negative, rng.next_u64(), 64),
             };
             if trial.possible && (trial.likely() || self.accept(rng, &trial)) {
-                return self.signed((trial.value, negative));
+                return Self::signed((trial.value, negative));
             }
         }
     }
@@ -117,17 +116,17 @@ impl Sampler {
         while filled < out.len() {
             let rest = &mut out[filled..];
             let (drawn, bytes) = match blocks {
-                None => self.quick(rng.upcoming(), rest, |word| {
+                None => Self::quick(rng.upcoming(), rest, |word| {
                     table.quick(buckets, u32::from_le_bytes(word))
                 }),
                 Some(blocks @ Blocks { bits: 0..=NARROW, .. }) => {
-                    self.quick(rng.upcoming(), rest, |words| {
+                    Self::quick(rng.upcoming(), rest, |words| {
                         let words = u64::from_le_bytes(words);
                         let cell = table.quick(buckets, words as u32)?;
                         blocks.quick(cell, words & !u64::from(u32::MAX), 32)
                     })
                 }
-                Some(blocks) => self.quick(rng.upcoming(), rest, |words: [u8; 12]| {
+                Some(blocks) => Self::quick(rng.upcoming(), rest, |words: [u8; 12]| {
                     let [a, b, c, d, wide @ ..] = words;
                     let cell = table.quick(buckets, u32::from_le_bytes([a, b, c, d]))?;
                     blocks.quick(cell, u64::from_le_bytes(wide), 64)
@@ -146,7 +145,6 @@ impl Sampler {
     /// used.
     #[inline]
     fn quick<const N: usize>(
-        &self,
         bytes: &[u8],
         out: &mut [i64],
         draw: impl Fn([u8; N]) -> Option<(u64, bool)>,
@@ -154,7 +152,7 @@ impl Sampler {
         let mut drawn = 0;
         for (slot, words) in out.iter_mut().zip(bytes.as_chunks().0) {
             let Some(value) = draw(*words) else { break };
-            *slot = self.signed(value);
+            *slot = Self::signed(value);
             drawn += 1;
         }
         (drawn, drawn * N)
@@ -163,8 +161,8 @@ impl Sampler {
     /// Apply the sign by two's complement. The sign is random, so the processor would mispredict a branch half of the
     /// time.
     #[inline]
-    fn signed(&self, (magnitude, negative): (u64, bool)) -> i64 {
-        let sign = -i64::from(negative & self.law.mirrored);
+    fn signed((magnitude, negative): (u64, bool)) -> i64 {
+        let sign = -i64::from(negative);
         (magnitude as i64 ^ sign).wrapping_sub(sign)
     }
 
@@ -181,7 +179,7 @@ impl Sampler {
         Trial {
             value,
             // Zero has no sign, so a negative zero is rejected.
-            possible: value <= blocks.limit && (value != 0 || !negative || !self.law.mirrored),
+            possible: value <= blocks.limit && (value != 0 || !negative),
             factor,
             exponent: blocks.exponent(factor),
             uniform: Prefix::new(word, width.wrapping_sub(blocks.bits)),
@@ -309,7 +307,7 @@ pub fn scale_bits(scale: f64, range: (f64, f64), message: &'static str) -> Resul
 /// Implements the common traits of an integer distribution that wraps a [`Sampler`].
 macro_rules! integer_law {
     ($law:ident) => {
-        impl rand_distr::Distribution<i64> for $law {
+        impl rand::distr::Distribution<i64> for $law {
             fn sample<R: rand::Rng + ?Sized>(&self, rng: &mut R) -> i64 {
                 self.0.sample(rng)
             }

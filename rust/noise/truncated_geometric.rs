@@ -21,9 +21,7 @@ impl TruncatedGeometric {
     /// bound not between 0 and [`Self::BOUND_LIMIT`].
     pub fn new(scale: f64, bound: i64) -> Result<Self> {
         match u64::try_from(bound) {
-            Ok(limit) if bound <= Self::BOUND_LIMIT => {
-                Ok(Self(exponential(scale, Some(limit), true)?))
-            }
+            Ok(limit) if bound <= Self::BOUND_LIMIT => Ok(Self(exponential(scale, Some(limit))?)),
             _ => Err(Error::Parameter("bound must lie between 0 and 2^52")),
         }
     }

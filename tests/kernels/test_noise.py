@@ -9,7 +9,6 @@ import math
 from fractions import Fraction
 
 import mpmath
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,14 +37,16 @@ LAWS = [
     ("truncated_geometric", (1e12, 5)),
     ("truncated_geometric", (1e4, 123_456)),
     ("truncated_geometric", (1e9, 70_001)),
-    ("geometric", (0.4,)),
-    ("geometric", (700.0,)),
-    ("geometric", (1e7,)),
 ]
 
 
 def names(law):
     return f"{law[0]}{law[1]}".replace(" ", "")
+
+
+def drawn(rng, law, size):
+    name, parameters = law
+    return rng.sample(getattr(_core.Noise, name)(*parameters), size).tolist()
 
 
 @pytest.mark.parametrize("law", LAWS, ids=names)
@@ -54,7 +55,7 @@ def test_draws_equal_those_of_the_rational_reference(law):
     draws = 1_000_000 if name == "discrete_laplace" and parameters[0] == 1.0 else 50_000
     ours, same_rng = seeded_rng(1), seeded_rng(1)
     reference = getattr(noise, name)(*parameters)
-    assert getattr(ours, name)(*parameters, draws).tolist() == [reference.draw(same_rng) for _ in range(draws)]
+    assert drawn(ours, law, draws) == [reference.draw(same_rng) for _ in range(draws)]
     assert ours.bits64() == same_rng.bits64()
 
 
@@ -64,7 +65,7 @@ def test_a_million_draws_equal_those_of_the_rational_reference(law):
     name, parameters = law
     ours, same_rng = seeded_rng(2), seeded_rng(2)
     reference = getattr(noise, name)(*parameters)
-    assert getattr(ours, name)(*parameters, 1_000_000).tolist() == [reference.draw(same_rng) for _ in range(1_000_000)]
+    assert drawn(ours, law, 1_000_000) == [reference.draw(same_rng) for _ in range(1_000_000)]
 
 
 scales = st.floats(1e-3, 1e9)
@@ -90,12 +91,11 @@ def check_draws(scale, bound, seed, parts):
         ("discrete_gaussian", (scale,)),
         ("discrete_laplace", (scale,)),
         ("truncated_geometric", (scale, bound)),
-        ("geometric", (scale,)),
     ]:
         ours, same_rng = seeded_rng(seed), seeded_rng(seed)
         reference = getattr(noise, name)(*parameters)
         for size in parts:
-            assert getattr(ours, name)(*parameters, size).tolist() == [reference.draw(same_rng) for _ in range(size)]
+            assert drawn(ours, (name, parameters), size) == [reference.draw(same_rng) for _ in range(size)]
         assert ours.bits64() == same_rng.bits64()
 
 
@@ -169,7 +169,11 @@ def test_each_value_has_the_words_of_its_probability(law, weight, limit):
 
 
 def test_the_edges_of_cells_are_exact_to_the_last_bit():
-    for name, parameters in [("discrete_gaussian", (1.5,)), ("geometric", (3.0,)), ("truncated_geometric", (0.7, 6))]:
+    for name, parameters in [
+        ("discrete_gaussian", (1.5,)),
+        ("discrete_laplace", (3.0,)),
+        ("truncated_geometric", (0.7, 6)),
+    ]:
         law, reference = getattr(_core.Noise, name)(*parameters), getattr(noise, name)(*parameters)
         for cell in range(6):
             assert cell_edge(law, cell) == (reference.ends[cell] >> (noise.PLACES - 95)) - 1
@@ -205,40 +209,24 @@ def test_places_in_a_block_are_accepted_with_exact_probability():
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    x=st.floats(0, 50),
-    p=st.floats(0, 1),
-    n=st.integers(0, 10**6),
-    d=st.integers(1, 10**6),
-    seed=st.integers(0, 2**64 - 1),
-)
-def test_rust_and_python_draw_the_same_bernoulli_values(x, p, n, d, seed):
+@given(x=st.floats(0, 50), seed=st.integers(0, 2**64 - 1))
+def test_rust_and_python_draw_the_same_bernoulli_values(x, seed):
     ours, same_rng = seeded_rng(seed), seeded_rng(seed)
     assert ours.bernoulli_exp(x) == noise.bernoulli_exp(same_rng, Fraction(x))
-    assert ours.bernoulli(p) == noise.bernoulli(same_rng, p)
-    assert ours.bernoulli_exp_ratio(n, d) == noise.bernoulli_exp(same_rng, Fraction(n, d))
     assert ours.bits64() == same_rng.bits64()
 
 
-@pytest.mark.parametrize(
-    ("draw", "probability"),
-    [
-        (lambda rng: rng.bernoulli(0.3), Fraction(0.3)),
-        (lambda rng: rng.bernoulli(5e-324), Fraction(5e-324)),
-        (lambda rng: rng.bernoulli_exp(0.7), noise._exp_neg(Fraction(0.7), 300)),
-        (lambda rng: rng.bernoulli_exp_ratio(22, 7), noise._exp_neg(Fraction(22, 7), 300)),
-    ],
-)
-def test_bernoulli_is_true_for_exactly_its_share_of_words(draw, probability):
+@pytest.mark.parametrize("x", [0.7, 22 / 7, 60.0])
+def test_bernoulli_is_true_for_exactly_its_share_of_words(x):
     def heads(number):
         words = [number >> shift & (2**32 - 1) for shift in (64, 96, 0, 32)]
-        return draw(_core.Rng.scripted([*words, *[2**32 - 1] * 80]))
+        return _core.Rng.scripted([*words, *[2**32 - 1] * 80]).bernoulli_exp(x)
 
     low, high = -1, 2**128 - 1
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if heads(middle) else (low, middle - 1)
-    assert low == int(probability * 2**128) - 1
+    assert low == int(noise._exp_neg(Fraction(x), 300) * 2**128) - 1
 
 
 class ChosenBits:
@@ -267,30 +255,6 @@ def test_gaussian_draws_have_the_discrete_variance(sigma, variance):
     assert abs(draws.mean()) < 6 * math.sqrt(variance / len(draws))
 
 
-def test_float_gumbel_noise_is_within_its_stated_error():
-    rng = seeded_rng(5)
-    # Numbers that begin with many zeros, in both tails, and then random ones.
-    zeros = [0, 0, 7, 1 << 24, 1, 0, 5, 1 << 22, 2, 1 << 20, 4, 4]
-    zeros += [1, 0, *[0, 0] * 9, 1, 1 << 23, 0, 0, *[0, 0] * 4, 6, 1 << 30]
-    words = [*zeros, *map(int, rng.words(900))]
-    tape, replay = _core.Rng.scripted(words), _core.Rng.scripted(words)
-    draws = tape.float_gumbel(1.0, 450)
-    assert min(draws[0], draws[4] / 4) > 40
-    assert draws[1] < -3.8
-    assert draws[3] < -6
-    with mpmath.workdps(60):
-        for ours in draws:
-            word = replay.bits64()
-            low, digits, bits = word & 1, word >> 1, 64
-            while digits < 2**52:
-                digits, bits = digits << 64 | replay.bits64(), bits + 64
-            # The next digit is unknown; take the middle.
-            u = (mpmath.mpf(digits) + 0.5) / mpmath.mpf(2) ** bits
-            exact = -mpmath.log(-mpmath.log(u if low else 1 - u))
-            assert abs(ours - exact) <= 2.0**-49 * (abs(exact) + 1)
-    assert replay.bits64() == tape.bits64()
-
-
 BAD = [
     ("discrete_gaussian", (0,)),
     ("discrete_gaussian", (-1,)),
@@ -301,19 +265,16 @@ BAD = [
     ("discrete_laplace", (2.0**-21,)),
     ("discrete_laplace", (math.nan,)),
     ("discrete_laplace", (2.0**46,)),
-    ("geometric", (0,)),
     ("truncated_geometric", (1.0, -1)),
     ("truncated_geometric", (1.0, 2**53)),
     ("truncated_geometric", (math.inf, 3)),
-    ("float_gumbel", (0.0,)),
-    ("float_laplace", (math.nan,)),
 ]
 
 
 @pytest.mark.parametrize("law", BAD, ids=names)
 def test_parameters_out_of_range_are_refused(law):
     with pytest.raises(ParameterError):
-        getattr(seeded_rng(1), law[0])(*law[1], 1)
+        drawn(seeded_rng(1), law, 1)
 
 
 def test_the_scale_of_the_noise_is_never_below_the_parameter():
@@ -321,14 +282,3 @@ def test_the_scale_of_the_noise_is_never_below_the_parameter():
         gaussian, laplace = noise.discrete_gaussian(scale).c, noise.discrete_laplace(scale).c
         assert 0 <= 1 - gaussian * 2 * Fraction(scale) ** 2 < Fraction(2) ** -62
         assert 0 <= 1 - laplace * Fraction(scale) < Fraction(2) ** -62
-
-
-def test_continuous_noise_has_the_right_moments():
-    rng = seeded_rng(4)
-    for draws, mean, variance in [
-        (rng.float_gaussian(2.0, 1_000_000), 0, 4),
-        (rng.float_laplace(2.0, 1_000_000), 0, 8),
-        (rng.float_gumbel(2.0, 1_000_000), 2 * np.euler_gamma, 4 * math.pi**2 / 6),
-    ]:
-        assert abs(draws.mean() - mean) < 6 * math.sqrt(variance / len(draws))
-        assert draws.var() == pytest.approx(variance, rel=0.02)

@@ -59,7 +59,7 @@ def test_gumbel_noise_in_one_shot_has_the_law_of_the_draws(runs):
     law = draws(mechanism, counts)
     exact = np.array([counts.get(item, 0) for item in mechanism.items])
     rng, table = seeded_rng(8), histogram(counts)
-    noise = rng.float_gumbel(mechanism.scale, runs * 4).reshape(runs, 4)
+    noise = np.random.default_rng(8).gumbel(scale=mechanism.scale, size=(runs, 4))
     shot = [tuple(mechanism.items[slot] for slot in slots) for slots in gumbel.one_shot(exact, noise, 2)]
     drawn = [tuple(mechanism.release(table, rng=rng).items) for _ in range(runs)]
     for found in (shot, drawn):

@@ -27,7 +27,6 @@ class Law:
     name: str
     tail: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     reach: float  # P[|X| > reach] times the number of draws is far below one
-    symmetric: bool = True
 
     def above(self, m):
         """Return P[X >= m], with relative precision in the upper tail."""
@@ -35,7 +34,7 @@ class Law:
 
     def below(self, m):
         """Return P[X <= m], with relative precision in the lower tail."""
-        return self.above(-np.asarray(m, dtype=float)) if self.symmetric else 1 - self.above(np.asarray(m) + 1)
+        return self.above(-np.asarray(m, dtype=float))
 
 
 def gaussian(sigma):
@@ -70,16 +69,9 @@ def truncated(scale, bound):
     return Law(f"truncated {scale:g} {bound}", lambda m: np.where(m > 0, upper(m), 1 - upper(1 - m)), bound + 1)
 
 
-def geometric(scale):
-    """Return the geometric law."""
-    return Law(
-        f"geometric {scale:g}", lambda m: np.where(m > 0, np.exp(-np.maximum(m, 0) / scale), 1.0), 45 * scale + 2, False
-    )
-
-
 def cell_edges(law, n):
     """Return the upper edges of cells: all integers, or about 500 quantiles if the law is wide."""
-    start = -law.reach if law.symmetric else -1.0
+    start = -law.reach
     if law.reach <= 300:
         return np.arange(math.floor(start), math.ceil(law.reach) + 1, dtype=float)
     tails = np.geomspace(LEAST / n, 0.002, 40)
@@ -146,7 +138,7 @@ def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict
     for (m, side), seen in zip(far, beyond, strict=True):
         p = float(law.above(m) if side > 0 else law.below(m))
         results[f"beyond {m:g}"] = two_sided(int(seen), n, p)
-    if law.symmetric and sides.sum():
+    if sides.sum():
         results["sign"] = two_sided(int(sides[0]), int(sides.sum()), 0.5)
     if width > 1:
         for lag, table in zip(LAGS, pairs, strict=True):
@@ -162,7 +154,7 @@ def far_points(law, n):
         while high - low > 1:
             middle = math.floor((low + high) / 2)
             low, high = (middle, high) if law.above(middle) > p else (low, middle)
-        points += [(high, 1), (-high, -1)] if law.symmetric else [(high, 1)]
+        points += [(high, 1), (-high, -1)]
     return sorted(set(points))
 
 

@@ -11,12 +11,10 @@ from typing import Protocol
 __all__ = [
     "Bits",
     "Sampler",
-    "bernoulli",
     "bernoulli_exp",
     "bounded_beta",
     "discrete_gaussian",
     "discrete_laplace",
-    "geometric",
     "truncated_geometric",
     "uniform_below",
 ]
@@ -37,19 +35,14 @@ class Bits(Protocol):
 
 
 class Sampler:
-    """A sampler with P[m] proportional to exp(-c m) or exp(-c m²) for 0 <= m <= limit.
+    """A sampler with P[x] proportional to exp(-c |x|) or exp(-c x²) for |x| <= limit."""
 
-    It may be mirrored to both sides of zero.
-    """
-
-    def __init__(
-        self, c: Fraction, scale_bits: int, *, square: bool = False, limit: int | None = None, mirrored: bool = True
-    ) -> None:
-        self.c, self.square, self.limit, self.mirrored = c, square, limit, mirrored
+    def __init__(self, c: Fraction, scale_bits: int, *, square: bool = False, limit: int | None = None) -> None:
+        self.c, self.square, self.limit = c, square, limit
         self.block_bits = scale_bits - BLOCKS if scale_bits >= TABLE_BITS else 0
         b = self.block_bits
         last = None if limit is None else limit >> b
-        self.ends = _cumulative(c * 2 ** (2 * b if square else b), square, last, mirrored and b == 0)
+        self.ends = _cumulative(c * 2 ** (2 * b if square else b), square, last, b == 0)
         self.firsts = [end >> (PLACES - FIRST) for end in self.ends]
 
     def draw(self, rng: Bits) -> int:
@@ -58,7 +51,7 @@ class Sampler:
             magnitude, negative = self._cell(rng)
         else:
             magnitude, negative = self._place(rng)
-        return -magnitude if negative and self.mirrored else magnitude
+        return -magnitude if negative else magnitude
 
     def _cell(self, rng: Bits) -> tuple[int, bool]:
         """Return the interval (cell) of the cumulative table that contains a uniform number, and a fair bit."""
@@ -83,7 +76,7 @@ class Sampler:
             word, width = (rng.bits32(), 32) if b <= NARROW else (rng.bits64(), 64)
             place, start = word & ((1 << b) - 1), block << b
             m = start + place
-            if (self.limit is not None and m > self.limit) or (self.mirrored and negative and m == 0):
+            if (self.limit is not None and m > self.limit) or (negative and m == 0):
                 continue
             factor = m * m - start * start if self.square else place
             if _below_exp(rng, word >> b, width - b, self.c, factor):
@@ -148,18 +141,6 @@ def bernoulli_exp(rng: Bits, x: Fraction, s: int = 0) -> bool:
     return _below(rng, rng.bits64(), 64, x, s)
 
 
-def bernoulli(rng: Bits, p: float) -> bool:
-    """Return True with probability p."""
-    prefix, bits = rng.bits64(), 64
-    while True:
-        probability = Fraction(p) * 2**bits
-        if prefix + 1 <= probability:
-            return True
-        if prefix >= probability:
-            return False
-        prefix, bits = prefix << 64 | rng.bits64(), bits + 64
-
-
 def uniform_below(rng: Bits, n: int) -> int:
     """Return a uniform integer from 0 to n - 1."""
     mask = (1 << max(n.bit_length(), 1)) - 1
@@ -193,11 +174,6 @@ def discrete_laplace(scale: float) -> Sampler:
 def truncated_geometric(scale: float, bound: int) -> Sampler:
     """Return a sampler of the same law for |x| <= bound, as in `rust/noise/truncated_geometric.rs`."""
     return Sampler(_reciprocal(Fraction(scale)), min(_scale_bits(scale), max(bound, 1).bit_length() - 1), limit=bound)
-
-
-def geometric(scale: float) -> Sampler:
-    """Return a sampler of P[x] proportional to exp(-x / scale) for x >= 0, as in `rust/noise/geometric.rs`."""
-    return Sampler(_reciprocal(Fraction(scale)), _scale_bits(scale), mirrored=False)
 
 
 def bounded_beta(rng: Bits, reach: int, power: int) -> int:
