@@ -46,7 +46,6 @@ os.environ.update(cells.environment(HERE / "_build" / "ipython"))
 # Docstrings are plain text, in which single backticks mark code. Code that is a public name becomes a link.
 default_role = "py:obj"
 smartquotes = False  # two hyphens begin an option
-autodoc_mock_imports = ["sklearn"]  # an optional library, whose inherited methods are not documented here
 autodoc_default_options = {"members": True, "inherited-members": True, "undoc-members": False}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -17,7 +17,7 @@ RUST = ROOT / "rust"
 
 # Top to bottom. A module may import from lower floors. Modules of one package may import each other without cycles.
 FLOORS = [
-    {"__main__", "sklearn"},
+    {"__main__"},
     {"cli"},
     {"__init__"},
     {"api", "audit", "certificate", "demo", "sums"},
@@ -40,7 +40,7 @@ HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis
 TERMINAL = {"click", "rich"}
 AT_IMPORT = {*sys.stdlib_module_names, "discreet", "numpy"}
 """The packages that every module may import when it is loaded."""
-MORE_AT_IMPORT = {"cli": TERMINAL, "sklearn": {"sklearn"}}
+MORE_AT_IMPORT = {"cli": TERMINAL}
 LOADED = {
     "engines/batches.py": {"duckdb"},
     "engines/columns.py": {"pandas", "polars"},

@@ -1,4 +1,4 @@
-"""Lists of terms: the top 100 search terms, and a vocabulary for a model."""
+"""Lists of terms: the top 100 search terms. docs/how-to/vocabulary.md has a vocabulary for a model."""
 
 import numpy as np
 import pytest
@@ -28,21 +28,3 @@ def test_the_top_100_terms_are_published_without_secrets(searches, tmp_path):
     assert ranks[:3] == [0, 1, 2]
     assert max(ranks) < 200  # the true 100th term has a number near 100
     assert "secret" not in out
-
-
-def test_a_vocabulary_is_learned_in_a_pipeline():
-    sklearn = pytest.importorskip("sklearn")
-    from sklearn.naive_bayes import MultinomialNB
-    from sklearn.pipeline import make_pipeline
-
-    from discreet.sklearn import PrivateVocabulary
-
-    # The names of 4,000 customers stay out, except with a chance of 4,000 * 1e-14.
-    texts = [f"{'good' if n % 2 else 'bad'} shop, rated by customer{n}" for n in range(4000)]
-    with sklearn.config_context(enable_metadata_routing=True):
-        words = PrivateVocabulary(epsilon=1, delta=1e-14, l0=5).set_fit_request(users=True)
-        model = make_pipeline(words, MultinomialNB())
-        model.fit(texts, [n % 2 for n in range(4000)], users=list(range(4000)))
-    assert model[0].get_feature_names_out().tolist() == ["bad", "by", "good", "rated", "shop"]
-    assert model[0].release_.guarantee.epsilon(1e-6) <= 1
-    assert model.predict(["a good shop", "bad customer7"]).tolist() == [1, 0]
