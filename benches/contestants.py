@@ -26,7 +26,7 @@ def core(table):
 
 def core_with_users(table):
     """Count with this library, and count all users too."""
-    return len(_core.count_with_users(table, "u", "i")[1])
+    return len(_core.count_distinct(table, "u", "i", users=True)[1])
 
 
 def core_in_256_mib(table):
@@ -106,7 +106,7 @@ def bounded_core(table):
 
 def bounded_core_with_users(table):
     """Count at most L0 items of each user with this library, and count all users too."""
-    return int(_core.count_with_users(table, "u", "i", l0=L0)[1].sum())
+    return int(_core.count_distinct(table, "u", "i", l0=L0, users=True)[1].sum())
 
 
 def bounded_lists(table):
@@ -138,7 +138,7 @@ def bounded_duckdb(rows_):
 
 def summed_core(table):
     """Count with this library, then sum for all of the items that were found."""
-    items, _ = _core.count_distinct(table, "u", "i", value="v")
+    items, *_ = _core.count_distinct(table, "u", "i", value="v")
     pairs = _core.Pairs.read(table, "u", "i", value="v", valued=True, only=items)
     return int(pairs.measured(items, 1 << 30, [("sum", 0, CLIP, 1, 1)])[1].sum())
 

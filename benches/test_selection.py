@@ -30,7 +30,7 @@ def labelled(items):
     import pyarrow as pa
 
     numbers = np.arange(items, dtype=np.int32)
-    labels, _ = _core.count_distinct(pa.table({"u": np.zeros(items, np.int32), "i": numbers}), "u", "i")
+    labels, *_ = _core.count_distinct(pa.table({"u": np.zeros(items, np.int32), "i": numbers}), "u", "i")
     return labels, np.minimum(np.random.default_rng(1).zipf(1.5, items), 2**30).astype(np.int64)
 
 

@@ -15,7 +15,7 @@
 //! memory        huge pages, prefetching, write-combining buffers
 //! release       thresholds, partition selection, Gumbel, Private Count Release, confirmed counts, sparse vector
 //! stream        noise of streams
-//! noise         samplers of noise, exact for integers
+//! noise         exact samplers of integer noise
 //! hash          keyed hashes of users and items
 //! random        the only source of randomness
 //! accounting    convolution of privacy-loss distributions

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from pairs import counted_pairs
 
 from discreet import (
     ConfirmedCounts,
@@ -57,7 +58,7 @@ def columns(kind):
 
 def counted(kind=int, threads=1):
     """Return a histogram as the kernel with this number of threads made it. Every call has other hash keys."""
-    labels, counts = _core.count_pairs(*columns(kind), threads=threads)
+    labels, counts = counted_pairs(*columns(kind), threads=threads)
     return Histogram._of(labels, counts, Sensitivity(l0=2, linf=1), None)
 
 

@@ -29,8 +29,6 @@ __all__ = [
     "confirm",
     "corrected",
     "count_distinct",
-    "count_pairs",
-    "count_with_users",
     "csv_dropped",
     "csv_escapes",
     "csv_header",
@@ -307,34 +305,9 @@ def count_distinct(
     memory: int | None = None,
     times: _Times | None = None,
     value: str | None = None,
+    users: bool = False,
     progress: Callable[[], None] | None = None,
-) -> tuple[Labels, NDArray[np.int64]]: ...
-def count_with_users(
-    source: object,
-    user: str | Sequence[str],
-    item: str | Sequence[str],
-    *,
-    l0: int | None = None,
-    only: Labels | None = None,
-    limit: int | None = None,
-    cap: int | None = None,
-    threads: int | None = None,
-    memory: int | None = None,
-    times: _Times | None = None,
-    value: str | None = None,
-    progress: Callable[[], None] | None = None,
-) -> tuple[Labels, NDArray[np.int64], int]: ...
-def count_pairs(
-    users: object,
-    items: object,
-    *,
-    l0: int | None = None,
-    only: Labels | None = None,
-    limit: int | None = None,
-    cap: int | None = None,
-    threads: int | None = None,
-    memory: int | None = None,
-) -> tuple[Labels, NDArray[np.int64]]: ...
+) -> tuple[Labels, NDArray[np.int64], int | None]: ...
 def tally(
     source: object,
     user: str | Sequence[str],

@@ -1,25 +1,23 @@
-//! `count_distinct`, `count_with_users`, `count_pairs` and `top`: from rows to labels and exact counts.
+//! `count_distinct` and `top`: from rows to labels and exact counts.
 
 use std::borrow::Cow;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
 
 use super::guard::guarded;
 use super::sources::{Sources, watched};
-use super::values::{PyLabels, Schema};
+use super::values::PyLabels;
 use super::wanted::{Times, Wanted};
 use crate::columns::times::written;
 use crate::count::bound::Contribution;
-use crate::count::{CountOptions, Counts, count_distinct, make_ready};
+use crate::count::{CountOptions, count_distinct, make_ready};
 use crate::error::{Error, Result};
 use crate::labels::composite::{Field, adopted};
 use crate::labels::top::top;
 use crate::labels::{LONGEST, LabelType, Labels};
 
-type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
-type WithUsers<'py> = (PyLabels, Bound<'py, PyArray1<i64>>, u64);
+type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>, Option<u64>);
 
 /// Exact counts. The class has no methods to print, compare, copy or pickle them. Tools that list the attributes of
 /// Python objects do not find the counts.
@@ -41,10 +39,10 @@ impl PyCounts {
 
 /// Count the distinct users of each item in a source or a list of sources. A source is an Arrow stream, an object
 /// that offers an Arrow stream, or a tuple of two sequences of the same length. Columns must have the same type in
-/// all sources. If `value` is the name of a column, only rows
-/// with a finite number there count.
+/// all sources. If `value` is the name of a column, only rows with a finite number there count. With `users`, the
+/// distinct users of all counted rows are counted too.
 #[pyfunction(name = "count_distinct")]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, value=None, progress=None))]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, value=None, users=false, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn count_sources<'py>(
     py: Python<'py>,
@@ -59,64 +57,12 @@ fn count_sources<'py>(
     memory: Option<usize>,
     times: Option<Times>,
     value: Option<String>,
+    users: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
     let wanted = Wanted::new(user, item, times)?.with(value);
-    let options = Options { l0, limit, cap, threads, memory, users: false };
-    Ok(to_python(py, count(py, source, &wanted, only, options, progress)?))
-}
-
-/// Do the same as `count_distinct`, and also count the distinct users of all counted rows.
-#[pyfunction]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, value=None, progress=None))]
-#[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
-fn count_with_users<'py>(
-    py: Python<'py>,
-    source: &Bound<'py, PyAny>,
-    user: &Bound<'py, PyAny>,
-    item: &Bound<'py, PyAny>,
-    l0: Option<usize>,
-    only: Option<&PyLabels>,
-    limit: Option<usize>,
-    cap: Option<i64>,
-    threads: Option<usize>,
-    memory: Option<usize>,
-    times: Option<Times>,
-    value: Option<String>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<WithUsers<'py>> {
-    let wanted = Wanted::new(user, item, times)?.with(value);
-    let options = Options { l0, limit, cap, threads, memory, users: true };
-    let counted = count(py, source, &wanted, only, options, progress)?;
-    let users = counted
-        .0
-        .users
-        .ok_or(Error::Input("the users were not counted; this is an error in discreet"))?;
-    let (labels, counts) = to_python(py, counted);
-    Ok((labels, counts, users))
-}
-
-/// Options of a count.
-struct Options {
-    l0: Option<usize>,
-    limit: Option<usize>,
-    cap: Option<i64>,
-    threads: Option<usize>,
-    memory: Option<usize>,
-    users: bool,
-}
-
-fn count<'py>(
-    py: Python<'py>,
-    source: &Bound<'py, PyAny>,
-    wanted: &Wanted,
-    only: Option<&PyLabels>,
-    options: Options,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<(Counts, Schema)> {
-    let Options { l0, limit, cap, threads, memory, users } = options;
     make_ready(memory);
-    let mut sources = Sources::open(source, wanted)?;
+    let mut sources = Sources::open(source, &wanted)?;
     let (types, fields) = (sources.types(), sources.fields());
     if l0 == Some(0) || cap.is_some_and(|cap| cap < 1) {
         return Err(Error::Parameter("l0 and cap must be at least 1").into());
@@ -133,27 +79,12 @@ fn count<'py>(
     let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
         count_distinct(sources.batches(), types, &terms, tick)
     };
-    Ok((watched(py, progress, work)?, fields))
-}
-
-/// Count the distinct users of each item in two sequences of the same length.
-#[pyfunction]
-#[pyo3(signature = (users, items, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None))]
-#[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
-fn count_pairs<'py>(
-    py: Python<'py>,
-    users: &Bound<'py, PyAny>,
-    items: &Bound<'py, PyAny>,
-    l0: Option<usize>,
-    only: Option<&PyLabels>,
-    limit: Option<usize>,
-    cap: Option<i64>,
-    threads: Option<usize>,
-    memory: Option<usize>,
-) -> PyResult<Counted<'py>> {
-    let pair = PyTuple::new(py, [users, items])?;
-    let name = PyString::new(py, "").into_any();
-    count_sources(py, &pair, &name, &name, l0, only, limit, cap, threads, memory, None, None, None)
+    let counts = watched(py, progress, work)?;
+    Ok((
+        PyLabels(counts.labels, fields),
+        counts.counts.into_pyarray(py),
+        counts.users.filter(|_| users),
+    ))
 }
 
 /// Return the contribution bound, or an error if the types of the listed items and of the item column do not fit.
@@ -190,10 +121,6 @@ pub(super) fn threads_or_all(threads: Option<usize>) -> usize {
     threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(16))
 }
 
-pub(super) fn to_python(py: Python<'_>, (counts, fields): (Counts, Schema)) -> Counted<'_> {
-    (PyLabels(counts.labels, fields), counts.counts.into_pyarray(py))
-}
-
 /// Return the row numbers of the `n` largest counts, ordered by count and then by label.
 #[pyfunction(name = "top")]
 fn largest<'py>(
@@ -216,7 +143,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLabels>()?;
     module.add_class::<PyCounts>()?;
     module.add_function(wrap_pyfunction!(count_sources, module)?)?;
-    module.add_function(wrap_pyfunction!(count_with_users, module)?)?;
-    module.add_function(wrap_pyfunction!(count_pairs, module)?)?;
     module.add_function(wrap_pyfunction!(largest, module)?)
 }

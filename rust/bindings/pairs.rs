@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::count::{listed, threads_or_all, to_python};
+use super::count::{listed, threads_or_all};
 use super::sources::{Sources, watched};
 use super::values::{PyLabels, Schema};
 use super::wanted::{Times, Wanted};
@@ -90,7 +90,7 @@ impl PyPairs {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(PyLabels, Bound<'py, PyArray1<i64>>)> {
         let counts = watched(py, progress, |tick| self.0.counts(require(l0)?, tick))?;
-        Ok(to_python(py, (counts, self.1.clone())))
+        Ok((PyLabels(counts.labels, self.1.clone()), counts.counts.into_pyarray(py)))
     }
 
     /// Return the given items as labels of the column of items, and for each item the sums of all measures, over the

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
@@ -102,6 +102,18 @@ impl Integers {
 /// [`Error::Input`] if there is no such buffer.
 pub(crate) fn buffer(data: &ArrayData, number: usize) -> Result<Buffer> {
     data.buffers().get(number).cloned().ok_or(BROKEN)
+}
+
+/// Returns `len` bits of the first buffer from `offset` on.
+///
+/// # Errors
+/// [`Error::Input`] if the buffer is missing or too short.
+pub(crate) fn bits(data: &ArrayData, offset: usize, len: usize) -> Result<BooleanBuffer> {
+    let bits = buffer(data, 0)?;
+    if offset.checked_add(len).is_none_or(|end| end.div_ceil(8) > bits.len()) {
+        return Err(BROKEN);
+    }
+    Ok(BooleanBuffer::new(bits, offset, len))
 }
 
 /// Returns `len` values of a buffer from `offset` on.

@@ -7,7 +7,7 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::columns::OUT_OF_RANGE;
-use crate::columns::integers::{BROKEN, Integers, buffer, typed};
+use crate::columns::integers::{BROKEN, Integers, bits, typed};
 use crate::columns::strings::StringCells;
 use crate::columns::times::{self, nanoseconds, push_date, push_time};
 use crate::error::{Error, Result};
@@ -96,13 +96,7 @@ impl Part {
                 Cells::Dictionary(Integers::new(&data, &index)?, Box::new(Self::new(values)?))
             }
             _ if len == 0 => Cells::Days(Vec::new().into()),
-            D::Boolean => {
-                let bits = buffer(&data, 0)?;
-                if bits.len() < (offset + len).div_ceil(8) {
-                    return Err(BROKEN);
-                }
-                Cells::Bools(BooleanBuffer::new(bits, offset, len))
-            }
+            D::Boolean => Cells::Bools(bits(&data, offset, len)?),
             D::Date32 => Cells::Days(typed(&data, 0, offset, len)?),
             D::Date64 => Cells::Times(typed(&data, 0, offset, len)?, 1000),
             D::Timestamp(unit, _) => Cells::Times(

@@ -8,7 +8,7 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use crate::columns::OUT_OF_RANGE;
-use crate::columns::integers::{BROKEN, Integers, buffer, typed};
+use crate::columns::integers::{BROKEN, Integers, bits, typed};
 use crate::columns::strings::StringCells;
 use crate::error::{Error, Result};
 use crate::labels::LONGEST;
@@ -88,13 +88,7 @@ impl Values {
                 let values = data.child_data().first().ok_or(BROKEN)?.clone();
                 Cells::Dictionary(Integers::new(&data, &index)?, Box::new(Self::new(values)?))
             }
-            D::Boolean => {
-                let bits = buffer(&data, 0)?;
-                if bits.len() < (offset + len).div_ceil(8) {
-                    return Err(BROKEN);
-                }
-                Cells::Bools(BooleanBuffer::new(bits, offset, len))
-            }
+            D::Boolean => Cells::Bools(bits(&data, offset, len)?),
             D::Float16 => Cells::Halves(typed(&data, 0, offset, len)?),
             D::Float32 => Cells::Singles(typed(&data, 0, offset, len)?),
             D::Float64 => Cells::Doubles(typed(&data, 0, offset, len)?),

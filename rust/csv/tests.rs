@@ -10,26 +10,9 @@ use super::table::LONG_HEADER;
 use super::{Batches, Dialect, Dropped, Found, Reason, Rows, Splitter, Table, records};
 use crate::error::{Error, Result};
 use crate::files::Source;
+use crate::files::temp_file::TempFile;
 use crate::labels::LONGEST;
 use crate::random::entropy;
-
-/// A file that is removed at the end of a test.
-struct TempFile(PathBuf);
-
-impl TempFile {
-    fn new(name: &str, content: &[u8]) -> Self {
-        let [word] = entropy::words().unwrap();
-        let path = std::env::temp_dir().join(format!("discreet-test-{word:016x}-{name}"));
-        std::fs::write(&path, content).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for TempFile {
-    fn drop(&mut self) {
-        std::fs::remove_file(&self.0).unwrap();
-    }
-}
 
 fn open(file: &TempFile, block: usize) -> Result<Table> {
     Table::open(Source::File(file.0.clone()), Dialect::new(b','), block, || Ok(()))

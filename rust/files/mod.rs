@@ -3,6 +3,8 @@
 mod blocks;
 mod encoding;
 mod gzip;
+#[cfg(test)]
+pub(crate) mod temp_file;
 
 pub use blocks::{BLOCK, Source};
 pub(crate) use blocks::{Blocks, Next};

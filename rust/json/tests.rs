@@ -1,7 +1,6 @@
 //! Tests of lines, rows and batches for any division of a file into blocks.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -9,26 +8,9 @@ use arrow_array::cast::AsArray;
 use super::{Batches, Fault, Field, Found, LONGEST_LINE, Lines, Loss, Reason, Rows};
 use crate::error::{Error, Result};
 use crate::files::Source;
+use crate::files::temp_file::TempFile;
 use crate::labels::LONGEST;
 use crate::random::entropy;
-
-/// A file that is removed at the end of a test.
-struct TempFile(PathBuf);
-
-impl TempFile {
-    fn new(name: &str, content: &[u8]) -> Self {
-        let [word] = entropy::words().unwrap();
-        let path = std::env::temp_dir().join(format!("discreet-test-{word:016x}-{name}"));
-        std::fs::write(&path, content).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for TempFile {
-    fn drop(&mut self) {
-        std::fs::remove_file(&self.0).unwrap();
-    }
-}
 
 fn fields(keys: &[&str]) -> Vec<Field> {
     keys.iter().map(|&key| Field { key: key.into(), has_floats: false }).collect()

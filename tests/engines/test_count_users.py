@@ -42,25 +42,26 @@ def test_the_number_of_users_includes_all_counted_users(names, labels, most):
         whole, some = users_of(users, items), users_of(users, items, set(listed))
         for memory in (None, 0):
             for threads in (1, 3):
-                found = _core.count_with_users((users, items), "", "", threads=threads, memory=memory)
+                limits = {"threads": threads, "memory": memory, "users": True}
+                found = _core.count_distinct((users, items), "", "", **limits)
                 assert found[2] == whole
                 assert dict(zip(found[0].take(np.arange(len(found[1]))), found[1].tolist(), strict=True)) == expected
                 only = _core.Labels.from_sequence(listed)
-                kept = _core.count_with_users((users, items), "", "", only=only, threads=threads, memory=memory)
+                kept = _core.count_distinct((users, items), "", "", only=only, **limits)
                 assert kept[2] == some
-                one = _core.count_with_users((users, items), "", "", l0=1, threads=threads, memory=memory)
+                one = _core.count_distinct((users, items), "", "", l0=1, **limits)
                 assert one[2] == int(one[1].sum()) == whole
 
 
 def plain(users, items):
-    labels, counts = _core.count_distinct((users, items), "", "")
+    labels, counts, _ = _core.count_distinct((users, items), "", "")
     return labels.take(np.arange(len(counts))), counts
 
 
 def test_limit_and_cap_do_not_change_the_number_of_users():
     users, items = np.arange(1000), np.arange(1000) % 10
     for options in ({"limit": 3}, {"cap": 2}, {"limit": 0}):
-        assert _core.count_with_users((users, items), "", "", **options)[2] == 1000
+        assert _core.count_distinct((users, items), "", "", users=True, **options)[2] == 1000
 
 
 def test_a_user_in_several_batches_counts_once():

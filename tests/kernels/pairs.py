@@ -3,13 +3,20 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from discreet import _core
+
 
 def as_dict(counted):
     """Return labels and counts as a dict; labels must be distinct."""
-    labels, counts = counted
+    labels, counts, *_ = counted
     names = labels.take(np.arange(len(counts)))
     assert len(set(names)) == len(names)
     return dict(zip(names, counts.tolist(), strict=True))
+
+
+def counted_pairs(users, items, **options):
+    """Count two sequences. Return labels and counts."""
+    return _core.count_distinct((users, items), "", "", **options)[:2]
 
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)

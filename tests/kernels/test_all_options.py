@@ -92,8 +92,8 @@ def test_all_options_at_once_give_the_counts_of_sets_of_pairs(tables):
             expected = {(one, other) for one, other in expected if other in listed}
         limits = limits_of(rng)
         cap = None if rng.random() < 0.7 else int(rng.integers(1, 9))
-        labels, counts, users = _core.count_with_users(
-            reader, user, item, **chosen, **limits, cap=cap, times=times, value=value, limit=None
+        labels, counts, users = _core.count_distinct(
+            reader, user, item, **chosen, **limits, cap=cap, times=times, value=value, limit=None, users=True
         )
         check(labels, counts, users, expected, chosen["l0"], cap)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import as_dict, columns
+from pairs import as_dict, columns, counted_pairs
 from scipy.stats import chi2
 
 from discreet import _core
@@ -31,7 +31,7 @@ def kept(groups, l0, people, **options):
     columns = [column[order] for column in columns]
     if options.pop("strings"):
         columns = [column.astype("U9") for column in columns]
-    labels, counts = _core.count_pairs(*columns, l0=l0, **options)
+    labels, counts = counted_pairs(*columns, l0=l0, **options)
     found = {int(item): n for item, n in zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True)}
     return {own: np.array([found[100 * own + place] for place in range(own)]) for own in groups}
 
@@ -67,7 +67,7 @@ def test_the_reference_keeps_l0_items_of_each_user_uniformly(l0):
     people, own = 4000, 8
     users, items = np.repeat(np.arange(people), own), np.tile(np.arange(own), people)
     twice = np.tile(users, 2), np.tile(items, 2)
-    _, ours = _core.count_pairs(*twice, l0=l0)
+    _, ours = counted_pairs(*twice, l0=l0)
     labels, counts = count_bounded(*twice, l0, np.random.default_rng(1))
     assert labels.tolist() == list(range(own))
     assert counts.sum() == ours.sum() == people * min(l0, own)
@@ -88,7 +88,7 @@ def test_a_user_keeps_l0_items_or_all_if_there_are_fewer(pairs, l0, threads):
     users, items = pairs
     distinct = {(u, i) for u, i in zip(users, items, strict=True) if u is not None and i is not None}
     owned = Counter(user for user, _ in distinct)
-    kept = as_dict(_core.count_pairs(users, items, l0=l0, threads=threads))
+    kept = as_dict(counted_pairs(users, items, l0=l0, threads=threads))
     full = count_pairs(users, items)
     assert set(kept) <= set(full)
     assert 0 not in kept.values()
@@ -101,7 +101,7 @@ def test_a_user_keeps_l0_items_or_all_if_there_are_fewer(pairs, l0, threads):
 def test_each_of_6_items_is_kept_by_a_third_of_the_users():
     users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
     for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
-        kept = as_dict(_core.count_pairs(users_as, items_as, l0=2))
+        kept = as_dict(counted_pairs(users_as, items_as, l0=2))
         # Each count is Binomial(30,000, 1/3), with a standard deviation of 82: 12 counts fail with a chance of 3e-11.
         assert all(abs(count - 10_000) < 7 * 82 for count in kept.values())
         assert sum(kept.values()) == 60_000
@@ -136,23 +136,23 @@ def test_what_a_user_keeps_depends_on_no_other_user(strings, memory):
 def bounded(users, items, strings, **options):
     """Return the bounded count of each item, with integer columns or columns of text."""
     columns = (users.astype("U9"), items.astype("U9")) if strings else (users, items)
-    return {int(item): count for item, count in as_dict(_core.count_pairs(*columns, **options)).items()}
+    return {int(item): count for item, count in as_dict(counted_pairs(*columns, **options)).items()}
 
 
 def test_users_with_l0_items_keep_all():
-    kept = as_dict(_core.count_pairs(np.repeat(np.arange(4000), 3), np.tile(np.arange(3), 4000), l0=3))
+    kept = as_dict(counted_pairs(np.repeat(np.arange(4000), 3), np.tile(np.arange(3), 4000), l0=3))
     assert kept == {0: 4000, 1: 4000, 2: 4000}
 
 
 def test_repeated_rows_are_one_item_of_the_user():
-    pair = as_dict(_core.count_pairs(np.array([1, 1, 1, 1]), np.array([7, 7, 8, 8]), l0=1))
+    pair = as_dict(counted_pairs(np.array([1, 1, 1, 1]), np.array([7, 7, 8, 8]), l0=1))
     assert sum(pair.values()) == 1
 
 
 def test_two_calls_choose_different_items():
     # Each user has items of their own: the choices are equal with a chance of 4^-1000.
     users, items = np.repeat(np.arange(1000), 4), np.arange(4000)
-    first, second = (as_dict(_core.count_pairs(users, items, l0=1)) for _ in range(2))
+    first, second = (as_dict(counted_pairs(users, items, l0=1)) for _ in range(2))
     assert first != second
 
 
@@ -164,11 +164,11 @@ def test_unlisted_items_are_dropped_before_l0_applies():
     ):
         for users_as in (users, users.astype("U5")):
             only = _core.Labels.from_sequence(listed)
-            kept = as_dict(_core.count_pairs(users_as, items_as, l0=2, only=only))
+            kept = as_dict(counted_pairs(users_as, items_as, l0=2, only=only))
             assert kept == found
-            one = as_dict(_core.count_pairs(users_as, items_as, l0=1, only=only))
+            one = as_dict(counted_pairs(users_as, items_as, l0=1, only=only))
             assert sum(one.values()) == 100
-            free = as_dict(_core.count_pairs(users_as, items_as, only=only))
+            free = as_dict(counted_pairs(users_as, items_as, only=only))
             assert free == found
 
 
@@ -182,14 +182,14 @@ def test_signed_and_unsigned_items_with_equal_bits_differ():
             (unsigned, unsigned, {2**64 - 1: 1, 5: 1}),
         ):
             only = _core.Labels.from_sequence(listed)
-            assert as_dict(_core.count_pairs(users, items, only=only)) == found
+            assert as_dict(counted_pairs(users, items, only=only)) == found
 
 
 def test_listed_items_of_another_type_are_refused():
     with pytest.raises(SchemaError, match="listed items"):
-        _core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([1]))
+        counted_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([1]))
     with pytest.raises(SchemaError, match="listed items"):
-        _core.count_pairs([1, 2], [3, 4], only=_core.Labels.from_sequence(["3"]))
+        counted_pairs([1, 2], [3, 4], only=_core.Labels.from_sequence(["3"]))
     with pytest.raises(SchemaError, match="listed items"):
-        _core.count_pairs([1, 2], [b"a", b"b"], only=_core.Labels.from_sequence(["a"]))
-    assert as_dict(_core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([]))) == {}
+        counted_pairs([1, 2], [b"a", b"b"], only=_core.Labels.from_sequence(["a"]))
+    assert as_dict(counted_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([]))) == {}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import SMALL, WORDS, as_dict, columns
+from pairs import SMALL, WORDS, as_dict, columns, counted_pairs
 
 from discreet import _core
 from discreet.errors import ParameterError, SchemaError
@@ -15,17 +15,17 @@ from discreet.reference.top import top
 @settings(max_examples=300, deadline=None)
 @given(columns(), st.integers(1, 3))
 def test_counts_equal_those_of_the_reference(pairs, threads):
-    assert as_dict(_core.count_pairs(*pairs, threads=threads)) == count_pairs(*pairs)
+    assert as_dict(counted_pairs(*pairs, threads=threads)) == count_pairs(*pairs)
 
 
 @pytest.mark.parametrize("l0", [None, 3])
 def test_counts_stop_at_the_cap(l0):
     users = np.repeat(np.arange(1000), 3)
     items = np.concatenate([(0, 1 + user % 2, 3 + user % 400) for user in range(1000)])
-    full = as_dict(_core.count_pairs(users, items, l0=l0))
+    full = as_dict(counted_pairs(users, items, l0=l0))
     assert max(full.values()) == 1000
     for cap in (1, 2, 3, 700):
-        counted = as_dict(_core.count_pairs(users, items, l0=l0, cap=cap, threads=3))
+        counted = as_dict(counted_pairs(users, items, l0=l0, cap=cap, threads=3))
         assert counted == {item: min(count, cap) for item, count in full.items()}
 
 
@@ -47,7 +47,7 @@ def many(request):
 @pytest.mark.parametrize("threads", [1, 5])
 def test_counts_of_many_rows_equal_those_of_numpy(threads, many):
     users, items, expected = many
-    assert as_dict(_core.count_pairs(users, items, threads=threads)) == expected
+    assert as_dict(counted_pairs(users, items, threads=threads)) == expected
 
 
 @pytest.mark.parametrize("threads", [2, 3, 5])
@@ -59,7 +59,7 @@ def test_users_that_differ_only_in_upper_bits_are_distinct(threads, high):
         users = np.concatenate([np.arange(3000) * 5, high + np.arange(3000) * 5])
         order = np.tile(random.permutation(6000), 3)
         items = np.array([f"item {n % 50}" for n in range(6000)])
-        counted = as_dict(_core.count_pairs(users[order], items[order], threads=threads))
+        counted = as_dict(counted_pairs(users[order], items[order], threads=threads))
         assert counted == dict.fromkeys((f"item {n}" for n in range(50)), 120)
 
 
@@ -75,22 +75,20 @@ def test_users_that_differ_only_in_upper_bits_are_distinct(threads, high):
 def test_duplicates_beyond_the_compaction_size_count_once(items):
     # 18 million rows: one thread collects at most 2^24 rows before deduplication.
     users = np.tile(np.arange(1000), 18_000)
-    counted = as_dict(_core.count_pairs(users, np.repeat(items, 1_000_000), threads=1))
+    counted = as_dict(counted_pairs(users, np.repeat(items, 1_000_000), threads=1))
     assert counted == dict.fromkeys(items.tolist(), 1000)
 
 
 def test_one_item_of_all_users_is_counted():
     users = np.arange(1_500_000, dtype=np.int64) * 2**33
-    assert as_dict(_core.count_pairs(users, np.zeros(1_500_000, np.int64))) == {0: 1_500_000}
+    assert as_dict(counted_pairs(users, np.zeros(1_500_000, np.int64))) == {0: 1_500_000}
 
 
 def test_larger_keys_after_small_ones_are_counted_exactly():
     users = np.concatenate([np.arange(200_000), np.arange(200_000) + 2**40, -np.arange(200_000)])
     items = np.concatenate([np.full(300_000, 3), np.full(300_000, -(2**62))])
     labels, counts = count_distinct(users, items)
-    assert as_dict(_core.count_pairs(users, items, threads=2)) == dict(
-        zip(labels.tolist(), counts.tolist(), strict=True)
-    )
+    assert as_dict(counted_pairs(users, items, threads=2)) == dict(zip(labels.tolist(), counts.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -103,7 +101,7 @@ def test_small_numbers_among_large_ones_are_counted_exactly(threads, large):
     labels, counts = count_distinct(users, items)
     expected = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     for memory in (None, 1 << 25, 1 << 27):
-        assert as_dict(_core.count_pairs(users, items, threads=threads, memory=memory)) == expected
+        assert as_dict(counted_pairs(users, items, threads=threads, memory=memory)) == expected
     parts = [(users[part], items[part]) for part in np.split(np.arange(200_000), [100, 120_000])]
     for source in (parts, parts[::-1]):
         assert as_dict(_core.count_distinct(source, "u", "i", threads=threads)) == expected
@@ -113,20 +111,20 @@ def test_small_numbers_among_large_ones_are_counted_exactly(threads, large):
 def test_integers_of_any_width_keep_their_value(dtype):
     info = np.iinfo(dtype)
     items = np.array([info.min, info.max, info.max], dtype=dtype)
-    assert as_dict(_core.count_pairs(np.arange(3), items)) == {info.min: 1, info.max: 2}
+    assert as_dict(counted_pairs(np.arange(3), items)) == {info.min: 1, info.max: 2}
 
 
 def test_users_above_2_to_the_53_stay_distinct_next_to_null():
-    assert as_dict(_core.count_pairs([2**53, 2**53 + 1, None], ["a", "a", "a"])) == {"a": 2}
+    assert as_dict(counted_pairs([2**53, 2**53 + 1, None], ["a", "a", "a"])) == {"a": 2}
 
 
 def test_text_that_utf8_cannot_encode_is_dropped():
-    assert as_dict(_core.count_pairs(["u", "\ud800", "v"], ["a", "a", "\udfff"])) == {"a": 1}
+    assert as_dict(counted_pairs(["u", "\ud800", "v"], ["a", "a", "\udfff"])) == {"a": 1}
 
 
 def test_missing_values_of_pandas_are_null():
     items = np.array(["a", float("nan"), None, "a"], dtype=object)
-    assert as_dict(_core.count_pairs([1, 2, 3, 4], items)) == {"a": 2}
+    assert as_dict(counted_pairs([1, 2, 3, 4], items)) == {"a": 2}
 
 
 @pytest.mark.parametrize(
@@ -148,12 +146,12 @@ def test_missing_values_of_pandas_are_null():
 )
 def test_other_types_are_a_schema_error(bad):
     with pytest.raises(SchemaError):
-        _core.count_pairs(bad, [1])
+        counted_pairs(bad, [1])
 
 
 def test_unequal_lengths_are_refused():
     with pytest.raises(ParameterError):
-        _core.count_pairs([1, 2], [1])
+        counted_pairs([1, 2], [1])
 
 
 @settings(max_examples=200, deadline=None)
@@ -167,10 +165,10 @@ def test_the_largest_counts_equal_those_of_the_reference(labels, data):
 
 @pytest.mark.parametrize("limit", [2**63, 2**64 - 1])
 def test_a_limit_above_all_counts_has_no_effect(limit):
-    assert as_dict(_core.count_pairs([1, 2, 1], ["a", "a", "b"], limit=limit)) == {"a": 2, "b": 1}
+    assert as_dict(counted_pairs([1, 2, 1], ["a", "a", "b"], limit=limit)) == {"a": 2, "b": 1}
 
 
 @pytest.mark.parametrize("bounds", [{"l0": 0}, {"cap": 0}, {"cap": -3}])
 def test_bounds_below_one_are_refused(bounds):
     with pytest.raises(ParameterError, match="at least 1"):
-        _core.count_pairs([1, 2], [3, 4], **bounds)
+        counted_pairs([1, 2], [3, 4], **bounds)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairs import as_dict, columns, counted_pairs
 
 from discreet import _core
 from discreet.engines.memory import Memory, _group_limits
 from discreet.errors import ParameterError
 from discreet.reference.count import count_pairs
-from test_count import as_dict, columns
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="temporary files are observed through /proc or POSIX limits")
 
@@ -31,7 +31,7 @@ def table(rows, strings, seed=1):
 @settings(max_examples=60, deadline=None)
 @given(columns(), st.integers(1, 3))
 def test_little_memory_gives_the_counts_of_the_reference(pairs, threads):
-    assert as_dict(_core.count_pairs(*pairs, threads=threads, memory=0)) == count_pairs(*pairs)
+    assert as_dict(counted_pairs(*pairs, threads=threads, memory=0)) == count_pairs(*pairs)
 
 
 @pytest.fixture(
@@ -47,22 +47,22 @@ def tables(request):
     rows, strings = request.param
     pairs = table(rows, strings)
     mixed = (pairs[0], np.arange(rows) % 999) if strings else (pairs[0].astype("U24"), pairs[1])
-    return [(users, items, as_dict(_core.count_pairs(users, items))) for users, items in (pairs, mixed)]
+    return [(users, items, as_dict(counted_pairs(users, items))) for users, items in (pairs, mixed)]
 
 
 @pytest.mark.parametrize("memory", [0, 1 << 20, 1 << 25])
 @pytest.mark.parametrize("threads", [1, 4])
 def test_the_histogram_does_not_depend_on_the_memory(tables, memory, threads):
     for users, items, expected in tables:
-        assert as_dict(_core.count_pairs(users, items, threads=threads, memory=memory)) == expected
+        assert as_dict(counted_pairs(users, items, threads=threads, memory=memory)) == expected
 
 
 @pytest.mark.parametrize("strings", [False, True])
 def test_threads_that_spill_give_the_same_counts(strings):
     pairs = table(500_000, strings)
-    expected = as_dict(_core.count_pairs(*pairs))
+    expected = as_dict(counted_pairs(*pairs))
     for threads in (2, 4):
-        assert as_dict(_core.count_pairs(*pairs, threads=threads, memory=1 << 24)) == expected
+        assert as_dict(counted_pairs(*pairs, threads=threads, memory=1 << 24)) == expected
 
 
 @pytest.mark.parametrize("size", [200_000, pytest.param(600_000, marks=pytest.mark.statistical)])
@@ -71,24 +71,24 @@ def test_an_item_of_all_users_is_counted_in_little_memory(size):
     items = np.zeros(size, np.int64)
     items[::1000] = np.arange(size // 1000)
     for users_as, items_as in ((users, items), (users.astype("U24"), items.astype("U4"))):
-        expected = as_dict(_core.count_pairs(users_as, items_as))
-        assert as_dict(_core.count_pairs(users_as, items_as, memory=0)) == expected
+        expected = as_dict(counted_pairs(users_as, items_as))
+        assert as_dict(counted_pairs(users_as, items_as, memory=0)) == expected
 
 
 def test_larger_keys_after_a_spill_are_counted_exactly():
     users = np.concatenate([np.arange(50_000), np.arange(50_000) + 2**40, np.arange(50_000)])
     items = np.concatenate([np.full(75_000, 3), np.full(75_000, -(2**62))])
-    expected = as_dict(_core.count_pairs(users, items))
-    assert as_dict(_core.count_pairs(users, items, memory=0, threads=2)) == expected
+    expected = as_dict(counted_pairs(users, items))
+    assert as_dict(counted_pairs(users, items, memory=0, threads=2)) == expected
 
 
 @pytest.mark.parametrize("strings", [False, True])
 def test_a_limit_returns_the_same_largest_counts(strings):
     pairs = table(200_000, strings)
-    labels, counts = _core.count_pairs(*pairs)
+    labels, counts = counted_pairs(*pairs)
     rows = _core.top(labels, counts, 300)
     for memory in (None, 0):
-        some, kept = _core.count_pairs(*pairs, limit=300, memory=memory)
+        some, kept = counted_pairs(*pairs, limit=300, memory=memory)
         order = _core.top(some, kept, 300)
         assert some.take(order) == labels.take(rows)
         assert kept[order].tolist() == counts[rows].tolist()
@@ -97,7 +97,7 @@ def test_a_limit_returns_the_same_largest_counts(strings):
 def test_little_memory_keeps_each_item_with_equal_probability():
     users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
     for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
-        kept = as_dict(_core.count_pairs(users_as, items_as, l0=2, memory=0))
+        kept = as_dict(counted_pairs(users_as, items_as, l0=2, memory=0))
         # Each count is Binomial(30,000, 1/3), with a standard deviation of 82: 12 counts fail with a chance of 3e-11.
         assert all(abs(count - 10_000) < 7 * 82 for count in kept.values())
         assert sum(kept.values()) == 60_000
@@ -106,7 +106,7 @@ def test_little_memory_keeps_each_item_with_equal_probability():
 def test_a_user_with_very_many_items_keeps_l0_of_them():
     users = np.concatenate([np.zeros(500_000, np.int64), np.arange(20_000)])
     items = np.concatenate([np.arange(500_000), np.arange(20_000)])
-    kept = as_dict(_core.count_pairs(users, items, l0=5, memory=0))
+    kept = as_dict(counted_pairs(users, items, l0=5, memory=0))
     assert sum(kept.values()) == 5 + 19_999
 
 
@@ -133,10 +133,10 @@ def test_one_user_with_many_items_stays_within_the_memory(tmp_path):
             return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) / 1024
         users = np.zeros(8_000_000, np.int64)
         items = np.random.default_rng(1).integers(0, 2**62, users.size)
-        _core.count_pairs(users[:1000], items[:1000], l0=10)
+        _core.count_distinct((users[:1000], items[:1000]), "", "", l0=10)
         open("/proc/self/clear_refs", "w").write("5")
         before = mebibytes("VmRSS")
-        _, counts = _core.count_pairs(users, items, l0=10, threads=2, memory=256 << 20)
+        _, counts, _ = _core.count_distinct((users, items), "", "", l0=10, threads=2, memory=256 << 20)
         print(counts.sum(), mebibytes("VmHWM") - before)
     """
     kept, extra = run(code, tmp_path).stdout.split()
@@ -153,14 +153,14 @@ def test_memory_kept_for_the_next_count_is_within_its_limit(tmp_path):
         users = np.arange(8_000_000)
         items = np.random.default_rng(1).integers(0, 2**62, users.size)
         few = users[:1000], items[:1000]
-        _core.count_pairs(*few)
+        _core.count_distinct(few, "", "")
         before = mebibytes("VmRSS")
-        _core.count_pairs(users, items, threads=2, memory=2 << 30)
+        _core.count_distinct((users, items), "", "", threads=2, memory=2 << 30)
         kept = mebibytes("VmRSS") - before
         open("/proc/self/clear_refs", "w").write("5")
-        _core.count_pairs(users, items, threads=2, memory=256 << 20)
+        _core.count_distinct((users, items), "", "", threads=2, memory=256 << 20)
         print(kept, mebibytes("VmHWM") - before, mebibytes("VmRSS") - before)
-        _core.count_pairs(*few)
+        _core.count_distinct(few, "", "")
         print(mebibytes("VmRSS") - before)
     """
     after_much, peak, after_little, after_few = map(float, run(code, tmp_path).stdout.split())
@@ -179,11 +179,11 @@ def test_a_full_disk_is_a_resource_error_and_leaves_no_file(tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
         try:
-            _core.count_pairs(users, items, memory=0)
+            _core.count_distinct((users, items), "", "", memory=0)
         except ResourceError as error:
             print(error, len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else "")
         try:
-            _core.count_pairs(users, items, memory=0, l0=1)
+            _core.count_distinct((users, items), "", "", memory=0, l0=1)
         except ResourceError as error:
             print(error)
     """
@@ -196,7 +196,7 @@ def test_a_full_disk_is_a_resource_error_and_leaves_no_file(tmp_path):
 def test_a_missing_folder_is_a_resource_error(tmp_path):
     code = """
         try:
-            _core.count_pairs(users, items, memory=0)
+            _core.count_distinct((users, items), "", "", memory=0)
         except ResourceError as error:
             print(error)
     """
@@ -222,7 +222,7 @@ def test_a_temporary_file_is_unlinked_private_and_encrypted(tmp_path):
         looking = threading.Thread(target=look, daemon=True)
         looking.start()
         items = np.array([f"secret {n}" for n in range(50_000)])[np.arange(150_000) % 50_000]
-        _core.count_pairs(np.arange(150_000), items, memory=0)
+        _core.count_distinct((np.arange(150_000), items), "", "", memory=0)
         looking.join(10)
         print(found[0][0].endswith(" (deleted)"), oct(found[0][1]), found[0][2])
     """
@@ -240,7 +240,7 @@ def test_an_interrupt_is_fast_and_leaves_no_file(tmp_path, delay):
         start = time.monotonic()
         try:
             while True:
-                _core.count_pairs(users, items, memory=0)
+                _core.count_distinct((users, items), "", "", memory=0)
         except KeyboardInterrupt:
             print(time.monotonic() - start - {delay} < 1.5)
     """
@@ -254,7 +254,7 @@ def test_a_killed_process_leaves_no_file(tmp_path):
     code = """
         threading.Timer(0.25, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
         while True:
-            _core.count_pairs(users, items, memory=0)
+            _core.count_distinct((users, items), "", "", memory=0)
     """
     assert run(code, tmp_path).returncode == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []

@@ -66,9 +66,8 @@ def histogram(
     value = table.value if table.valued else None
 
     def count(sources: list[object], room: int) -> Counted:
-        count_of = _core.count_with_users if users else _core.count_distinct
         return Counted(
-            *count_of(
+            *_core.count_distinct(
                 sources,
                 table.user,
                 table.item,
@@ -79,6 +78,7 @@ def histogram(
                 memory=room,
                 times=table.period,
                 value=value,
+                users=users,
                 progress=tick,
             )
         )

@@ -165,11 +165,9 @@ class Histogram(Private):
         sensitivity = Sensitivity(l0=l0, linf=1)
         require_flag("count_users", count_users)
         pair, room = pair_columns(users, items), Memory.of(memory).total
-        found: int | None = None
-        if count_users:
-            labels, counts, found = _core.count_with_users(pair, "users", "items", l0=sensitivity.l0, memory=room)
-        else:
-            labels, counts = _core.count_distinct(pair, "users", "items", l0=sensitivity.l0, memory=room)
+        labels, counts, found = _core.count_distinct(
+            pair, "users", "items", l0=sensitivity.l0, memory=room, users=count_users
+        )
         return cls._of(labels, counts, sensitivity, None, clipped_to=sensitivity.l0, users=found)
 
     @classmethod
