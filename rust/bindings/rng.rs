@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use rand::Rng;
-use rand::distr::Distribution;
+use rand_distr::Distribution;
 
 use super::forks::{Process, process};
 use super::noise::PyNoise;

@@ -5,7 +5,7 @@
 //! `(N² - x²) / N²` each. For large `m`, about one candidate in `2 √(m/π)` is accepted.
 
 use rand::Rng;
-use rand::distr::Distribution;
+use rand_distr::Distribution;
 
 use super::bernoulli::uniform_below;
 use crate::error::{Error, Result};

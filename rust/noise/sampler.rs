@@ -11,7 +11,7 @@
 use std::sync::OnceLock;
 
 use rand::Rng;
-use rand::distr::Distribution;
+use rand_distr::Distribution;
 
 use super::bernoulli::{Prefix, bernoulli_exp_from};
 use super::decay::Decay;
@@ -307,7 +307,7 @@ pub fn scale_bits(scale: f64, range: (f64, f64), message: &'static str) -> Resul
 /// Implements the common traits of an integer distribution that wraps a [`Sampler`].
 macro_rules! integer_law {
     ($law:ident) => {
-        impl rand::distr::Distribution<i64> for $law {
+        impl rand_distr::Distribution<i64> for $law {
             fn sample<R: rand::Rng + ?Sized>(&self, rng: &mut R) -> i64 {
                 self.0.sample(rng)
             }

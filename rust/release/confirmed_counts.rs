@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use rand::Rng;
-use rand::distr::Distribution;
+use rand_distr::Distribution;
 
 use crate::error::{Error, Result};
 use crate::noise::DiscreteGaussian;

@@ -5,7 +5,7 @@
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use rand::Rng;
-use rand::distr::Distribution;
+use rand_distr::Distribution;
 
 use crate::error::{Error, Result};
 use crate::noise::Sampler;

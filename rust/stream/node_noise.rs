@@ -13,8 +13,8 @@ use std::convert::Infallible;
 use chacha20::ChaCha20Legacy;
 use chacha20::cipher::{KeyIvInit, StreamCipher};
 use pulp::{Arch, Simd, WithSimd};
-use rand::distr::Distribution;
 use rand::rand_core::TryRng;
+use rand_distr::Distribution;
 use zeroize::Zeroize;
 
 use crate::noise::Sampler;
