@@ -1,5 +1,7 @@
 """Ibis tables: counts, refused columns and the remedies in errors."""
 
+import sqlite3
+
 import pytest
 from counting import clipped_sums, counted
 
@@ -184,3 +186,36 @@ def test_a_closed_connection_is_an_input_error():
 def test_a_column_is_refused_as_a_table():
     with pytest.raises(ParameterError, match="not a column or a scalar"):
         counted(table().item)
+
+
+def test_unsigned_items_of_64_bits_are_set_apart():
+    con = ibis.duckdb.connect()
+    con.raw_sql("create table visits as select u, hash('i' || i) as i from range(3000) a(u), range(12) b(i)")
+    release = dp.count(con.table("visits"), user="u", item="i", rho=1, delta=1e-6)
+    assert max(release.items) >= 2**63
+    assert {*release.items} <= {*con.table("visits").i.to_pyarrow().to_pylist()}
+
+
+def test_text_that_a_database_compares_otherwise_is_refused():
+    con = ibis.duckdb.connect()
+    con.raw_sql("set default_collation = 'nocase'")
+    con.raw_sql("create table visits as select range as u, 'Home' as i from range(3000)")
+    with pytest.raises(ParameterError, match="default_collation"):
+        dp.count(con.table("visits"), user="u", item="i", rho=1, delta=1e-6)
+    wide = sqlite3.connect(":memory:")
+    wide.execute("pragma encoding = 'UTF-16'")
+    wide.execute("create table visits (u int, i text)")
+    for more in ({}, {"items": ["home"]}):
+        with pytest.raises(ParameterError, match="UTF-16"):
+            dp.count(ibis.sqlite.from_connection(wide).table("visits"), user="u", item="i", rho=1, delta=1e-6, **more)
+
+
+def test_a_count_leaves_a_transaction_of_sqlite_open():
+    con = sqlite3.connect(":memory:")
+    con.execute("create table visits (u int, i text)")
+    con.executemany("insert into visits values (?, ?)", [(u, i) for u in range(3000) for i in "abcdef"])
+    con.commit()
+    visits = ibis.sqlite.from_connection(con).table("visits")
+    con.execute("delete from visits where u = 0")
+    assert len(dp.count(visits, user="u", item="i", rho=1, delta=1e-6)) == 6
+    assert con.in_transaction

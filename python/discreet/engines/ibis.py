@@ -173,13 +173,28 @@ def _weighed(
     pairs = pairs.mutate(place=ibis.ifelse(pairs["size"] > weighting.l0, hashed, ibis.null()))
     of_user = ibis.window(group_by=pairs.user, order_by=[pairs.own.desc(), pairs.place])
     pairs = pairs.mutate(rank=ibis.row_number().over(of_user), size=ibis.least(pairs["size"], weighting.l0))
-    shares = ibis.memtable({"size": range(weighting.l0 + 1), "share": [0, *weighting.shares]})
-    pairs = pairs.join(shares, "size")
+    pairs = _with_shares(pairs, [0, *weighting.shares], backend)
     weight = ibis.ifelse((pairs.own == 1) & (pairs["rank"] < weighting.l0), pairs.share, 0)
     pairs = pairs.select("item", weight=weight, first=ibis.ifelse(pairs["rank"] == 0, 1, 0))
     sums = {"weight": lambda rows: rows.weight.sum(), "first": lambda rows: rows["first"].sum()}
     sums = pairs.group_by("item").agg(**sums)
     return sums.filter((sums.weight > 0) | (sums["first"] > 0)), kind
+
+
+def _with_shares(pairs: Table, shares: list[int], backend: BaseBackend) -> Table:
+    """Return pairs with the share of a user of their `size`."""
+    import ibis
+    from ibis.expr import datatypes
+
+    if backend.name != "sqlite":
+        return pairs.join(ibis.memtable({"size": range(len(shares)), "share": shares}), "size")
+
+    def share(size: int) -> int:
+        return shares[size]
+
+    # A temporary table would commit the caller's transaction.
+    of_size: Callable[..., Value] = ibis.udf.scalar.python(share, signature=((datatypes.int64,), datatypes.int64))
+    return pairs.mutate(share=of_size(pairs["size"]))
 
 
 def _without(pairs: Table, without: Sequence[Label], kind: str | Fields, backend: BaseBackend) -> Table:
@@ -198,6 +213,10 @@ def _apart(pairs: Table, apart: Sequence[Label], kind: str | Fields, backend: Ba
 
 def _is_in(items: Value, listed: list[Label], backend: BaseBackend) -> BooleanValue:
     """Return whether an item is one of these cells."""
+    import ibis
+
+    if items.type().is_unsigned_integer():  # the type of an integer of 64 bits is not inferred
+        return items.isin([ibis.literal(cell, type="uint64") for cell in listed])
     if backend.name == "sqlite" and not items.type().is_binary():
         # A query of SQLite may not contain a NUL, and -2^63 in it is a float.
         items, listed = items.cast("binary"), [str(cell).encode() for cell in listed]
@@ -249,6 +268,7 @@ def _pairs(table: Rows, resolution: float = 1.0) -> tuple[Table, str | Fields, B
     is_joined = len(columns) > 2 or "bool" in kinds.values()
     if backend.name not in _BINARY_TEXT and (is_joined or "string" in kinds.values()):
         raise ParameterError(f"{backend.name} may compare different texts as equal; {_HERE}")
+    _require_plain_text(backend, is_text=is_joined or "string" in kinds.values())
     aliases = {name: f"c{place}" for place, name in enumerate(columns)}
     units = {} if value is None else {"units": _units(source[value], value, resolution, backend)}
     cells = source.select(**{alias: source[name] for name, alias in aliases.items()}, **units).drop_null()
@@ -271,6 +291,19 @@ def _pairs(table: Rows, resolution: float = 1.0) -> tuple[Table, str | Fields, B
     pairs = cells.select(*units, user=users, item=items)
     joint = [alias for alias, found in (("user", of_users), ("item", kind)) if not isinstance(found, str)]
     return _all_short(pairs, joint, backend), kind, backend
+
+
+def _require_plain_text(backend: BaseBackend, *, is_text: bool) -> None:
+    """Raise ParameterError if a database stores or compares text in another way than by its bytes in UTF-8."""
+    if backend.name == "sqlite" and backend.con.execute("PRAGMA encoding").fetchall() != [("UTF-8",)]:
+        raise ParameterError(f"this SQLite database stores text in UTF-16, which would be counted wrongly; {_HERE}")
+    if backend.name == "duckdb" and is_text:
+        query = "SELECT current_setting('default_collation')"
+        if backend.con.execute(query).fetchall()[0][0]:
+            raise ParameterError(
+                "the DuckDB connection has a default_collation, which compares different texts as equal: RESET "
+                "default_collation, or give the data itself"
+            )
 
 
 def _all_short(table: Table, columns: list[str], backend: BaseBackend) -> Table:

@@ -247,8 +247,10 @@ class RemoteCounting(Private):
 
     def checked(self) -> RemoteCounting:
         """Return the same access, after the first query and a trial of the later ones."""
-        _RemoteRest(self._engine, self._table, self._without, ()).try_weights()
-        self.counted()
+        kind = self.counted().labels.type_name
+        extremes: dict[object, Label] = {"int64": -(2**63), "uint64": 2**64 - 1, "string": "a"}
+        apart = [extremes[kind]] if kind in extremes else []
+        _RemoteRest(self._engine, self._table, self._without, apart).try_weights()
         return self
 
     def ordered(self) -> RemoteCounting:
