@@ -25,10 +25,7 @@ def test_sums_are_near_the_exact_ones():
     assert release.measure == (
         "sums of cents in units of 1, clipped to [0, 40] units for each user and item; sigma is the noise alone"
     )
-    assert (
-        "cells that are no finite numbers, such as dates or 3,50, are skipped: a sum of such cells is noise alone"
-        in release.notes
-    )
+    assert "rows whose cell is no finite number, such as a date or 3,50, are left out" in release.notes
     assert release.quantity == "sum"
     assert dp.count(SALES, user="user", item="shop", rho=1, delta=1e-6).quantity == "count"
 

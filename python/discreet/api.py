@@ -345,7 +345,7 @@ def answer_queries(
     """Answer many counting queries at once, with a small largest error.
 
     One user changes the true answer of each query by at most `sensitivity`, up or down, and may change all true
-    answers. The number of queries is public. Answers with a sensitivity above one are rounded to multiples of it.
+    answers. The number of queries is public. Answers with a sensitivity above one are rounded to steps of it.
 
     Args:
         values: A list or one-dimensional array of whole numbers: the true answers.
@@ -375,7 +375,7 @@ def answer_queries(
     step = require_whole("sensitivity", sensitivity, 1, 2**30)
     # A change of at most `step` moves the multiple below a value by at most one.
     whole = queries.require_values(values) // step
-    mechanism, notes = queries.choose_answers(len(whole), rho, epsilon, delta, method)
+    mechanism, notes = queries.choose_answers(len(whole), rho, epsilon, delta, method, step)
 
     def draw(rng: _core.Rng | Opening | None) -> Answers:
         return queries.in_steps(replace(mechanism.release(whole, rng=rng), notes=notes), step)

@@ -28,7 +28,7 @@ __all__ = ["aggregate", "sum"]
 
 _Sums: TypeAlias = mechanisms.DiscoverAndSum | mechanisms.ClippedSums | mechanisms.SumsWithFoundBounds
 _SKIPPED_VALUES = "cells that are no finite numbers, such as dates or 3,50, count as rows without a value"
-_SKIPPED = "cells that are no finite numbers, such as dates or 3,50, are skipped: a sum of such cells is noise alone"
+_SKIPPED = "rows whose cell is no finite number, such as a date or 3,50, are left out"
 
 
 def sum(  # noqa: A001 - the name of the command, and of SQL
@@ -127,7 +127,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     at = delta if listed is not None and epsilon is None else None
     asked = Asked(chosen, epsilon, delta, quoted_at=at)
     made, _ = asked.chosen()
-    notes = (_SKIPPED, *unusual(asked.guarantee(made)))
+    alone = f"{_SKIPPED}: a sum of such cells is noise alone"
+    notes = (_SKIPPED if listed is None else alone, *unusual(asked.guarantee(made)))
     return publish(made, lambda: call.table, call, asked, notes)
 
 

@@ -134,6 +134,7 @@ def test_answers_of_a_sensitivity_keep_their_error_bound(method):
     assert answers.guarantee == single.guarantee
     assert np.abs(answers.values - values).max() <= answers.error_bound == 25 * single.error_bound + 12
     assert any("at most 25" in note for note in answers.notes)
+    assert 0.8 * answers.expected_error < 25 * single.expected_error < answers.expected_error < answers.error_bound
     with pytest.raises(ParameterError):
         dp.answer_queries(values, rho=0.5, delta=1e-6, sensitivity=0)
 

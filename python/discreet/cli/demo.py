@@ -35,8 +35,8 @@ __all__ = ["demo"]
 def demo(rho: float, delta: float, shape: str | None, write: str | None, overwrite: bool) -> None:
     """Make a synthetic log, count it with differential privacy and print the result next to the true counts.
 
-    The last columns are of a second release, in which at most five items of each user count. With --shape the log has
-    the numbers of users, items and items per user of a table in Rogers (2024).
+    The last columns are of a second release, in which at most five items of each user count. With --shape the log is
+    like a table of Rogers (2024), with fewer items of each user.
     """
     if write is not None and export.form_of(write) not in ("csv", "parquet"):
         raise ParameterError("--write needs a file with the suffix .csv or .parquet")

@@ -177,7 +177,8 @@ def guarantee_lines(release: Release) -> list[str]:
             "UTF-8, and invalid JSON lines: check --user and --item, the encoding of the file, and that each quote in "
             "it is closed. With --time, rows whose time is not written like 2026-01-31T12:00 are skipped too, and "
             "--since and --until may select no rows. If items are times, give --time ts --every 1d to count periods. "
-            "`discreet check` shows the owner of the data which rows are read. Another release is charged again."
+            "`discreet check` shows the owner of the data which rows are read, and with --column which values. Another "
+            "release is charged again."
         )
     if release.stopped_early:
         lines.append("The release stopped early: the truncated table ran out of rows before the budget was spent.")

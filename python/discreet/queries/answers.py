@@ -83,12 +83,15 @@ def in_steps(answers: Answers, step: int) -> Answers:
     """Return answers to queries that were divided by a step and rounded down: in the middle of the steps."""
     if step == 1:
         return answers
-    note = f"one user changes a true answer by at most {step:,}; answers are rounded to the middle of such steps"
+    note = (
+        f"one user changes a true answer by at most {step:,}; answers are rounded to the middle of such steps, which "
+        "the errors include"
+    )
     return replace(
         answers,
         values=answers.values * step + step // 2,
         error_bound=answers.error_bound * step + step // 2,
-        expected_error=answers.expected_error * step,
+        expected_error=answers.expected_error * step + step / 2,
         notes=(*answers.notes, note),
     )
 

@@ -114,6 +114,23 @@ class ContributionBound(TableMechanism):
         """Return the rate of the selection: the factor of every score."""
         return round_down(self.epsilon / (2 * max(self.percentile, 100 - self.percentile)), 1)
 
+    @property
+    def users_needed(self) -> int:
+        """Return how many users make a number that is far too large improbable: a chance of at most 0.1 %."""
+        points = self.gamma * min(self.percentile, 100 - self.percentile)
+        return math.ceil(math.log(1000 * self.most) / points)
+
+    def note(self, l0: int) -> str:
+        """Return a note on a bound that was found, for readers of the release that used it.
+
+        Args:
+            l0: The bound.
+        """
+        return (
+            f"l0 = {l0:,} was found with privacy: about {self.percentile} % of the users do not have more items. With "
+            f"fewer than about {self.users_needed:,} users it says nothing"
+        )
+
     def scores(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the scores of the numbers from 1 to `most`, as whole numbers above zero.
 

@@ -387,9 +387,8 @@ class Aggregates(TableMechanism):
         rng = opened(rng)
         l0 = self.bound._drawn(numbers, rng)
         release = self.bounded(l0)._steps(columns, pairs, rng, table.unit)  # noqa: SLF001 - of this class
-        note = f"l0 = {l0:,} was found with privacy: about {PERCENTILE} % of the users do not have more items"
         own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
-        return changed(release, **own, notes=(*release.notes, note))
+        return changed(release, **own, notes=(*release.notes, self.bound.note(l0)))
 
     def _steps(
         self, columns: list[tuple[str, float]], pairs: list[_core.Pairs], rng: _core.Rng | Opening | None, unit: str

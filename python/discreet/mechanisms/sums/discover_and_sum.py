@@ -217,9 +217,8 @@ class DiscoverAndSum(TableMechanism):
             l0 = self.bound._drawn(numbers, rng)
             later = self.bounded(l0)
             release = later._steps(table, value, Histogram.from_table(valued, l0=l0), rng)  # noqa: SLF001 - of this class
-            note = f"l0 = {l0:,} was found with privacy: about {PERCENTILE} % of the users do not have more items"
             own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
-            return changed(release, **own, notes=(*release.notes, note))
+            return changed(release, **own, notes=(*release.notes, self.bound.note(l0)))
         # Errors of the values come before the charge. The sums are made after it.
         histogram = Histogram.from_table(valued, l0=self.l0)
         return self._steps(table, value, histogram, opened(rng))

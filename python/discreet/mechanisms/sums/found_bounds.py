@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -162,8 +161,7 @@ class SumsWithFoundBounds(TableMechanism):
     @property
     def users_needed(self) -> int:
         """Return how many users with a value make a bound that is too wide improbable: a chance of at most 0.1 %."""
-        points = self.bound.gamma * min(self.percentile, 100 - self.percentile)
-        return math.ceil(math.log(1000 * len(self.candidates)) / points)
+        return self.bound.users_needed
 
     def later(self, bound: int) -> DiscoverAndSum | ClippedSums:
         """Return the mechanism of the later steps, which have the rest of rho.

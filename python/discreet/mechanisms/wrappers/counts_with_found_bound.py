@@ -157,12 +157,11 @@ class CountsWithFoundBound(TableMechanism):
         pairs, (mechanism, reasons) = self.pairs(l0), self.counting(l0)
         share = pairs.share(*pairs._measured(numbers, rng))
         release = mechanism.release(Histogram.from_table(table, l0=l0), rng=rng)
-        found = f"l0 = {l0:,} was found with privacy: about {self.percentile} % of the users do not have more items"
         return changed(
             release,
             guarantee=self.guarantee,
             spent=self.guarantee,
             made_by=repr(self),
             kept_share=share,
-            notes=(*release.notes, found, pairs.note(share), *reasons),
+            notes=(*release.notes, self.bound.note(l0), pairs.note(share), *reasons),
         )
