@@ -23,9 +23,9 @@ class PaperTable:
     percentiles: tuple[int, ...]
     exponent: float
     part: int = 1
-    """The table has one in so many of the paper's users."""
+    """The paper has this many times the users of the table."""
     cutoff: float = np.inf
-    """How common items are also falls by a factor of e every so many items."""
+    """The popularity of items also falls by a factor of e over this many items."""
 
     def table(self, seed):
         """Return distinct pairs, as the columns `user` and `item` of whole numbers."""

@@ -355,7 +355,7 @@ def answer_queries(
         method: "gaussian", "laplace", "bounded" (no error exceeds `error_bound`), "gumbel_correction",
             "iterative_sparse_vector"; or "auto", which takes the one of the first four with the smallest expected
             largest error. The choice depends only on the number of queries and the guarantee.
-        sensitivity: The most that one user changes one true answer: a whole number from 1 to 2^30.
+        sensitivity: The most that one user changes one true answer: a whole number from 1 to 2^20.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged before noise is drawn.
         rng: Seeded randomness for tests (`discreet.testing.seeded_rng`); not with a budget.
 
@@ -372,7 +372,7 @@ def answer_queries(
         >>> len(answers.values)
         3
     """
-    step = require_whole("sensitivity", sensitivity, 1, 2**30)
+    step = require_whole("sensitivity", sensitivity, 1, queries.MOST_STEP)
     # A change of at most `step` moves the multiple below a value by at most one.
     whole = queries.require_values(values) // step
     mechanism, notes = queries.choose_answers(len(whole), rho, epsilon, delta, method, step)

@@ -135,8 +135,16 @@ def test_answers_of_a_sensitivity_keep_their_error_bound(method):
     assert np.abs(answers.values - values).max() <= answers.error_bound == 25 * single.error_bound + 12
     assert any("at most 25" in note for note in answers.notes)
     assert 0.8 * answers.expected_error < 25 * single.expected_error < answers.expected_error < answers.error_bound
-    with pytest.raises(ParameterError):
-        dp.answer_queries(values, rho=0.5, delta=1e-6, sensitivity=0)
+    for wrong in (0, 2**20 + 1):
+        with pytest.raises(ParameterError):
+            dp.answer_queries(values, rho=0.5, delta=1e-6, sensitivity=wrong)
+
+
+def test_the_widest_noise_in_the_widest_steps_does_not_overflow():
+    # With steps of 2^30 the sum left 63 bits, and its sign was wrong.
+    given = {"epsilon": 6e-8, "delta": 0, "method": "laplace", "rng": seeded_rng(2)}
+    answers = dp.answer_queries([0] * 50, **given, sensitivity=2**20)
+    assert np.abs(answers.values.astype(float)).max() <= answers.error_bound < 2**60
 
 
 def test_large_values_are_clipped():

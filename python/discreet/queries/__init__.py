@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
+    from discreet.queries.answers import MOST_STEP as MOST_STEP
     from discreet.queries.answers import Answers
     from discreet.queries.answers import in_steps as in_steps
     from discreet.queries.answers import require_values as require_values
@@ -18,7 +19,7 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "queries.answers": "Answers in_steps require_values",
+            "queries.answers": "Answers MOST_STEP in_steps require_values",
             "queries.bounded": "BoundedAnswers",
             "queries.choose": "choose_answers",
             "queries.gumbel_correction": "GumbelCorrection",

@@ -19,10 +19,21 @@ from discreet.privacy.validation import require_whole
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BOUND_CHANCE", "Answering", "Answers", "QueryMechanism", "in_steps", "require_queries", "require_values"]
+__all__ = [
+    "BOUND_CHANCE",
+    "MOST_STEP",
+    "Answering",
+    "Answers",
+    "QueryMechanism",
+    "in_steps",
+    "require_queries",
+    "require_values",
+]
 
 BOUND_CHANCE = 1e-6
 """The probability that the largest error exceeds its bound, unless the bound is certain."""
+MOST_STEP = 2**20
+"""The largest step of answers: noise of the largest scale, 1e9, times this step stays far below 63 bits."""
 _VALUE_LIMIT = 2**40
 _QUERY_LIMIT = 1 << 24
 
