@@ -10,7 +10,7 @@ import records
 from discreet import BinaryMechanism
 from discreet.reference.binary_mechanism import BinaryTable
 from discreet.reference.square_root import SquareRootTable
-from discreet.streams import SquareRootMechanism
+from discreet.streams import EpochMechanism, SquareRootMechanism
 from discreet.theorems.fichtenberger2023 import factor
 from stream_memory import KINDS, bytes_per_item
 
@@ -18,6 +18,7 @@ CASES = {
     "a million rounds, 10,000 items": (BinaryMechanism, 10**6, 10_000),
     "a thousand rounds, a million items": (BinaryMechanism, 1000, 1_000_000),
     "a thousand rounds, 10,000 items, by square roots": (SquareRootMechanism, 1000, 10_000),
+    "a thousand rounds of a stream without end, 10,000 items": (EpochMechanism, 1000, 10_000),
 }
 EVENTS = 100
 
@@ -30,15 +31,19 @@ def batch(random, items):
 def prepared(case, who):
     """Return a function that runs one round of a stream in which all items have appeared."""
     kind, horizon, items = CASES[case]
-    mechanism = kind.from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon)
+    known = {} if kind is EpochMechanism else {"horizon": horizon}
+    mechanism = kind.from_rho(rho=0.5, delta=1e-9, l0=1, **known)
     random = np.random.default_rng(1)
     everything = [[item] for item in range(items)]
     if who == "core":
         stream = mechanism.start()
         stream.step(everything)
         return lambda number: stream.step(batch(random, items), round=number)
-    tree = kind is BinaryMechanism
-    table = BinaryTable(mechanism.sigma, 1) if tree else SquareRootTable(factor(horizon), mechanism.sigma, 1)
+    if kind is BinaryMechanism:
+        table = BinaryTable(mechanism.sigma, 1)
+    else:
+        sigma = mechanism.deviation(1) if kind is EpochMechanism else mechanism.sigma
+        table = SquareRootTable(factor(horizon), sigma, 1)
     table.step(1, everything, mechanism.threshold(1))
     return lambda number: table.step(number, batch(random, items), mechanism.threshold(number))
 
@@ -61,7 +66,7 @@ def main() -> None:
     found = {}
     for case, (kind, horizon, _) in CASES.items():
         steps = {"core": (prepared(case, "core"), 8), "reference": (prepared(case, "reference"), 1)}
-        if kind is SquareRootMechanism:
+        if kind is not BinaryMechanism:
             steps["reference"] = (steps["reference"][0], 8)
         times: dict[str, list[float]] = {who: [] for who in steps}
         start = horizon * 6 // 80 * 8

@@ -10,7 +10,8 @@ KINDS = {
     "binary": dp.BinaryMechanism,
     "refined (Honaker)": streams.HonakerMechanism,
     "square root": streams.SquareRootMechanism,
-    "unknown horizon": streams.HybridMechanism,
+    "unknown horizon": streams.EpochMechanism,
+    "unknown horizon, trees": streams.HybridMechanism,
 }
 HEADER = ["rounds", "a release per round", *KINDS, "sqrt(H popcount)"]
 
@@ -20,7 +21,7 @@ def measure(small):
     for rounds in (8, 100, 1000) if small else (8, 100, 1000, 8_192):
         row = found[str(rounds)] = {"a release per round": math.sqrt(rounds)}
         for name, kind in KINDS.items():
-            horizon = {} if name == "unknown horizon" else {"horizon": rounds}
+            horizon = {} if name.startswith("unknown horizon") else {"horizon": rounds}
             mechanism = kind.from_rho(rho=0.5, delta=1e-6, l0=1, **horizon)
             row[name] = max(mechanism.deviation(number) for number in range(1, rounds + 1))
         row["sqrt(H popcount)"] = math.sqrt(rounds.bit_length() * max(n.bit_count() for n in range(rounds + 1)))

@@ -272,10 +272,10 @@ class WeightedNoise:
     def advance(
         self,
         noise: NodeNoise,
-        round: int,  # noqa: A002 - the field's term
+        round: tuple[int, int],  # noqa: A002 - the field's term
         law: Noise,
     ) -> tuple[NDArray[np.int64], list[int]]: ...
-    def history(self, item: int) -> list[int]: ...
+    def history(self, noise: NodeNoise, item: int, law: Noise) -> list[list[int]]: ...
 
 @final
 class Threshold:

@@ -32,7 +32,7 @@ MOVED = {
     "privacy": "Sensitivity",
     "queries": "AboveThreshold Answers BoundedAnswers GaussianAnswers GumbelCorrection IterativeSparseVector "
     "LaplaceAnswers PermutedAboveThreshold",
-    "streams": "HonakerMechanism HybridMechanism SquareRootMechanism",
+    "streams": "EpochMechanism HonakerMechanism HybridMechanism SquareRootMechanism",
     "tables": "UserItems",
 }
 """The names that the package itself exported in version 0.1, by the module that exports them now."""

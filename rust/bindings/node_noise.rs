@@ -74,13 +74,13 @@ impl PyWeightedNoise {
         self.0.weights().to_vec().into_pyarray(py)
     }
 
-    /// Return the rounded sum of every item in a round. Also return the items whose rounding 62 fractional bits do
-    /// not decide.
+    /// Return the rounded sum of every item in a round of an epoch, both counted as `WeightedNoise` does. Also return the
+    /// items whose rounding 62 fractional bits do not decide.
     fn advance<'py>(
         &mut self,
         py: Python<'py>,
         noise: PyRef<'py, PyNodeNoise>,
-        round: usize,
+        round: (usize, usize),
         law: &PyNoise,
     ) -> Result<(Bound<'py, PyArray1<i64>>, Vec<usize>)> {
         let noise = &noise.0;
@@ -88,8 +88,8 @@ impl PyWeightedNoise {
         Ok((sums.into_pyarray(py), open))
     }
 
-    /// Return the noise of an item, from the first round to the end of the current block.
-    fn history(&self, item: usize) -> Vec<i64> {
-        self.0.history(item)
+    /// Return the noise of an item by epoch, up to the end of the current block.
+    fn history(&self, noise: PyRef<'_, PyNodeNoise>, item: usize, law: &PyNoise) -> Vec<Vec<i64>> {
+        self.0.history(&noise.0, item, law.sampler())
     }
 }

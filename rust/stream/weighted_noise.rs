@@ -9,6 +9,10 @@
 //! Sums are computed with 30 fractional bits. If 30 bits do not decide a rounding, 62 bits are used. If 62 bits do not
 //! decide it either, the item is undecided, and the caller is told so. A lane is the place of an item in a group of
 //! eight items.
+//!
+//! Rounds beyond the column's length are in further epochs. Each epoch has as many rounds as the column, and sums of its
+//! own. The sum of an item is then the sum in the current epoch plus the last sums of all finished epochs, and it is
+//! rounded once.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use pulp::{Arch, Simd, WithSimd};
@@ -42,6 +46,12 @@ struct Group {
     sums: [Row<i64>; AHEAD],
     /// One bit for each sum, which is set if the sum is undecided.
     open: [u8; AHEAD],
+    /// The number of finished epochs.
+    finished: usize,
+    /// The last sums of the finished epochs, added up, with precise weights.
+    before: Row<i128>,
+    /// The reach of the finished epochs.
+    reach_before: u64,
 }
 
 /// The noise of all items in all rounds so far, and its weighted sums.
@@ -54,7 +64,9 @@ pub struct WeightedNoise {
     quick: Vec<i32>,
     groups: Vec<Group>,
     items: usize,
-    /// The number of blocks up to the current round.
+    /// The number of finished epochs.
+    epoch: usize,
+    /// The number of blocks of the current epoch up to the current round.
     blocks: usize,
 }
 
@@ -83,7 +95,7 @@ impl WeightedNoise {
         let half = 1 << (PRECISE - QUICK - 1);
         quick.extend(precise.iter().map(|&w| ((w + half) >> (PRECISE - QUICK)) as i32));
         quick.extend([0; AHEAD]);
-        Ok(Self { bits, precise, quick, groups: Vec::new(), items: 0, blocks: 0 })
+        Ok(Self { bits, precise, quick, groups: Vec::new(), items: 0, epoch: 0, blocks: 0 })
     }
 
     /// Return the weights in units of `2^-62`, each at most two units off.
@@ -92,23 +104,29 @@ impl WeightedNoise {
         &self.precise
     }
 
-    /// Advance to a round. Return the rounded sum of every item, and the undecided items.
+    /// Advance to a round of an epoch. Return the rounded sum of every item, and the undecided items. Round zero of an
+    /// epoch is the end of the epoch before.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for round zero, a round beyond the horizon, or a round before the current block.
+    /// [`Error::Parameter`] for round zero of epoch zero, a round beyond the length of an epoch, or a round before the
+    /// current block.
     pub fn advance(
         &mut self,
         noise: &NodeNoise,
-        round: usize,
+        (epoch, round): (usize, usize),
         law: &Sampler,
     ) -> Result<(Vec<i64>, Vec<usize>)> {
-        let block = round / AHEAD;
-        if round == 0 || round > self.precise.len() || block + 1 < self.blocks {
+        let blocks = round / AHEAD + 1;
+        if (epoch, round) == (0, 0)
+            || round > self.precise.len()
+            || (epoch, blocks) < (self.epoch, self.blocks)
+        {
             return Err(Error::Parameter(
                 "rounds must be in ascending order, from 1 to the horizon",
             ));
         }
-        let known = if block + 1 == self.blocks { self.items / LANES } else { 0 };
+        let same = (epoch, blocks) == (self.epoch, self.blocks);
+        let known = if same { self.items / LANES } else { 0 };
         if let Some(last) = self.groups.get_mut(self.items / LANES)
             && !self.items.is_multiple_of(LANES)
             && noise.items() > self.items
@@ -117,16 +135,16 @@ impl WeightedNoise {
             *last = Group::default();
         }
         self.items = noise.items();
-        self.blocks = block + 1;
+        (self.epoch, self.blocks) = (epoch, blocks);
         self.groups.resize_with(self.items.div_ceil(LANES), Group::default);
-        let size = (WORK / (LANES * AHEAD * AHEAD * self.blocks)).max(1);
-        let (bits, quick, precise, blocks) =
-            (self.bits, &self.quick[..], &self.precise[..], self.blocks);
+        let size = (WORK / (LANES * AHEAD * AHEAD * blocks)).max(1);
+        let (bits, quick, precise) = (self.bits, &self.quick[..], &self.precise[..]);
         let keys = noise.keys().get(known * LANES..).unwrap_or_default();
         let parts = self.groups[known..].chunks_mut(size).zip(keys.chunks(size * LANES));
         over_parts(parts, |(groups, keys)| {
             for (group, keys) in groups.iter_mut().zip(keys.chunks(LANES)) {
-                group.draw(keys, blocks, law);
+                group.finish(keys, epoch, precise, law);
+                group.draw(keys, epoch * length_in_blocks(precise.len()), blocks, law);
                 group.sum(quick, bits);
                 group.settle(precise, bits);
             }
@@ -138,20 +156,56 @@ impl WeightedNoise {
         Ok((sums, (0..self.items).filter(open).collect()))
     }
 
-    /// Return the noise of an item from the first round to the last of the current block.
+    /// Draw the noise of an item again: for each epoch, from its first round to its last, or to the last of the current
+    /// block.
     #[must_use]
-    pub fn history(&self, item: usize) -> Vec<i64> {
-        let drawn = self.groups.get(item / LANES).map_or(&[][..], |group| &group.drawn);
-        drawn.as_flattened().iter().skip(1).map(|row| row[item % LANES].into()).collect()
+    pub fn history(&self, noise: &NodeNoise, item: usize, law: &Sampler) -> Vec<Vec<i64>> {
+        let keys = noise.keys().get(item..=item).unwrap_or_default();
+        let length = self.precise.len();
+        let blocks = length_in_blocks(length);
+        let drawn = |epoch: usize| {
+            let mut group = Group::default();
+            let shown = if epoch < self.epoch { blocks } else { self.blocks };
+            group.draw(keys, epoch * blocks, shown, law);
+            group
+                .drawn
+                .as_flattened()
+                .iter()
+                .skip(1)
+                .take(length)
+                .map(|row| row[0].into())
+                .collect()
+        };
+        (0..=self.epoch).map(drawn).collect()
     }
 }
 
+/// Return the number of blocks of the rounds from zero to `length`. The epochs share no block.
+fn length_in_blocks(length: usize) -> usize {
+    length / AHEAD + 1
+}
+
 impl Group {
-    /// Draw the noise of the first `blocks` blocks that is not drawn yet.
-    fn draw(&mut self, keys: &[ItemKey], blocks: usize, law: &Sampler) {
+    /// Finish all epochs before `epoch`: draw the rest of their noise, and add their last sums to `before`.
+    fn finish(&mut self, keys: &[ItemKey], epoch: usize, precise: &[i64], law: &Sampler) {
+        let blocks = length_in_blocks(precise.len());
+        while self.finished < epoch {
+            self.draw(keys, self.finished * blocks, blocks, law);
+            for (lane, before) in self.before.iter_mut().enumerate() {
+                *before += weighted(&self.drawn.as_flattened()[..=precise.len()], lane, precise);
+            }
+            self.drawn.clear();
+            self.reach_before += std::mem::take(&mut self.reach);
+            self.finished += 1;
+        }
+    }
+
+    /// Draw the noise of the first `blocks` blocks of an epoch that is not drawn yet. The epoch begins with block
+    /// `first`.
+    fn draw(&mut self, keys: &[ItemKey], first: usize, blocks: usize, law: &Sampler) {
         self.drawn.reserve_exact(blocks.saturating_sub(self.drawn.len()));
         for block in self.drawn.len()..blocks {
-            let mut drawn = block_of_draws(keys, block as u64, law);
+            let mut drawn = block_of_draws(keys, (first + block) as u64, law);
             if block == 0 {
                 drawn[0] = [0; LANES];
             }
@@ -168,11 +222,13 @@ impl Group {
     /// Compute the rounded sums for the rounds of the last block with quick weights, and mark the undecided sums.
     fn sum(&mut self, quick: &[i32], bits: u32) {
         let sums = Arch::new().dispatch(Sums { rows: self.drawn.as_flattened(), quick });
-        let (unit, error) = (QUICK + bits, i64::try_from(self.reach + 1).unwrap_or(i64::MAX));
+        let before = self.before.map(|sum| (sum >> (PRECISE - QUICK)) as i64);
+        let unit = QUICK + bits;
+        let error = i64::try_from(self.reach + self.reach_before + 2).unwrap_or(i64::MAX);
         for ((sum, rounded), open) in sums.iter().zip(&mut self.sums).zip(&mut self.open) {
             *open = 0;
             for (lane, (sum, rounded)) in sum.iter().zip(rounded).enumerate() {
-                let moved = sum.wrapping_add(offset(QUICK, bits) as i64);
+                let moved = sum.wrapping_add(before[lane]).wrapping_add(offset(QUICK, bits) as i64);
                 *rounded = moved >> unit;
                 let rest = moved & ((1 << unit) - 1);
                 *open |= u8::from(rest < error || rest >= (1 << unit) - error) << lane;
@@ -187,10 +243,10 @@ impl Group {
         for (place, open) in self.open.iter_mut().enumerate() {
             let lanes = *open;
             for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
-                let past = rows[..=first + place].iter().rev().map(|row| i128::from(row[lane]));
-                let sum: i128 = past.zip(precise).map(|(z, &weight)| z * i128::from(weight)).sum();
+                let sum = self.before[lane] + weighted(&rows[..=first + place], lane, precise);
                 let moved = sum + offset(PRECISE, bits);
-                let (unit, error) = (PRECISE + bits, 2 * i128::from(self.reach) + 1);
+                let reach = i128::from(self.reach + self.reach_before);
+                let (unit, error) = (PRECISE + bits, 2 * reach + 1);
                 self.sums[place][lane] = (moved >> unit) as i64;
                 let rest = moved & ((1 << unit) - 1);
                 if (error..(1 << unit) - error).contains(&rest) {
@@ -228,6 +284,12 @@ impl WithSimd for Sums<'_> {
         }
         sums
     }
+}
+
+/// Return the weighted sum of one item's noise. The last row has the first weight.
+fn weighted(rows: &[Row<i32>], lane: usize, weights: &[i64]) -> i128 {
+    let past = rows.iter().rev().map(|row| i128::from(row[lane]));
+    past.zip(weights).map(|(z, &weight)| z * i128::from(weight)).sum()
 }
 
 /// Return the rounding offset, which is half of the rounding unit plus a third of a unit of the noise. An exact sum is
@@ -290,16 +352,16 @@ mod tests {
         let all = keyed(45);
         let mut at_once = WeightedNoise::new(&column(100, 8)).unwrap();
         let expected: Vec<_> =
-            (1..=100).map(|round| at_once.advance(&all, round, &law).unwrap()).collect();
-        assert_eq!(at_once.history(44).len(), 103);
+            (1..=100).map(|round| at_once.advance(&all, (0, round), &law).unwrap()).collect();
+        assert_eq!(at_once.history(&all, 44, &law)[0].len(), 100);
         let mut late = WeightedNoise::new(&column(100, 8)).unwrap();
         for (round, items) in [(3, 3), (4, 11), (8, 16), (9, 16), (40, 44), (41, 45), (100, 45)] {
-            let (sums, open) = late.advance(&keyed(items), round, &law).unwrap();
+            let (sums, open) = late.advance(&keyed(items), (0, round), &law).unwrap();
             assert_eq!(sums, expected[round - 1].0[..items.into()], "{round}");
             assert!(open.is_empty());
         }
         for round in [0, 9, 101] {
-            assert!(late.advance(&keyed(45), round, &law).is_err(), "{round}");
+            assert!(late.advance(&keyed(45), (0, round), &law).is_err(), "{round}");
         }
     }
 
@@ -310,9 +372,9 @@ mod tests {
         let mut sums = WeightedNoise::new(&column(30, 6)).unwrap();
         let weights = sums.weights().to_vec();
         for round in 1..=30 {
-            let (found, _) = sums.advance(&noise, round, &law).unwrap();
+            let (found, _) = sums.advance(&noise, (0, round), &law).unwrap();
             for (item, &found) in found.iter().enumerate() {
-                let past = sums.history(item)[..round].to_vec();
+                let past = sums.history(&noise, item, &law)[0][..round].to_vec();
                 let total: i128 = past
                     .iter()
                     .rev()
@@ -322,6 +384,35 @@ mod tests {
                 assert_eq!(i128::from(found), (total + offset(PRECISE, 6)) >> (PRECISE + 6));
             }
         }
+    }
+
+    #[test]
+    fn sums_go_on_from_epoch_to_epoch() {
+        let law = DiscreteGaussian::new(900.0).unwrap().into();
+        let all = keyed(19);
+        let weights = WeightedNoise::new(&column(10, 6)).unwrap().weights().to_vec();
+        let mut at_once = WeightedNoise::new(&column(10, 6)).unwrap();
+        for epoch in 0..4 {
+            for round in usize::from(epoch == 0)..=10 {
+                let (found, open) = at_once.advance(&all, (epoch, round), &law).unwrap();
+                assert!(open.is_empty());
+                let mut late = WeightedNoise::new(&column(10, 6)).unwrap();
+                if epoch > 1 {
+                    late.advance(&keyed(3), (epoch - 2, 7), &law).unwrap();
+                    late.advance(&keyed(5), (epoch - 1, 9), &law).unwrap();
+                }
+                assert_eq!(late.advance(&all, (epoch, round), &law).unwrap().0, found);
+                for (item, &found) in found.iter().enumerate() {
+                    let mut past = at_once.history(&all, item, &law);
+                    past[epoch].truncate(round);
+                    let each = past.iter().flat_map(|noises| noises.iter().rev().zip(&weights));
+                    let total: i128 = each.map(|(&z, &w)| i128::from(z) * i128::from(w)).sum();
+                    assert_eq!(i128::from(found), (total + offset(PRECISE, 6)) >> (PRECISE + 6));
+                }
+            }
+        }
+        assert!(at_once.advance(&all, (3, 7), &law).is_err());
+        assert!(at_once.advance(&all, (2, 10), &law).is_err());
     }
 
     #[test]

@@ -43,7 +43,7 @@ from discreet.queries import (
     LaplaceAnswers,
     PermutedAboveThreshold,
 )
-from discreet.streams import BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
+from discreet.streams import BinaryMechanism, EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.tables import Table, UserItems
 from discreet.testing import seeded_rng
 
@@ -290,6 +290,11 @@ class TestHonakerMechanism(StreamContract):
 class TestSquareRootMechanism(StreamContract):
     def mechanism(self):
         return SquareRootMechanism.from_rho(rho=1.0, delta=1e-6, l0=2, horizon=8)
+
+
+class TestEpochMechanism(StreamContract):
+    def mechanism(self):
+        return EpochMechanism.from_rho(rho=1.0, delta=1e-6, l0=2, epoch=2)
 
 
 class TestHybridMechanism(StreamContract):

@@ -3,11 +3,12 @@
 import dataclasses
 
 from discreet import BinaryMechanism
-from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
+from discreet.streams import EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams.release_rule import ReleaseRule
 
 RIGHT = {
     "binary": BinaryMechanism(sigma=0.6, delta=0.05, l0=1, horizon=2),
+    "epoch": EpochMechanism(rho=3.0, delta=0.1, l0=1, epoch=2),
     "Honaker": HonakerMechanism(sigma=0.6, delta=0.1, l0=1, horizon=3),
     "hybrid": HybridMechanism(rho=3.0, delta=0.1, l0=1),
     "square root": SquareRootMechanism(sigma=0.7, delta=0.3, l0=1, horizon=2),

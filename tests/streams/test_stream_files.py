@@ -21,7 +21,7 @@ import pytest
 
 from discreet import BinaryMechanism, Stream
 from discreet.errors import ParameterError, StateError
-from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
+from discreet.streams import EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams import file as stream_file
 from discreet.streams.counts import RunningCounts
 from discreet.streams.key import read_key
@@ -46,6 +46,7 @@ def stream_at(path, rounds, mechanism=MECHANISM):
         MECHANISM,
         HonakerMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500),
         HybridMechanism.from_rho(rho=5.0, delta=1e-6, l0=2),
+        EpochMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, epoch=2),
         SquareRootMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500),
         BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=4, restarts=True),
     ],

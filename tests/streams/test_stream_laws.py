@@ -8,13 +8,13 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from continual import made
+from continual import by_epoch, made
 from stream_mutants import RIGHT, STREAM_MUTANTS
 
 from discreet import BinaryMechanism, Guarantee, _core
 from discreet.audit.findings import hockey_stick, promises
 from discreet.laws.outcomes import NoiseLaw
-from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
+from discreet.streams import EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams.base import gaussian
 from discreet.streams.square_root import rounded
 
@@ -66,7 +66,7 @@ def estimates(mechanism, rounds, arrival):
 
     `arrival` is the first round of the item.
     """
-    if isinstance(mechanism, SquareRootMechanism):
+    if isinstance(mechanism, EpochMechanism | SquareRootMechanism):
         return weighted_estimates(mechanism, rounds)
     asked = Asked()
     sums = mechanism.sums()
@@ -91,26 +91,30 @@ def weighted_estimates(mechanism, rounds):
 
     The sums are computed exactly, as multiples of 1/(6 Q^rounds). The noise does not depend on the arrival.
     """
-    column, scale = mechanism.column, mechanism.nodes(1)[0][1]
-    reach = math.ceil(5.2 * scale)
-    grid = Grid(list(range(rounds)), reach)
-    chances = NoiseLaw(gaussian(scale)).of(grid.values)
-    found = {}
+    column = mechanism.column
+    scales = {node: scale for number in range(1, rounds + 1) for node, scale in mechanism.nodes(number)}
+    reaches = [math.ceil(5.2 * scale) for scale in scales.values()]
+    axes = np.meshgrid(*(np.arange(-reach, reach + 1) for reach in reaches), indexing="ij")
+    drawn = dict(zip(scales, (axis.ravel() for axis in axes), strict=True))
+    unit, found = 6 * column[0] ** rounds, {}
+    weights = [Fraction(1)]
+    for n in range(1, min(rounds, len(column))):
+        weights.append(1 - sum(weights[k] * Fraction(column[n - k], column[0]) for k in range(n)))
     for number in range(1, rounds + 1):
-        total = np.full(grid.size, 3 * column[0] ** rounds + 2 * column[0] ** (rounds - 1))
-        weights = [Fraction(1)]
-        for n in range(1, number):
-            weights.append(1 - sum(weights[k] * Fraction(column[n - k], column[0]) for k in range(n)))
-        for node, weight in zip(range(number), reversed(weights), strict=True):
-            total += int(6 * column[0] ** (rounds - 1) * weight) * grid.all_of(node)
-        found[number] = total // (6 * column[0] ** rounds)
-    for place in range(0, grid.size, grid.size // 7):
-        noises = [int(grid.all_of(node)[place]) for node in range(rounds)]
-        assert [rounded(column, noises[:n]) for n in found] == [found[n][place] for n in found]
-    for node in range(rounds):
-        grid.chance *= chances[grid.all_of(node) + reach]
+        epochs, whole = by_epoch(mechanism, number)
+        total = np.full(axes[0].size, unit // 2 + unit // (3 * column[0]))
+        for epoch in epochs:
+            for node, weight in zip(reversed(epoch), weights, strict=False):
+                total += int(unit // column[0] * weight) * drawn[node]
+        found[number] = total // unit + sum(drawn[node] for node in whole)
+        for place in range(0, total.size, total.size // 7):
+            noises = [[int(drawn[node][place]) for node in epoch] for epoch in epochs]
+            assert rounded(column, noises) == total[place] // unit
+    chance = np.ones(axes[0].size)
+    for (node, scale), reach in zip(scales.items(), reaches, strict=True):
+        chance *= NoiseLaw(gaussian(scale)).of(np.arange(-reach, reach + 1))[drawn[node] + reach]
     rows, where = distinct(np.stack(list(found.values())))
-    return dict(zip(found, rows, strict=True)), np.bincount(where, grid.chance)
+    return dict(zip(found, rows, strict=True)), np.bincount(where, chance)
 
 
 def distinct(rows):
@@ -144,6 +148,12 @@ def law(mechanism, counts):
     return dict(zip(map(tuple, outcomes.T.tolist()), np.bincount(where, chance), strict=True))
 
 
+class ManyTrees(EpochMechanism):
+    """The epoch mechanism with trees after the first epoch."""
+
+    squares = 1
+
+
 SMALL = [
     BinaryMechanism(sigma=0.7, delta=0.1, l0=1, horizon=3),
     BinaryMechanism(sigma=0.6, delta=0.02, l0=1, horizon=4),
@@ -156,6 +166,10 @@ SMALL = [
     SquareRootMechanism(sigma=0.7, delta=0.3, l0=1, horizon=2),
     SquareRootMechanism(sigma=0.5, delta=0.1, l0=1, horizon=3),
     SquareRootMechanism(sigma=0.4, delta=0.02, l0=1, horizon=4),
+    EpochMechanism(rho=3.0, delta=0.1, l0=1, epoch=2),
+    EpochMechanism(rho=5.0, delta=0.4, l0=1, epoch=3),
+    ManyTrees(rho=4.0, delta=0.2, l0=1, epoch=1),
+    ManyTrees(rho=4.0, delta=0.2, l0=1, epoch=2),
 ]
 
 
@@ -233,10 +247,13 @@ def novel_chances(mechanism):
 
 
 def share(mechanism, number):
+    # Epoch m has 6/(pi (m + 1))^2 of delta, in equal shares.
     if isinstance(mechanism, HybridMechanism):
-        # An epoch of 2^m rounds has 6/(pi (m + 1))^2 of delta, in equal shares.
         epoch = number.bit_length() - 1
         return mechanism.delta * 6 / (math.pi * (epoch + 1)) ** 2 / 2**epoch
+    if isinstance(mechanism, EpochMechanism):
+        epoch, _, length = mechanism.place(number)
+        return mechanism.delta * 6 / (math.pi * (epoch + 1)) ** 2 / length
     return mechanism.delta / mechanism.horizon
 
 
@@ -276,6 +293,7 @@ def test_a_threshold_is_the_least_that_its_tail_allows():
         BinaryMechanism(sigma=0.9, delta=0.1, l0=1, horizon=2),
         BinaryMechanism(sigma=0.6, delta=0.05, l0=1, horizon=2),
         HybridMechanism(rho=3.0, delta=0.1, l0=1),
+        EpochMechanism(rho=3.0, delta=0.1, l0=1, epoch=1),
         SquareRootMechanism(sigma=0.7, delta=0.3, l0=1, horizon=2),
     ],
     ids=repr,

@@ -5,13 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from continual import KINDS, made
+from continual import ENDLESS, KINDS, by_epoch, made
 
 from discreet import BinaryMechanism, _core
 from discreet.laws.outcomes import NoiseLaw
 from discreet.reference.node_noise import node_noise
 from discreet.reference.square_root import square_root_noise
-from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
+from discreet.streams import EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams.base import gaussian
 from discreet.streams.square_root import rounded
 from discreet.theorems import chan_shi_song2011, fichtenberger2023, honaker2015, rogers2023
@@ -26,19 +26,32 @@ def test_noise_equals_the_reference(sigma):
         assert ours.draw(node, gaussian(sigma)).tolist() == [node_noise(key, node, sigma) for key in keys]
 
 
-@pytest.mark.parametrize(("horizon", "sigma"), [(1, 1.0), (3, 2.0), (26, 3.0), (26, 500_000.0)])
-def test_weighted_noise_equals_the_exact_reference(horizon, sigma):
-    mechanism = SquareRootMechanism(sigma=sigma, delta=1e-6, l0=1, horizon=horizon)
+@pytest.mark.parametrize(
+    ("mechanism", "rounds"),
+    [
+        (SquareRootMechanism(sigma=1.0, delta=1e-6, l0=1, horizon=1), 1),
+        (SquareRootMechanism(sigma=2.0, delta=1e-6, l0=1, horizon=3), 3),
+        (SquareRootMechanism(sigma=3.0, delta=1e-6, l0=1, horizon=26), 26),
+        (SquareRootMechanism(sigma=500_000.0, delta=1e-6, l0=1, horizon=26), 26),
+        (EpochMechanism(rho=0.5, delta=1e-6, l0=1, epoch=1), 15),
+        (EpochMechanism(rho=1e-5, delta=1e-6, l0=1, epoch=3), 31),
+    ],
+    ids=repr,
+)
+def test_weighted_noise_equals_the_exact_reference(mechanism, rounds):
     keys = [bytes([n]) * 32 for n in range(11)]
-    noise, scale = _core.NodeNoise(), mechanism.nodes(1)[0][1]
+    noise, sums = _core.NodeNoise(), mechanism.sums()
     noise.extend(b"".join(keys))
-    drawn = [[node_noise(key, node, scale) for node in range(1, horizon + 1)] for key in keys]
-    sums = mechanism.sums()
-    for number in range(1, horizon + 1):
-        expected = [square_root_noise(mechanism.column, noises[:number]) for noises in drawn]
+    scales = dict(mechanism.nodes(rounds)) | {node: s for n in range(1, rounds) for node, s in mechanism.nodes(n)}
+    drawn = [{node: node_noise(key, node, scale) for node, scale in scales.items()} for key in keys]
+    for number in range(1, rounds + 1):
+        epochs, whole = by_epoch(mechanism, number)
+        noises = [[[of[node] for node in epoch] for epoch in epochs] for of in drawn]
+        weighted = [square_root_noise(mechanism.column, *each) for each in noises]
+        expected = [w + sum(of[node] for node in whole) for w, of in zip(weighted, drawn, strict=True)]
         assert sums.advance(noise, number).tolist() == expected
         # The result does not depend on the number of bits at the start.
-        assert [rounded(mechanism.column, noises[:number], 1) for noises in drawn] == expected
+        assert [rounded(mechanism.column, each, 1) for each in noises] == weighted
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -50,7 +63,9 @@ def test_estimates_have_the_stated_variance(kind, number):
     drawn = mechanism.sums().advance(noise, number)
     # Ten standard errors of a variance estimated from 1e5 draws are 4.5 %.
     assert np.var(drawn) == pytest.approx(mechanism.deviation(number) ** 2, rel=0.025)
-    assert abs(drawn.mean()) < 5 * mechanism.deviation(number) / math.sqrt(100_000)
+    # The rounding adds at most 1/(2 Q), and Q is 8 with epochs of 4 rounds.
+    error, bias = 5 * mechanism.deviation(number) / math.sqrt(100_000), 1 / 16 if kind is EpochMechanism else 0.0
+    assert -error < drawn.mean() < bias + error
 
 
 @pytest.mark.statistical
@@ -113,11 +128,11 @@ def test_variances_match_the_table_in_the_documentation():
     [(1, 1, 5.8916384756986), (5, 6, 14.432115341689), (12, 14, 22.30036791958), (1000, 105, 68.852138031342)],
 )
 def test_hybrid_variances_and_thresholds_match_the_theory(number, variance, threshold):
-    epoch, place = chan_shi_song2011.epoch_of(number)
-    sigmas = [chan_shi_song2011.epoch_sigma(0.5, m, 1) for m in range(epoch + 1)]
-    found = chan_shi_song2011.hybrid_variance(sigmas, place)
+    epoch, _ = chan_shi_song2011.epoch_of(number)
+    rho = rogers2023.conditioned_rho(0.5, 1e-6)
+    found = HybridMechanism.from_rho(rho=rho, delta=1e-6, l0=1).deviation(number) ** 2
     assert found == pytest.approx(variance, rel=1e-12)
-    p = chan_shi_song2011.round_chance(1e-6, epoch)
+    p = chan_shi_song2011.round_chance(1e-6, epoch, 2**epoch)
     assert rogers2023.gaussian_threshold(math.sqrt(found), p) == pytest.approx(threshold, rel=1e-12)
 
 
@@ -198,8 +213,13 @@ def test_honaker_thresholds_match_the_sub_gaussian_tail():
 def test_integer_thresholds_are_close_to_continuous_ones(kind):
     mechanism = made(kind, rho=0.01)
     for number in (1, 7, 100, 1000):
-        epoch, _ = chan_shi_song2011.epoch_of(number)
-        p = chan_shi_song2011.round_chance(1e-6, epoch) if kind is HybridMechanism else 1e-6 / 1000
+        p = 1e-6 / 1000
+        if kind is HybridMechanism:
+            epoch, _ = chan_shi_song2011.epoch_of(number)
+            p = chan_shi_song2011.round_chance(1e-6, epoch, 2**epoch)
+        elif kind is EpochMechanism:
+            epoch, _, rounds = mechanism.place(number)
+            p = chan_shi_song2011.round_chance(1e-6, epoch, rounds)
         least = 1 + mechanism.deviation(number) * rogers2023.gaussian_threshold(1.0, p, 0)
         assert 0.9 * least < mechanism.threshold(number) < 1.3 * least + 2
 
@@ -209,7 +229,7 @@ def test_the_guarantee_is_the_requested_one():
         guarantee = made(kind, rho=0.3, l0=4).guarantee
         assert 0.3 * (1 - 1e-9) < guarantee.rho <= 0.3
         assert (guarantee.delta, guarantee.unit) == (1e-6, "event")
-        given = {} if kind is HybridMechanism else {"horizon": 365}
+        given = ENDLESS.get(kind, {"horizon": 365})
         assert kind.from_epsilon(epsilon=1.0, delta=1e-6, l0=2, **given).guarantee.epsilon(1e-6) <= 1.0
     user = BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=3, horizon=30, linf=5, unit="user")
     assert user.guarantee.unit == "user"

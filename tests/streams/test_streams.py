@@ -8,7 +8,7 @@ from continual import KINDS, events, made
 
 from discreet import BinaryMechanism, Stream
 from discreet.errors import EntropyError, ParameterError, StateError
-from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
+from discreet.streams import EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -150,22 +150,24 @@ def test_threads_do_not_share_a_round():
         assert abs(dict(stream.show())["a"] - 1200) < 50
 
 
-def test_skipping_billions_of_rounds_is_fast():
-    stream = HybridMechanism.from_rho(rho=1.0, delta=1e-6, l0=1).start()
+@pytest.mark.parametrize("kind", [EpochMechanism, HybridMechanism])
+def test_skipping_billions_of_rounds_is_fast(kind):
+    stream = made(kind).start()
     stream.step(events(10))
     assert not stream.step([], round=2**39).seeded
     assert stream.round == 2**39
 
 
-def test_a_hybrid_stream_works_up_to_its_last_round():
-    for rho, delta, l0 in [(1e-16, 1e-20, 1), (1e4, 0.5, 1), (1e-7, 1e-270, 2**30)]:
-        mechanism = HybridMechanism.from_rho(rho=rho, delta=delta, l0=l0)
+@pytest.mark.parametrize("kind", [EpochMechanism, HybridMechanism])
+def test_a_stream_without_end_works_up_to_its_last_round(kind):
+    for rho, delta, l0 in [(1e-12, 1e-20, 1), (1e4, 0.5, 1), (1e-7, 1e-270, 2**20)]:
+        mechanism = made(kind, rho, delta, l0)
         stream = mechanism.start()
         assert [stream.step(events(10), round=number).seeded for number in (1, 2**40 - 1, 2**40)] == [False] * 3
         assert mechanism.threshold(2**40) > mechanism.threshold(1)
     for rho, delta, l0 in [(1e-18, 1e-20, 1), (1e-6, 1e-300, 2**30)]:
         with pytest.raises(ParameterError, match="too small"):
-            HybridMechanism.from_rho(rho=rho, delta=delta, l0=l0)
+            made(kind, rho, delta, l0)
 
 
 def test_closed_rounds_and_rounds_past_the_horizon_are_refused():

@@ -109,7 +109,8 @@ def plan(linf: int | None, as_json: bool, **parameters: Unpack[Promise]) -> None
     """Predict a stream without data.
 
     The plan names the mechanism, the noise, the guarantee and the users that an item needs. The options are those of
-    `discreet stream init`. The numbers are for the round with the most noise.
+    `discreet stream init`. The numbers are for the round with the most noise, without
+    a horizon among the first 1,024.
 
     \b
     discreet stream plan --rho 0.5 --delta 1e-6 --l0 1 --horizon 365

@@ -26,7 +26,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_whole
 from discreet.queries.choose import AnswerPlan, plan_answers
 from discreet.release import plot
-from discreet.streams.base import StreamMechanism
+from discreet.streams.base import FORECAST, StreamMechanism
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Plan:
         deviations: If the noise grows with the count: pairs of a number of users and the standard deviation of a count
             of this number.
         memory: The most bytes that a stream keeps for one item, in addition to its label.
+        rounds: The number of rounds of a stream that the plan covers. For a stream without end they are the first ones.
         needed: The least rho or epsilon that names an item of the given number of users; None if no number was given.
         single_item: Whether `users_for_50_percent`, `users_for_95_percent` and the chances are for an item without
             competitors, because the mechanism selects one item after another. They are not printed then.
@@ -119,6 +120,7 @@ class Plan:
     reasons: tuple[str, ...] = ()
     deviations: tuple[tuple[int, float], ...] = ()
     memory: int | None = None
+    rounds: int | None = None
     needed: Needed | None = None
     single_item: bool = False
     worst_case: bool = False
@@ -152,9 +154,8 @@ class Plan:
         if self.deviation is not None:
             lines.append(f"noise of standard deviation {self.deviation:.4g} on every count")
         if self.memory is not None:
-            lines.append(
-                f"in the round with the most noise; at most {self.memory:,} bytes for an item, without its label"
-            )
+            rounds = counted(self.rounds or 0, "round")
+            lines.append(f"in the noisiest of {rounds}; at most {self.memory:,} bytes for an item, without its label")
         if self.deviations:
             ends = [(number, _rounded(sigma)) for number, sigma in (self.deviations[0], self.deviations[-1])]
             on = " and ".join(f"{sigma} on a count of {number:,}" for number, sigma in ends)
@@ -212,6 +213,7 @@ class Plan:
             "deviation": self.deviation,
             "deviations": [{"users": users, "deviation": sigma} for users, sigma in self.deviations],
             "bytes_per_item": self.memory,
+            "rounds": self.rounds,
             "single_item": self.single_item,
             "users_for_50_percent": self.users_for_50_percent,
             "users_for_95_percent": self.users_for_95_percent,
@@ -386,6 +388,7 @@ def _planned(
         deviation=_deviation(mechanism),
         deviations=_deviations(mechanism, min((smallest for *_, smallest in forecast), default=nearly)),
         memory=mechanism.item_bytes if isinstance(mechanism, StreamMechanism) else None,
+        rounds=(mechanism.last_round or FORECAST) if isinstance(mechanism, StreamMechanism) else None,
         users_for_50_percent=half,
         users_for_95_percent=nearly,
         chances=tuple((users, first.release_chance(users)) for users in steps),

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 __all__ = ["SquareRootTable", "square_root_noise"]
 
 
-def square_root_noise(column: Sequence[int], noises: Sequence[int]) -> int:
-    """Return the weighted sum of the noises, divided by column[0] and rounded to an integer.
+def square_root_noise(column: Sequence[int], *epochs: Sequence[int]) -> int:
+    """Return the weighted sum of the noises of all epochs, divided by column[0] and rounded to an integer.
 
-    The weights w solve sum_k w_k column[n - k] = column[0] for all n. The last noise has the first weight. Rounding is
-    floor(sum + 1/2 + 1/(3 column[0])).
+    The weights w solve sum_k w_k column[n - k] = column[0] for all n. The last noise of an epoch has the first weight.
+    Rounding is floor(sum + 1/2 + 1/(3 column[0])).
     """
     weights: list[Fraction] = []
-    for n in range(len(noises)):
+    for n in range(max(map(len, epochs))):
         known = (weights[k] * Fraction(column[n - k], column[0]) for k in range(n))
         weights.append(1 - sum(known, Fraction(0)))
-    total = sum(weight * z for weight, z in zip(weights, reversed(noises), strict=True)) / column[0]
+    terms = (weight * z for noises in epochs for weight, z in zip(weights, reversed(noises), strict=False))
+    total = sum(terms, Fraction(0)) / column[0]
     return math.floor(total + Fraction(1, 2) + Fraction(1, 3 * column[0]))
 
 

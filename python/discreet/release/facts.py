@@ -26,7 +26,7 @@ _NOISE_ALONE = "sigma is the noise alone"
 _SUMS = r"sums of (?:values|(.*) in units of ([\d.e+-]{1,20}),) clipped to \[(-?\d{1,10}), (-?\d{1,10})\] units for .*"
 """The measure of sums in files of earlier versions, which have no other text of the bounds."""
 
-_EVENTS = ("BinaryMechanism", "HonakerMechanism", "HybridMechanism", "SquareRootMechanism")
+_EVENTS = ("BinaryMechanism", "EpochMechanism", "HonakerMechanism", "HybridMechanism", "SquareRootMechanism")
 _KIND_OF: dict[str, Kind] = {
     "ClippedSums": "sums",
     "DiscoverAndSum": "sums",

@@ -5,6 +5,7 @@ The package imports all of its modules, because `Stream` registers itself with t
 
 from discreet.streams.base import StreamMechanism
 from discreet.streams.binary import BinaryMechanism
+from discreet.streams.epochs import EpochMechanism
 from discreet.streams.honaker import HonakerMechanism
 from discreet.streams.hybrid import HybridMechanism
 from discreet.streams.square_root import SquareRootMechanism
@@ -12,6 +13,7 @@ from discreet.streams.stream import Stream
 
 __all__ = [
     "BinaryMechanism",
+    "EpochMechanism",
     "HonakerMechanism",
     "HybridMechanism",
     "SquareRootMechanism",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from discreet.streams.stream import Stream
 
 __all__ = [
+    "FORECAST",
     "HORIZON_LIMIT",
     "ITEM_BYTES",
     "NodeSums",
@@ -40,6 +41,8 @@ __all__ = [
 
 HORIZON_LIMIT = 2**40
 """The largest number of rounds."""
+FORECAST = 1024
+"""The rounds for which the noise of a stream without end is forecast."""
 ITEM_BYTES = 8 + 32 + 20
 """Bytes for an item: 8 for the count, 32 for the key, and 20 for the entry in the item table, with room to grow."""
 _WORDS = 64
@@ -139,11 +142,8 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
 
     @property
     def widest(self) -> int:
-        """The round with the widest noise: the last one up to the horizon whose binary digits are all ones.
-
-        For a stream without end it is round 2^20 - 1.
-        """
-        last = self.last_round or 2**20 - 1
+        """The round with the widest noise: the last one up to the horizon whose binary digits are all ones."""
+        last = self.last_round or HORIZON_LIMIT
         ones = (1 << last.bit_length()) - 1
         return ones if ones <= last else max(ones >> 1, 1)
 
@@ -168,7 +168,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
 
     def sums(self) -> NodeSums:
         """Return a new object that computes the noise of all items, round after round."""
-        return NodeSums(self)
+        return NodeSums(self.nodes)
 
     def start(self, *, items: Literal["text", "integer", "bytes"] | None = None) -> Stream:
         """Start a new stream in memory. `Stream.open` keeps one in a file.
@@ -227,17 +227,20 @@ class NodeSums(Private):
     """The prefix sums of every item's noise over the nodes of a round.
 
     Only the last nodes change from one round to the next. So a round costs about one new noise value for each item.
+
+    Args:
+        nodes_of: A function that returns the nodes of a round, as `StreamMechanism.nodes` does.
     """
 
-    def __init__(self, mechanism: StreamMechanism) -> None:
-        self._mechanism = mechanism
+    def __init__(self, nodes_of: Callable[[int], list[tuple[int, float]]]) -> None:
+        self._nodes_of = nodes_of
         self._nodes: list[tuple[int, float]] = []
         self._sums: NDArray[np.signedinteger] = np.zeros((0, 0), np.int32)
         self._items = 0
 
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.signedinteger]:
         """Return the noise of every item in a round. Rounds must not decrease from call to call."""
-        nodes = self._mechanism.nodes(number)
+        nodes = self._nodes_of(number)
         kept = 0
         while kept < min(len(nodes), len(self._nodes)) and nodes[kept] == self._nodes[kept]:
             kept += 1

@@ -11,12 +11,15 @@ from discreet.privacy.guarantee import require_one
 from discreet.privacy.validation import require_whole
 from discreet.streams.base import StreamMechanism, require_horizon
 from discreet.streams.binary import BinaryMechanism
+from discreet.streams.epochs import EpochMechanism
 from discreet.streams.honaker import HonakerMechanism
 from discreet.streams.hybrid import HybridMechanism
 from discreet.streams.square_root import SquareRootMechanism
 
 __all__ = ["recommended"]
 
+_EPOCHS = tuple(2**m for m in range(13, 6, -1))
+"""The lengths of epochs without a horizon, the longest first. Shorter ones are hardly better than trees alone."""
 _SHORT = 10_000
 """The most rounds for which late items cost little with mechanisms that draw noise for all earlier rounds."""
 
@@ -34,8 +37,9 @@ def recommended(
 ) -> StreamMechanism:
     """Return the continual mechanism with the lowest threshold in its widest round, for this guarantee.
 
-    The choice depends on public parameters alone. Without a `horizon` it is `HybridMechanism`. With one it is usually
-    `SquareRootMechanism` up to 1,063 rounds, `HonakerMechanism` up to 10,000, and `BinaryMechanism` beyond.
+    The choice depends on public parameters alone. With a `horizon` it is usually `SquareRootMechanism` up to 1,055
+    rounds, `HonakerMechanism` up to 10,000, and `BinaryMechanism` beyond. Without a horizon it is `EpochMechanism` with
+    the longest epochs that `item_bytes` allows, from 128 to 8,192 rounds. With less memory it is `HybridMechanism`.
 
     Args:
         rho: The privacy cost of all rounds together, in zCDP. Give exactly one of rho and epsilon.
@@ -65,12 +69,17 @@ def recommended(
         raise ParameterError("unit and linf need a horizon: give the number of rounds")
     promise |= {"rho": rho} if epsilon is None else {"epsilon": epsilon}
     make = "from_rho" if epsilon is None else "from_epsilon"
+    item_bytes = require_whole("item_bytes", item_bytes, 1)
     if horizon is None:
         hybrid: StreamMechanism = getattr(HybridMechanism, make)(**promise)
+        for epoch in _EPOCHS:
+            with suppress(ParameterError):  # rho may be too small for epochs as long as this
+                made_of: StreamMechanism = getattr(EpochMechanism, make)(**promise, epoch=epoch)
+                if made_of.item_bytes <= item_bytes:
+                    return made_of
         return hybrid
     horizon = require_horizon(horizon)
     promise |= {"unit": unit, "linf": linf}
-    item_bytes = require_whole("item_bytes", item_bytes, 1)
     made: list[StreamMechanism] = [getattr(BinaryMechanism, make)(**promise, horizon=horizon)]
     for kind in (HonakerMechanism, SquareRootMechanism) if horizon <= _SHORT else ():
         with suppress(ParameterError):  # its range of parameters is narrower; the others remain

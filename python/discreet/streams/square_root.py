@@ -19,11 +19,21 @@ from discreet.theorems import fichtenberger2023
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SquareRootMechanism"]
+__all__ = [
+    "LONGEST",
+    "WIDEST_SCALE",
+    "SquareRootMechanism",
+    "WeightedSums",
+    "column_of",
+    "norms_of",
+    "rounded",
+    "unit_of",
+    "weighted_bytes",
+]
 
-_HORIZON_LIMIT = 2**13
+LONGEST = 2**13
 """The time of a round grows with the number of rounds before it, for each item."""
-_SCALE_LIMIT = 2.0**25
+WIDEST_SCALE = 2.0**25
 """Noise of this scale exceeds 32 bits with a chance of e^-2048."""
 
 
@@ -66,31 +76,31 @@ class SquareRootMechanism(HorizonMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.horizon > _HORIZON_LIMIT:
+        if self.horizon > LONGEST:
             raise ParameterError(
-                f"SquareRootMechanism takes at most {_HORIZON_LIMIT:,} rounds, not {self.horizon:,}; "
+                f"SquareRootMechanism takes at most {LONGEST:,} rounds, not {self.horizon:,}; "
                 "use HonakerMechanism or BinaryMechanism, or longer rounds"
             )
-        if self._scale > _SCALE_LIMIT:
+        if self._scale > WIDEST_SCALE:
             raise ParameterError(
-                f"SquareRootMechanism takes a sigma of at most {_SCALE_LIMIT / _unit(self.horizon):g} "
+                f"SquareRootMechanism takes a sigma of at most {WIDEST_SCALE / unit_of(self.horizon):g} "
                 f"for {self.horizon:,} rounds; use HonakerMechanism or BinaryMechanism"
             )
 
     @staticmethod
     def moved(horizon: int) -> float:
         """Return the squared l2 norm of a column of c, in units of Q: the squared sensitivity of one item's sums."""
-        return sum(c * c for c in _column(min(horizon, _HORIZON_LIMIT))) / _unit(min(horizon, _HORIZON_LIMIT)) ** 2
+        return sum(c * c for c in column_of(min(horizon, LONGEST))) / unit_of(min(horizon, LONGEST)) ** 2
 
     @property
     def column(self) -> tuple[int, ...]:
         """The weights c of a count in the sum of its own round, of the next round and so on, in units of 1/c[0]."""
-        return _column(self.horizon)
+        return column_of(self.horizon)
 
     @property
     def _scale(self) -> float:
         """The scale of the noise of a sum, Q sigma."""
-        return _unit(self.horizon) * self.sigma
+        return unit_of(self.horizon) * self.sigma
 
     @property
     def widest(self) -> int:
@@ -100,18 +110,18 @@ class SquareRootMechanism(HorizonMechanism):
     @property
     def item_bytes(self) -> int:
         """The most bytes that a stream holds for one item, without its label: four for every round, and its sums."""
-        return ITEM_BYTES + 32 * (self.horizon // 8 + 1) + 64 + 8
+        return weighted_bytes(self.horizon)
 
     def deviation(self, number: int) -> float:
         """Return the standard deviation of the estimates of a round."""
-        _, squares = _norms(self.horizon)
+        _, squares = norms_of(self.horizon)
         return math.sqrt(self.sigma**2 * squares[number - 1] + 1 / 12)
 
     def rule(self, number: int) -> ReleaseRule:
         """Return the release rule of a round, from the tail of its weighted sum of discrete Gaussians."""
         # The noise is the weighted sum plus 1/2 and 1/(3 Q), rounded down.
-        unit = _unit(self.horizon)
-        total, square = (norm[number - 1] * (1 + 1e-11) for norm in _norms(self.horizon))
+        unit = unit_of(self.horizon)
+        total, square = (norm[number - 1] * (1 + 1e-11) for norm in norms_of(self.horizon))
 
         def tail(m: int) -> float:
             return fichtenberger2023.weighted_tail(self._scale, total, square, (m - 0.5 - 0.34 / unit) * unit)
@@ -124,29 +134,34 @@ class SquareRootMechanism(HorizonMechanism):
 
     def sums(self) -> NodeSums:
         """Return a new object that computes the noise of all items, round after round."""
-        return _Estimates(gaussian(self._scale), self.column)
+        return WeightedSums(gaussian(self._scale), self.column)
 
 
-def _unit(horizon: int) -> int:
+def unit_of(horizon: int) -> int:
     """Return Q, the least power of two that is at least twice the horizon. It keeps b within its stored precision."""
     return 2 << (horizon - 1).bit_length()
 
 
 @lru_cache(maxsize=16)
-def _column(horizon: int) -> tuple[int, ...]:
+def column_of(horizon: int) -> tuple[int, ...]:
     """Return c, the coefficients f in units of 1/Q, rounded. Privacy holds for any whole numbers."""
-    return tuple(round(_unit(horizon) * f) for f in fichtenberger2023.factor(horizon))
+    return tuple(round(unit_of(horizon) * f) for f in fichtenberger2023.factor(horizon))
 
 
 @lru_cache(maxsize=16)
-def _norms(horizon: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def norms_of(horizon: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sums of the absolute values and of the squares of the first 1, 2, 3, ... weights of b."""
-    weights = _core.WeightedNoise(np.array(_column(horizon))).weights / 2.0**62
+    weights = _core.WeightedNoise(np.array(column_of(horizon))).weights / 2.0**62
     return np.cumsum(np.abs(weights)), np.cumsum(weights**2)
 
 
-class _Estimates(NodeSums):
-    """The weighted and rounded sum of every item's noise over all rounds so far."""
+def weighted_bytes(horizon: int) -> int:
+    """Return the most bytes that `WeightedSums` and a stream hold for one item, without its label."""
+    return ITEM_BYTES + 32 * (horizon // 8 + 1) + 64 + 16 + 8
+
+
+class WeightedSums(NodeSums):
+    """The weighted and rounded sum of every item's noise over all rounds so far, in one epoch or several."""
 
     def __init__(self, noise: _core.Noise, column: tuple[int, ...]) -> None:
         self._noise = noise
@@ -154,26 +169,35 @@ class _Estimates(NodeSums):
         self._weighted = _core.WeightedNoise(np.array(self._column))
 
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
-        """Return the noise of every item in a round."""
-        sums, unsettled = self._weighted.advance(noise, number, self._noise)
+        """Return the noise of every item in a round. Rounds must not decrease from call to call."""
+        return self.in_epoch(noise, 0, number)
+
+    def in_epoch(self, noise: _core.NodeNoise, epoch: int, number: int) -> NDArray[np.int64]:
+        """Return the noise of every item in a round of an epoch, which includes the last noise of all earlier epochs.
+
+        Round 0 of an epoch is the end of the epoch before it.
+        """
+        sums, unsettled = self._weighted.advance(noise, (epoch, number), self._noise)
         for item in unsettled:  # about one in 1e13, whose rounding needs more bits
-            sums[item] = rounded(self._column, self._weighted.history(item)[:number])
+            *whole, last = self._weighted.history(noise, item, self._noise)
+            sums[item] = rounded(self._column, [*whole, last[:number]])
         return sums
 
 
-def rounded(column: tuple[int, ...], noises: list[int], point: int = 64) -> int:
-    """Return the rounded weighted sum of noises, the last one with the first weight.
+def rounded(column: tuple[int, ...], epochs: list[list[int]], point: int = 64) -> int:
+    """Return the rounded weighted sum of noises by epoch, the last one of each epoch with the first weight.
 
     Starts with weights of `point` binary places, and doubles them until the rounding is certain.
     """
-    bits, reach, rounds = column[0].bit_length() - 1, sum(map(abs, noises)), len(noises)
+    bits = column[0].bit_length() - 1
+    reach, rounds = sum(sum(map(abs, noises)) for noises in epochs), max(map(len, epochs))
     while True:
         # As in the Rust kernel: every weight has an error of at most two units of its last place.
         weights: list[int] = []
         for n in range(rounds):
             known = sum(map(int.__mul__, weights, column[n:0:-1]))
             weights.append(((1 << (point + bits)) - known + (1 << (bits - 1))) >> bits)
-        total = sum(map(int.__mul__, weights, reversed(noises)))
+        total = sum(sum(map(int.__mul__, weights, reversed(noises))) for noises in epochs)
         total += (1 << (point + bits - 1)) + (1 << point) // 3
         low, high = ((total + error) >> (point + bits) for error in (-2 * reach, 2 * reach + 1))
         if low == high:

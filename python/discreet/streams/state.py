@@ -12,6 +12,7 @@ from discreet.streams import seal
 from discreet.streams.base import StreamMechanism
 from discreet.streams.binary import BinaryMechanism
 from discreet.streams.clock import Clock
+from discreet.streams.epochs import EpochMechanism
 from discreet.streams.events import ItemType
 from discreet.streams.honaker import HonakerMechanism
 from discreet.streams.hybrid import HybridMechanism
@@ -24,7 +25,8 @@ _MANY = 1 << 12
 """Rows that are checked at a time."""
 
 KINDS: dict[str, type[StreamMechanism]] = {
-    kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
+    kind.__name__: kind
+    for kind in (BinaryMechanism, EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
 }
 """The classes of mechanisms that a file can store."""
 DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)

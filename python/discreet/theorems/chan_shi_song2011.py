@@ -12,7 +12,7 @@ import math
 
 from discreet.privacy.conversion import round_down, round_up
 
-__all__ = ["epoch_of", "epoch_sigma", "hybrid_variance", "round_chance"]
+__all__ = ["epoch_of", "epoch_sigma", "round_chance"]
 
 
 def epoch_of(number: int) -> tuple[int, int]:
@@ -26,16 +26,6 @@ def epoch_sigma(rho: float, epoch: int, l0: int, linf: int = 1) -> float:
     return round_up(linf * math.sqrt(l0 * (epoch + 1) / (2 * rho)), 16)
 
 
-def hybrid_variance(sigmas: list[float], place: int) -> float:
-    """Return the variance of a running count at a place in the last epoch.
-
-    `sigmas` are the scales of all epochs so far.
-    """
-    epoch = len(sigmas) - 1
-    nodes = 1 if place == 1 << epoch else place.bit_count()
-    return math.fsum(sigma**2 for sigma in sigmas[:-1]) + nodes * sigmas[-1] ** 2
-
-
-def round_chance(delta: float, epoch: int) -> float:
-    """Return delta / ((m + 1)(m + 2) 2^m): the share of a round in epoch m. All shares add up to delta."""
-    return round_down(delta / ((epoch + 1) * (epoch + 2) * 2.0**epoch), 4)
+def round_chance(delta: float, epoch: int, rounds: int) -> float:
+    """Return delta / ((m + 1)(m + 2) rounds): the share of a round in epoch m. All shares add up to delta."""
+    return round_down(delta / ((epoch + 1) * (epoch + 2) * float(rounds)), 4)
