@@ -261,11 +261,11 @@ def test_a_guarantee_per_user_needs_bounds_on_users(discreet):
     with Stream.open("s") as stream:
         assert stream.mechanism == made
         assert stream.guarantee.unit == "user"
-        assert "at most 1 items, each at most 3 times" in repr(stream.show())
+        assert "at most 1 item, each at most 3 times" in repr(stream.show())
     assert made.deviation(60) > 2.9 * Stream.recommended(rho=2.0, delta=1e-6, l0=1, horizon=60).deviation(60)
     code, _, err = discreet("stream", "init", "t", *PROMISE, "--unit", "user")
     assert code == 2
-    assert "needs --linf" in err
+    assert "needs --rounds" in err
     code, _, err = discreet("stream", "init", "t", *PROMISE[:-2], "--unit", "user", "--linf", "1")
     assert code == 2
     assert "need a horizon" in err
@@ -356,3 +356,17 @@ def test_a_stream_refuses_several_columns(step, discreet, more):
     assert code == 2
     assert "give each option once" in err
     assert shown(discreet)["rows"] == []
+
+
+def test_a_step_by_times_counts_a_user_in_each_round(discreet, tmp_path):
+    rows = [f"{user},home,2026-01-0{day}" for user in range(600) for day in (1, 2, 3)]
+    (tmp_path / "rows.csv").write_text("\n".join(["who,page,when", *rows]), "utf-8")
+    promise = ("--rho", "500", "--delta", "1e-9", "--l0", "1", "--horizon", "20", "--unit", "user", "--rounds", "2")
+    code, _, err = discreet("stream", "init", "s", *promise)
+    assert code == 0, err
+    columns = ("--user", "who", "--item", "page", "--time", "when", "--every", "1d", "--since", "2026-01-01", "--yes")
+    for until, expected in (("2026-01-02", 600), ("2026-01-04", 1200)):
+        code, out, err = discreet("stream", "step", "s", "rows.csv", *columns, "--until", until, "-f", "json")
+        assert code == 0, err
+        (row,) = json.loads(out)["rows"]
+        assert abs(row["count"] - expected) < 9

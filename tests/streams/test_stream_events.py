@@ -16,8 +16,8 @@ def test_the_chosen_items_do_not_depend_on_numpy_types():
         stream = Stream(made(BinaryMechanism, l0=2))
         stream._begin(stream.mechanism, b"k" * 32, "integer")
         stream.step([first, *[list(range(6))] * 5], release=False)
-        running = stream._running
-        labels = running.items.select(np.arange(len(running.counts))).take(np.arange(len(running.counts)))
+        running = stream._running.items
+        labels = running.labels.select(np.arange(len(running.counts))).take(np.arange(len(running.counts)))
         return dict(zip(labels, running.counts.tolist(), strict=True))
 
     plain = kept(list(range(6)))

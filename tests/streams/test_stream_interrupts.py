@@ -100,8 +100,8 @@ def begun(path):
 
 
 def counts(stream):
-    running, names = stream._running, ["common", "new-1", "new-2", "new-3"]
-    rows = running.items.find(names).tolist()
+    running, names = stream._running.items, ["common", "new-1", "new-2", "new-3"]
+    rows = running.labels.find(names).tolist()
     return {name: int(running.counts[row]) for name, row in zip(names, rows, strict=True) if row >= 0}
 
 

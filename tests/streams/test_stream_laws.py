@@ -166,6 +166,9 @@ SMALL = [
     SquareRootMechanism(sigma=0.7, delta=0.3, l0=1, horizon=2),
     SquareRootMechanism(sigma=0.5, delta=0.1, l0=1, horizon=3),
     SquareRootMechanism(sigma=0.4, delta=0.02, l0=1, horizon=4),
+    BinaryMechanism(sigma=1.1, delta=0.2, l0=1, horizon=3, unit="user", rounds=2),
+    HonakerMechanism(sigma=0.9, delta=0.2, l0=1, horizon=3, unit="user", rounds=3),
+    SquareRootMechanism(sigma=0.8, delta=0.2, l0=1, horizon=3, unit="user", rounds=2),
     EpochMechanism(rho=3.0, delta=0.1, l0=1, epoch=2),
     EpochMechanism(rho=5.0, delta=0.4, l0=1, epoch=3),
     ManyTrees(rho=4.0, delta=0.2, l0=1, epoch=1),
@@ -177,13 +180,15 @@ SMALL = [
 def test_the_exact_privacy_loss_is_within_the_guarantee(mechanism):
     rounds = 4 if mechanism.last_round in (None, 4) else min(3, mechanism.last_round)
     used = 0.0
-    for event in range(rounds):
+    # One event, or a user with an item in as many rounds as the stream counts.
+    most_rounds = range(1, 1 + (mechanism.rounds or 1))
+    for event in itertools.chain.from_iterable(itertools.combinations(range(rounds), k) for k in most_rounds):
         # Four rounds of Honaker's mechanism have seven nodes, so fewer combinations are feasible.
         most = 1 if isinstance(mechanism, HonakerMechanism) and rounds == 4 else 3
         for others in itertools.product((0, 1, 2), repeat=rounds):
             if sum(others) > most:
                 continue
-            added = [n + (place == event) for place, n in enumerate(others)]
+            added = [n + (place in event) for place, n in enumerate(others)]
             laws = [law(mechanism, running(mechanism, rows)) for rows in (others, added)]
             outcomes = list({**laws[0], **laws[1]})
             p, q = (np.array([each.get(outcome, 0.0) for outcome in outcomes]) for each in laws)
@@ -242,8 +247,8 @@ def novel_chances(mechanism):
     noise, chance = estimates(mechanism, rounds, 1)
     for number in range(1, rounds + 1):
         rule = mechanism.rule(number)
-        exact = chance[rule.passed(mechanism.linf + noise[number])].sum()
-        yield exact, rule.chance(mechanism.linf), share(mechanism, number)
+        exact = chance[rule.passed(mechanism.alone + noise[number])].sum()
+        yield exact, rule.chance(mechanism.alone), share(mechanism, number)
 
 
 def share(mechanism, number):
@@ -254,7 +259,7 @@ def share(mechanism, number):
     if isinstance(mechanism, EpochMechanism):
         epoch, _, length = mechanism.place(number)
         return mechanism.delta * 6 / (math.pi * (epoch + 1)) ** 2 / length
-    return mechanism.delta / mechanism.horizon
+    return mechanism.delta / mechanism.horizon / (mechanism.rounds or 1)
 
 
 def is_within_its_share(mechanism):
@@ -283,7 +288,7 @@ def test_a_threshold_is_the_least_that_its_tail_allows():
         for number in range(1, min(9, mechanism.last_round or 9)):
             rule = mechanism.rule(number)
             assert rule.value == mechanism.threshold(number)
-            assert rule.chance(mechanism.linf + 1) > share(mechanism, number) * 0.5
+            assert rule.chance(mechanism.alone + 1) > share(mechanism, number) * 0.5
             assert rule.chance(rule.value + 1) == 1.0
 
 

@@ -1,5 +1,6 @@
 """The noise of continual mechanisms, and their thresholds."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -134,6 +135,32 @@ def test_hybrid_variances_and_thresholds_match_the_theory(number, variance, thre
     assert found == pytest.approx(variance, rel=1e-12)
     p = chan_shi_song2011.round_chance(1e-6, epoch, 2**epoch)
     assert rogers2023.gaussian_threshold(math.sqrt(found), p) == pytest.approx(threshold, rel=1e-12)
+
+
+def most_moved(columns, rounds, l0):
+    """Return the largest squared change of all sums, over all users with events of l0 items in these many rounds."""
+    horizon, found = len(columns), 0
+    choices = list(itertools.combinations(range(l0 * rounds), l0))
+    for places in itertools.combinations(range(horizon), rounds):
+        for items in itertools.product(choices, repeat=rounds):
+            moved = np.zeros((l0 * rounds, columns.shape[1]))
+            for place, some in zip(places, items, strict=True):
+                moved[list(some)] += columns[place]
+            found = max(found, float((moved**2).sum()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("horizon", "rounds", "l0"), [(8, 1, 1), (8, 2, 1), (8, 3, 1), (5, 3, 2), (6, 4, 1), (4, 4, 1)]
+)
+def test_no_user_moves_the_sums_more_than_the_bound(horizon, rounds, l0):
+    levels = range(rogers2023.tree_levels(horizon))
+    nodes = [(level, place) for level in levels for place in range((horizon >> level) + 1)]
+    tree = np.array([[t >> level == place for level, place in nodes] for t in range(horizon)], float)
+    assert most_moved(tree, rounds, l0) == l0 * rogers2023.tree_reach(horizon, rounds)
+    column = SquareRootMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=horizon).column
+    sums = np.array([[0] * t + list(column[: horizon - t]) for t in range(horizon)], float)
+    assert most_moved(sums, rounds, l0) == l0 * fichtenberger2023.squared_reach(column, rounds)
 
 
 def factor_square(rounds):

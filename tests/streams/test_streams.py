@@ -106,7 +106,7 @@ def test_events_that_close_their_own_round_are_refused():
 
     with pytest.raises(StateError, match="is closed"):
         stream.step(nested())
-    assert (stream.round, stream._running.counts.tolist()) == (1, [300])
+    assert (stream.round, stream._running.items.counts.tolist()) == (1, [300])
 
 
 def test_rounds_can_be_empty_skipped_or_unpublished():
@@ -192,9 +192,9 @@ def test_thousands_of_items_keep_their_own_counts():
     for part in (names[:10], names[5:2000], names, names):
         stream.step([[name] for name in part], release=False)
     running = stream._running
-    counts = dict(zip(names, running.counts[running.items.find(names)].tolist(), strict=True))
+    counts = dict(zip(names, running.items.counts[running.items.labels.find(names)].tolist(), strict=True))
     assert counts == {name: 2 + (n < 2000 and n >= 5) + (n < 10) for n, name in enumerate(names)}
-    assert running.items.items() == 3000
+    assert running.items.labels.items() == 3000
 
 
 def test_a_stream_can_be_neither_copied_nor_shown():

@@ -49,6 +49,7 @@ class Promise(TypedDict):
     horizon: int | None
     item_bytes: int
     unit: Literal["event", "user"]
+    rounds: int | None
 
 
 @click.group(cls=Group, short_help="Release running counts after every round.")
@@ -83,22 +84,31 @@ _chosen = options.joined(
         type=click.Choice(["event", "user"]),
         default="event",
         show_default=True,
-        help="Protect each event, or a user with at most --l0 items, each at most --linf times, over all rounds. You "
-        "must make sure that no user exceeds these limits; discreet does not check it.",
+        help="Protect each event, or each user. A user needs --rounds, or --linf.",
+    ),
+    click.option(
+        "--rounds",
+        type=WHOLE,
+        metavar="N",
+        help="With --unit user: count a user in at most N rounds, with at most --l0 items in each.",
     ),
     click.option(
         "--linf",
         type=WHOLE,
         metavar="N",
-        help="Most times that a user has one item, over all rounds. Required with --unit user.",
+        help="With --unit user, instead of --rounds: a user has at most --l0 items, each at most N times, over all "
+        "rounds. You must make sure of it; discreet does not check it.",
     ),
 )
 
 
 def _recommended(linf: int | None, parameters: Promise) -> Callable[..., StreamMechanism]:
     """Return a function that returns the mechanism of these options, with other values for some of them."""
-    if parameters["unit"] == "user" and linf is None:
-        raise click.UsageError("--unit user needs --linf N: the most times that a user has one item, over all rounds.")
+    if parameters["unit"] == "user" and linf is None and parameters["rounds"] is None:
+        raise click.UsageError(
+            "--unit user needs --rounds N, the most rounds in which the stream counts a user. Or, if you limit the "
+            "rows of each user yourself, --linf N, the most times that a user has one item, over all rounds."
+        )
     return partial(Stream.recommended, **parameters, linf=1 if linf is None else linf)
 
 
@@ -183,7 +193,7 @@ def init(
     required=True,
     multiple=True,
     metavar="COLUMN",
-    help="Column that identifies an event, such as a visit.",
+    help="Column that identifies an event, such as a visit. With `init --rounds`, it identifies a user.",
 )
 @click.option("--item", "items", required=True, multiple=True, metavar="COLUMN", help="Column of items.")
 @click.option("--time", metavar="COLUMN", help="Column of times, if DATA has several rounds. Needs --until.")
@@ -220,7 +230,8 @@ def step(
 
     An event is all rows of DATA with the same value of --user. It belongs to the round of its first row in DATA. Use a
     column of visits: a person who comes on ten days then counts ten times. With a column of users, a person counts once
-    in each DATA, so give one DATA for each round.
+    in each DATA, so give one DATA for each round. If the stream was made with --rounds, --user is a column of users,
+    and a user's rows count in each of the user's first rounds.
 
     The command skips rows without a time, rows in closed rounds and rows at or after --until. You can therefore repeat
     the same command. Standard error always lists the rounds that were closed.
@@ -262,7 +273,8 @@ def step(
             horizon = opened.mechanism.last_round
             if horizon is not None and last > horizon:
                 raise ParameterError(f"--until needs {last} rounds, but the stream has only {horizon}")
-            timed = TimedEvents(data, event=event, item=item, time=time)
+            by_user = opened.mechanism.rounds is not None
+            timed = TimedEvents(data, event=event, item=item, time=time, one_round=not by_user)
             with _reporting_closed_rounds(opened):
                 if opened.round < last:
                     clock = _confirmed_clock(opened, clock, time, last, text=timed.text, yes=yes)

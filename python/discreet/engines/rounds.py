@@ -39,7 +39,7 @@ _TIME = (
 
 
 class TimedEvents:
-    """The events of a file, each in the round of its first row only.
+    """The rows of a file by round. With `one_round`, an event is in the round of its first row only.
 
     Times may have an offset from UTC, as in 2026-01-31T12:00:00+01:00. A time without one is UTC, whatever the zone of
     this machine. Text with an offset of more than 18 hours, or with the name of a zone, is not a time. A time outside
@@ -51,14 +51,14 @@ class TimedEvents:
         ParameterError: Two of the names are the same.
     """
 
-    def __init__(self, data: str, *, event: str, item: str, time: str) -> None:
+    def __init__(self, data: str, *, event: str, item: str, time: str, one_round: bool = True) -> None:
         if len({event, item, time}) < 3:
             raise ParameterError(
                 "user, item and time must be the names of three different columns", names="user item time"
             )
         for name in (event, item, time):
             require_text("the name of a column", name)
-        self._data, self._columns = data, (event, item, time)
+        self._data, self._columns, self._one_round = data, (event, item, time), one_round
         # All three columns: if a column is missing, the error suggests a similar name only if another column exists.
         found = scan([data], list(self._columns))
         kind = "VARCHAR" if isinstance(found, CsvRows | JsonRows) else str(found.types[2])
@@ -94,8 +94,8 @@ class TimedEvents:
             place = f"CASE WHEN {second} >= {_FIRST} AND {second} < {_END} THEN {place} END"
             connection.execute(
                 f'CREATE TEMP TABLE placed AS SELECT DISTINCT place, "user", item FROM '
-                f'(SELECT {place} AS place, {event} AS "user", {item} AS item FROM given) '
-                'QUALIFY place = min(place) OVER (PARTITION BY "user")'
+                f'(SELECT {place} AS place, {event} AS "user", {item} AS item FROM given)'
+                + (' QUALIFY place = min(place) OVER (PARTITION BY "user")' if self._one_round else "")
             )
             return connection
 

@@ -81,14 +81,24 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     l0: int
     linf: int
     unit: Literal["event", "user"]
+    rounds: int | None = None
+    """The most rounds in which the stream counts a user; None if users do not matter, or the caller limits them."""
 
     opens: ClassVar[Callable[..., Stream]]
     """The class `Stream`. Its module sets this attribute, because an import of `Stream` here would be circular."""
 
     @property
     def protects(self) -> Sensitivity:
-        """The most that one event, or one user over all rounds, contributes: `l0` items, each `linf` times."""
-        return Sensitivity(l0=self.l0, linf=self.linf)
+        """The most that one event, or one user over all rounds, contributes: `l0` items, each `linf` times.
+
+        With `rounds` it is `l0` items in each of that many rounds.
+        """
+        return Sensitivity(l0=self.l0 * (self.rounds or 1), linf=self.alone)
+
+    @property
+    def alone(self) -> int:
+        """The largest count of an item that no other event, or no other user, has."""
+        return self.rounds or self.linf
 
     @abstractmethod
     def deviation(self, number: int) -> float:
@@ -102,7 +112,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     def rule(self, number: int) -> ReleaseRule:
         """Return the release rule of a round.
 
-        An item with a count of `linf` passes the rule with a probability that this round's share of delta covers.
+        An item with a count of `alone` passes the rule with a probability that this round's share of delta covers.
 
         Args:
             number: The round, from 1.

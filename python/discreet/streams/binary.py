@@ -25,8 +25,13 @@ class BinaryMechanism(HorizonMechanism):
     of these nodes. One event is in at most floor(log2 horizon) + 1 nodes. The guarantee is delta-approximate
     (sqrt(l0 (floor(log2 horizon) + 1) linf^2 / (2 sigma^2)) + sqrt(-log(1 - delta)))^2-zCDP per event.
 
-    With `unit="user"` the same guarantee holds per user, if a user has at most l0 items over the whole stream, each at
-    most linf times. You must make sure of that: the stream does not check it.
+    With `unit="user"` and `rounds` the guarantee holds per user. The stream counts a user in the user's first `rounds`
+    rounds only, with at most l0 items in each. At level j of the tree, a node has at most 2^j of the user's rounds. So
+    one user changes the sums at the nodes by at most l0 n_j in squared l2 norm, where n_j is the largest sum of squares
+    of numbers up to 2^j with the sum `rounds` (`theorems.rogers2023.tree_reach`).
+
+    With `unit="user"` without `rounds` the guarantee holds per user if a user has at most l0 items over the whole
+    stream, each at most linf times. You must make sure of that: the stream does not check it.
 
     Args:
         sigma: The scale of the discrete Gaussian noise at a node, from 1e-3 to 1e9.
@@ -35,6 +40,7 @@ class BinaryMechanism(HorizonMechanism):
         horizon: The number of rounds, from 1 to 2^40, fixed before the data is seen.
         linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
         unit: The protected unit, "event" or "user".
+        rounds: The most rounds in which the stream counts a user, each with at most l0 items. For `unit="user"` only.
         restarts: Reset the counts after every `horizon` rounds, and go on without end. For `unit="event"` only.
 
     Example:
@@ -71,10 +77,11 @@ class BinaryMechanism(HorizonMechanism):
         horizon: int,
         linf: int = 1,
         unit: Literal["event", "user"] = "event",
+        rounds: int | None = None,
         restarts: bool = False,
     ) -> Self:
         """Return the mechanism whose guarantee for all rounds is delta-approximate rho-zCDP."""
-        made = super().from_rho(rho=rho, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
+        made = super().from_rho(rho=rho, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit, rounds=rounds)
         return replace(made, restarts=restarts)
 
     @classmethod
@@ -87,10 +94,13 @@ class BinaryMechanism(HorizonMechanism):
         horizon: int,
         linf: int = 1,
         unit: Literal["event", "user"] = "event",
+        rounds: int | None = None,
         restarts: bool = False,
     ) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
-        made = super().from_epsilon(epsilon=epsilon, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
+        made = super().from_epsilon(
+            epsilon=epsilon, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit, rounds=rounds
+        )
         return replace(made, restarts=restarts)
 
     @property
@@ -114,7 +124,7 @@ class BinaryMechanism(HorizonMechanism):
 
     @lru_cache(maxsize=64)  # noqa: B019 - a few integers for each of a few mechanisms
     def _rule(self, nodes: int) -> ReleaseRule:
-        return ReleaseRule.least(gaussian_sum_bound(self.sigma, nodes), self.linf, self.novel_chance)
+        return ReleaseRule.least(gaussian_sum_bound(self.sigma, nodes), self.alone, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
         """Return a node for each binary one of the round, named by the round that completes it, with its scale.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +12,45 @@ from discreet.mechanisms.published import noted
 from discreet.private import Private
 from discreet.release.release import Release, later
 from discreet.streams.base import NodeSums, StreamMechanism
-from discreet.streams.seal import Item, keyed, label_bytes
+from discreet.streams.seal import Item, UserName, keyed, label_bytes
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["RunningCounts"]
+
+
+class Tally(Private):
+    """A count for each label of one type, in the order in which the labels were added."""
+
+    def __init__(self) -> None:
+        self.labels = _core.ItemTable()
+        self.counts = np.zeros(0, np.int64)
+
+    def add(self, added: Mapping[Item, int]) -> list[Item]:
+        """Add counts to labels, and return the new labels, which go to the end."""
+        if not added:
+            return []
+        rows = self.labels.find(list(added))
+        # Sorted, so that the order in memory does not depend on the order of the events.
+        new = sorted(label for label, row in zip(added, rows.tolist(), strict=True) if row < 0)
+        if new:
+            self.labels.extend(new)
+            self.counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
+            rows = self.labels.find(list(added))
+        # `added` has each label once. If a row occurred twice, NumPy would make only one of the additions.
+        self.counts[rows] += np.fromiter(added.values(), np.int64, len(added))
+        return new
+
+    def of(self, labels: Iterable[Item]) -> list[int]:
+        """Return the counts of labels, zero for a label that has none."""
+        if not (labels := list(labels)):
+            return []
+        rows = self.labels.find(labels)
+        found = np.zeros(len(rows), np.int64)
+        found[rows >= 0] = self.counts[rows[rows >= 0]]
+        return found.tolist()
 
 
 class RunningCounts(Private):
@@ -29,33 +62,32 @@ class RunningCounts(Private):
     def __init__(self, mechanism: StreamMechanism, empty_type: str) -> None:
         self.mechanism = mechanism
         self.empty_type = empty_type
-        self.items = _core.ItemTable()
-        self.counts = np.zeros(0, np.int64)
+        self.items = Tally()
+        self.users = Tally()
         self.noise = _core.NodeNoise()
         self._sums: NodeSums | None = None
 
     def add(self, added: dict[Item, int], key: bytes) -> None:
-        """Add counts to items. New items go to the end."""
-        if not added:
-            return
-        items = list(added)
-        rows = self.items.find(items)
-        # Sorted, so that the order of items in memory does not depend on the order of the events.
-        new = sorted(item for item, row in zip(items, rows.tolist(), strict=True) if row < 0)
-        if new:
-            self.items.extend(new)
-            self.noise.extend(b"".join(_item_key(key, item) for item in new))
-            self.counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
-            rows = self.items.find(items)
-        # `added` has each item once. If a row occurred twice, NumPy would make only one of the additions.
-        self.counts[rows] += np.fromiter(added.values(), np.int64, len(added))
+        """Add counts to items, and rounds to users. New items go to the end."""
+        items, users = self._split(added)
+        self.noise.extend(b"".join(_item_key(key, item) for item in self.items.add(items)))
+        self.users.add(users)
 
-    def of(self, items: Iterable[Item]) -> list[int]:
-        """Return the counts of items, zero for an item that has none."""
-        rows = self.items.find(list(items))
-        found = np.zeros(len(rows), np.int64)
-        found[rows >= 0] = self.counts[rows[rows >= 0]]
-        return found.tolist()
+    def of(self, added: dict[Item, int]) -> list[int]:
+        """Return the counts of items, and the rounds of users after them, zero for one that has none."""
+        items, users = self._split(added)
+        return [*self.items.of(items), *self.users.of(users)]
+
+    def rounds_of(self, users: Iterable[UserName]) -> list[int]:
+        """Return in how many rounds each of these users was counted."""
+        return self.users.of(users)
+
+    def _split(self, added: dict[Item, int]) -> tuple[dict[Item, int], dict[Item, int]]:
+        """Return the counts of items, and the rounds of users."""
+        if self.mechanism.rounds is None:
+            return added, {}
+        users: dict[Item, int] = {name: count for name, count in added.items() if isinstance(name, UserName)}
+        return {item: count for item, count in added.items() if not isinstance(item, UserName)}, users
 
     def release(self, number: int) -> Release:
         """Return the noisy counts above the threshold of a round. Rounds must not decrease from call to call."""
@@ -65,10 +97,10 @@ class RunningCounts(Private):
         # next call after an interrupt makes new sums, with the same noise.
         sums, self._sums = self._sums, None
         sums = self.mechanism.sums() if sums is None else sums
-        noisy = self.counts + sums.advance(self.noise, number)
+        noisy = self.items.counts + sums.advance(self.noise, number)
         self._sums = sums
         rows = np.flatnonzero(self.mechanism.rule(number).passed(noisy))
-        labels = self.items.select(rows) if len(rows) else _core.Labels.from_sequence([])
+        labels = self.items.labels.select(rows) if len(rows) else _core.Labels.from_sequence([])
         return self._published(number, labels, noisy[rows])
 
     def empty(self, number: int) -> Release:
@@ -80,8 +112,13 @@ class RunningCounts(Private):
         what = f"round {number}" if number else "no round yet"
         notes = [f"{what}; the guarantee is for all rounds together"]
         if self.mechanism.unit == "user":
-            held = f"at most {self.mechanism.l0} items, each at most {self.mechanism.linf} times"
-            notes.append(f"it holds if every user has {held}, in all rounds together; discreet does not check this")
+            l0, linf, rounds = self.mechanism.l0, self.mechanism.linf, self.mechanism.rounds
+            if rounds is None:
+                held = f"at most {counted(l0, 'item')}, each at most {linf} times"
+                notes.append(f"it holds if every user has {held}, in all rounds together; discreet does not check this")
+            else:
+                each = f"{counted(l0, 'item')} in each of {counted(rounds, 'round')}"
+                notes.append(f"the stream counts at most {each} for a user, who is recognized by value")
         release = Release(
             items=later(named),
             counts=noisy[order],

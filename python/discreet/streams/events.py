@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy import ma
 
-from discreet import _core
+from discreet import _core, engines
 from discreet.engines.frames import library
+from discreet.engines.local import read
 from discreet.engines.pandas_columns import is_missing, object_cells
 from discreet.engines.table import Table, as_table
 from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
-from discreet.streams.seal import Item, keyed
+from discreet.progress import shown
+from discreet.streams.seal import Item, UserName, keyed
 from discreet.tables.histogram import Histogram
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "can_be_released",
     "column_type",
     "counts_by_item",
+    "counts_by_user",
     "require_item_type",
     "type_of",
 ]
@@ -69,27 +73,91 @@ def counts_by_item(
     elif not isinstance(events, Table) and (user is None or item is None):
         raise ParameterError("give both user and item with a table, or neither with lists of items")
     else:
-        columns: Any = {"user": user, "item": item, "progress": progress}
-        table = as_table(events, columns, caller="step")
-        name, rows = table.item, table.data
-        if not isinstance(name, str) or table.every is not None:
-            raise ParameterError(
-                "a stream counts items of one column: give the name of one column as item, and leave out every"
-            )
-        if table.unit != "user":
-            raise ParameterError(
-                "a stream has a unit of its own: make the Table without unit. A stream per event whose rounds are days "
-                "protects a user in one day, if each row of the table names its user"
-            )
-        if declared is not None and isinstance(rows, dict) and name in rows:
-            table = table._changed(data={**rows, name: _declared_cells(rows[name], declared)})
+        table = _table(events, user, item, declared, progress)
         labels, counts = Histogram.from_table(table, l0=l0)._in_order()
         added = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
-        found = labels.type_name
-        if not isinstance(found, str):
-            raise SchemaError(f"the items of a stream are integers, text or bytes; cast the column {name!r} to text")
-        kind = column_type(found, None if added else rows, name)
+        kind = _kind(table, labels.type_name, not added)
     return kind, {label: count for label, count in added.items() if can_be_released(label)}
+
+
+def counts_by_user(
+    events: object,
+    user: str | None,
+    item: str | None,
+    l0: int,
+    key: bytes,
+    rounds: int,
+    rounds_of: Callable[[list[UserName]], list[int]],
+    declared: ItemType | None,
+    progress: Callable[[], None] | None,
+) -> tuple[ItemType | None, dict[Item, int]]:
+    """Return the type of a table's items, the number of users with each, and one round for each of these users.
+
+    Users who were counted in `rounds` rounds are left out, and of others at most `l0` items are counted. `rounds_of`
+    says in how many rounds each user was counted.
+    """
+    if not isinstance(events, Table) and (user is None or item is None):
+        raise ParameterError("this stream counts the rounds of users: give a table, with user and item")
+    table = _table(events, user, item, declared, progress)
+    if not engines.rows_here(table.data):
+        raise ParameterError(
+            "this stream counts the rounds of users, and needs the rows on this machine: give the table as toArrow() "
+            "of Spark or to_pyarrow() of Ibis returns it"
+        )
+    users = [table.user] if isinstance(table.user, str) else [*table.user]
+    with shown(table.progress) as tick:
+
+        def pairs(sources: list[object], room: int) -> _core.Labels:
+            columns, times = [*users, str(table.item)], table.period
+            return _core.count_distinct(sources, table.user, columns, l0=l0, memory=room, times=times, progress=tick)[0]
+
+        labels = read(table, pairs)
+    found = labels.type_name if isinstance(labels.type_name, str) else labels.type_name[-1][1]
+    kept: dict[UserName, list[Item]] = {}
+    for *cells, label in labels.to_list():
+        if can_be_released(label):
+            kept.setdefault(_user_name(key, cells), []).append(label)
+    kind = _kind(table, found, not labels.items())
+    names = [name for name, done in zip(kept, rounds_of([*kept]), strict=True) if done < rounds]
+    added: dict[Item, int] = {}
+    for label in chain.from_iterable(kept[name] for name in names):
+        added[label] = added.get(label, 0) + 1
+    return kind, {**added, **dict.fromkeys(names, 1)}
+
+
+def _user_name(key: bytes, cells: Iterable[object]) -> UserName:
+    """Return the keyed name of a user. A number is the same user as its text, as in files of other formats."""
+    parts = [cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "surrogatepass") for cell in cells]
+    text = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+    return UserName(keyed(key, b"user", text)[:16])
+
+
+def _table(
+    events: object, user: str | None, item: str | None, declared: ItemType | None, progress: Callable[[], None] | None
+) -> Table:
+    """Return the rows of a round, without items of another type than the declared one."""
+    columns: Any = {"user": user, "item": item, "progress": progress}
+    table = as_table(events, columns, caller="step")
+    name, rows = table.item, table.data
+    if not isinstance(name, str) or table.every is not None:
+        raise ParameterError(
+            "a stream counts items of one column: give the name of one column as item, and leave out every"
+        )
+    if table.unit != "user":
+        raise ParameterError(
+            "a stream has a unit of its own: make the Table without unit. A stream per event whose rounds are days "
+            "protects a user in one day, if each row of the table names its user"
+        )
+    if declared is not None and isinstance(rows, dict) and name in rows:
+        return table._changed(data={**rows, name: _declared_cells(rows[name], declared)})
+    return table
+
+
+def _kind(table: Table, found: object, is_empty: bool) -> ItemType | None:
+    """Return the item type of a table whose column of items has this Arrow type name."""
+    if not isinstance(found, str) or found not in _COLUMN_TYPES:
+        raise SchemaError(f"the items of a stream are integers, text or bytes; cast the column {table.item!r} to text")
+    return column_type(found, table.data if is_empty else None, str(table.item))
 
 
 def column_type(name: str, empty: object, column: str) -> ItemType | None:

@@ -46,6 +46,7 @@ class HonakerMechanism(HorizonMechanism):
         horizon: The number of rounds, from 1 to 1,000,000, fixed before the data is seen.
         linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
         unit: The protected unit, "event" or "user". For "user" see `BinaryMechanism`.
+        rounds: The most rounds in which the stream counts a user, as for `BinaryMechanism`.
 
     Example:
         >>> import discreet as dp
@@ -75,7 +76,7 @@ class HonakerMechanism(HorizonMechanism):
         """Return the release rule of a round, from the sub-Gaussian tail of a weighted sum of discrete Gaussians."""
         # The noise is the sum rounded to the nearest whole number, or lower: it reaches m if the sum reaches m - 1/2.
         spread = self._spread(number)
-        return ReleaseRule.least(lambda m: sub_gaussian(m - 0.5, spread), self.linf, self.novel_chance)
+        return ReleaseRule.least(lambda m: sub_gaussian(m - 0.5, spread), self.alone, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
         """Return the tree nodes that cover the rounds up to this one, with their scales."""

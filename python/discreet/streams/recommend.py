@@ -34,6 +34,7 @@ def recommended(
     item_bytes: int = 4400,
     unit: Literal["event", "user"] = "event",
     linf: int = 1,
+    rounds: int | None = None,
 ) -> StreamMechanism:
     """Return the continual mechanism with the lowest threshold in its widest round, for this guarantee.
 
@@ -48,9 +49,11 @@ def recommended(
         l0: The most items that one event (or user) contributes.
         horizon: The number of rounds, fixed before the data is seen; None for no end.
         item_bytes: The most memory for one item, in bytes, without its label.
-        unit: The protected unit, "event" or "user". "user" needs a horizon. You must make sure that a user has at most
-            `l0` items in all rounds together, and each of them at most `linf` times.
-        linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
+        unit: The protected unit, "event" or "user". "user" needs a horizon, and either `rounds` or limits that you
+            enforce: a user has at most `l0` items in all rounds together, and each of them at most `linf` times.
+        linf: The most times that a user contributes an item. It is 1 for `unit="event"` and with `rounds`.
+        rounds: The most rounds in which the stream counts a user, with at most `l0` items in each. The stream enforces
+            it: it keeps the number of rounds of each user.
 
     Returns:
         A mechanism; `start` opens a stream of it.
@@ -65,8 +68,8 @@ def recommended(
     """
     require_one(rho, epsilon)
     promise: dict[str, object] = {"delta": delta, "l0": l0}
-    if horizon is None and (unit, linf) != ("event", 1):
-        raise ParameterError("unit and linf need a horizon: give the number of rounds")
+    if horizon is None and (unit, linf, rounds) != ("event", 1, None):
+        raise ParameterError("unit, linf and rounds need a horizon: give the number of rounds of the stream")
     promise |= {"rho": rho} if epsilon is None else {"epsilon": epsilon}
     make = "from_rho" if epsilon is None else "from_epsilon"
     item_bytes = require_whole("item_bytes", item_bytes, 1)
@@ -79,7 +82,7 @@ def recommended(
                     return made_of
         return hybrid
     horizon = require_horizon(horizon)
-    promise |= {"unit": unit, "linf": linf}
+    promise |= {"unit": unit, "linf": linf, "rounds": rounds}
     made: list[StreamMechanism] = [getattr(BinaryMechanism, make)(**promise, horizon=horizon)]
     for kind in (HonakerMechanism, SquareRootMechanism) if horizon <= _SHORT else ():
         with suppress(ParameterError):  # its range of parameters is narrower; the others remain

@@ -14,6 +14,7 @@ from discreet.streams.clock import Clock
 __all__ = [
     "Item",
     "Round",
+    "UserName",
     "digest",
     "encoded",
     "head",
@@ -28,6 +29,11 @@ __all__ = [
 
 Item = str | int | bytes
 
+
+class UserName(bytes):
+    """The keyed name of a user. Its count is the number of rounds in which the user was counted."""
+
+
 _MODULUS = 2**256
 _count = Struct("<q").pack
 """The 8 bytes of a count or a length."""
@@ -35,7 +41,10 @@ _count = Struct("<q").pack
 
 @dataclass(frozen=True)
 class Round:
-    """A round: its number, the counts it adds, whether counts are reset before it, and its clock if that is new."""
+    """A round: its number, the counts it adds, whether counts are reset before it, and its clock if that is new.
+
+    The counts are of items, and of the names of users if the stream counts these in a limited number of rounds.
+    """
 
     number: int
     added: dict[Item, int]
@@ -96,6 +105,8 @@ def label_parts(item: Item) -> tuple[str, bytes]:
     """Return the letter of a label's type, and the label as bytes."""
     if isinstance(item, int):
         return "i", str(item).encode()
+    if isinstance(item, UserName):
+        return "u", bytes(item)
     return ("t", item.encode("utf-8")) if isinstance(item, str) else ("b", item)
 
 

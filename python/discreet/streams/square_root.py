@@ -61,6 +61,8 @@ class SquareRootMechanism(HorizonMechanism):
         horizon: The number of rounds, from 1 to 8,192, fixed before the data is seen.
         linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
         unit: The protected unit, "event" or "user". For "user" see `BinaryMechanism`.
+        rounds: The most rounds in which the stream counts a user, as for `BinaryMechanism`. The inner product of two
+            columns of c falls with their distance, so one user changes the sums most in consecutive rounds.
 
     Example:
         >>> import discreet as dp
@@ -88,9 +90,16 @@ class SquareRootMechanism(HorizonMechanism):
             )
 
     @staticmethod
-    def moved(horizon: int) -> float:
-        """Return the squared l2 norm of a column of c, in units of Q: the squared sensitivity of one item's sums."""
-        return sum(c * c for c in column_of(min(horizon, LONGEST))) / unit_of(min(horizon, LONGEST)) ** 2
+    def moved(horizon: int, rounds: int = 1) -> float:
+        """Return the squared l2 norm of a sum of consecutive columns of c, in units of Q.
+
+        It is the squared sensitivity of one item's sums to events in at most `rounds` rounds.
+
+        Args:
+            horizon: The number of rounds.
+            rounds: The most rounds with events.
+        """
+        return _moved(min(horizon, LONGEST), rounds)
 
     @property
     def column(self) -> tuple[int, ...]:
@@ -126,7 +135,7 @@ class SquareRootMechanism(HorizonMechanism):
         def tail(m: int) -> float:
             return fichtenberger2023.weighted_tail(self._scale, total, square, (m - 0.5 - 0.34 / unit) * unit)
 
-        return ReleaseRule.least(tail, self.linf, self.novel_chance)
+        return ReleaseRule.least(tail, self.alone, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
         """Return all rounds so far, each with the scale of the noise of its sum."""
@@ -146,6 +155,11 @@ def unit_of(horizon: int) -> int:
 def column_of(horizon: int) -> tuple[int, ...]:
     """Return c, the coefficients f in units of 1/Q, rounded. Privacy holds for any whole numbers."""
     return tuple(round(unit_of(horizon) * f) for f in fichtenberger2023.factor(horizon))
+
+
+@lru_cache(maxsize=16)
+def _moved(horizon: int, rounds: int) -> float:
+    return fichtenberger2023.squared_reach(column_of(horizon), rounds) / unit_of(horizon) ** 2
 
 
 @lru_cache(maxsize=16)

@@ -16,7 +16,7 @@ from discreet.streams.epochs import EpochMechanism
 from discreet.streams.events import ItemType
 from discreet.streams.honaker import HonakerMechanism
 from discreet.streams.hybrid import HybridMechanism
-from discreet.streams.seal import Item
+from discreet.streams.seal import Item, UserName
 from discreet.streams.square_root import SquareRootMechanism
 
 __all__ = ["DAMAGE", "KINDS", "State", "read_items", "read_state", "sealed_items", "state_text", "with_clock"]
@@ -31,7 +31,12 @@ KINDS: dict[str, type[StreamMechanism]] = {
 """The classes of mechanisms that a file can store."""
 DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 """The errors that reading a damaged state raises: for damaged text, or for parameters that no mechanism has."""
-_FROM_BYTES: dict[str, Callable[[bytes], Item]] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
+_FROM_BYTES: dict[str, Callable[[bytes], Item]] = {
+    "b": bytes,
+    "i": int,
+    "t": lambda label: label.decode("utf-8"),
+    "u": UserName,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,8 @@ class State:
 
 def state_text(mechanism: StreamMechanism, items: str | None) -> str:
     """Return a mechanism and the type of its items as JSON."""
-    given = {"kind": type(mechanism).__name__, **mechanism.__getstate__()}
+    fields = {name: value for name, value in mechanism.__getstate__().items() if value is not None}
+    given = {"kind": type(mechanism).__name__, **fields}
     return json.dumps(given if items is None else {"items": items, **given})
 
 

@@ -18,10 +18,10 @@ from discreet.release.release import Release
 from discreet.streams.base import StreamMechanism
 from discreet.streams.clock import Clock
 from discreet.streams.counts import RunningCounts
-from discreet.streams.events import EMPTY_TYPES, ItemType, counts_by_item, require_item_type, type_of
+from discreet.streams.events import EMPTY_TYPES, ItemType, counts_by_item, counts_by_user, require_item_type, type_of
 from discreet.streams.file import StreamFile
 from discreet.streams.recommend import recommended
-from discreet.streams.seal import Round
+from discreet.streams.seal import Round, UserName
 from discreet.streams.shown import Shown
 
 __all__ = ["Stream"]
@@ -35,7 +35,9 @@ class Stream(Shown):
 
     `mechanism.start()` opens a stream in memory, and `Stream.open` one in a file that survives crashes. A round is a
     batch of events, and an event is a list of items. An event counts for at most `l0` of its items, chosen by a keyed
-    hash. The guarantee covers all releases together, however many rounds are released.
+    hash. With `rounds`, a round is a table of users and items. A user counts in the first `rounds` rounds that have one
+    of the user's items, for at most `l0` of them in each. For this the stream keeps the number of rounds of each user
+    under a keyed hash of the user. The guarantee covers all releases together, however many rounds are released.
 
     A stream is as sensitive as its data, and only its releases are public. It cannot be copied or pickled, and a forked
     process cannot use it. Two copies with one key would add the same noise to different data, and the difference of
@@ -142,7 +144,7 @@ class Stream(Shown):
             self._file = file
             rows = file.items()
             while some := dict(islice(rows, _MANY)):
-                self._type = type_of(next(iter(some)))
+                self._type = next((type_of(item) for item in some if not isinstance(item, UserName)), self._type)
                 self._running.add(some, file.key)
             self._round = file.round
         except BaseException:
@@ -217,7 +219,8 @@ class Stream(Shown):
         Args:
             events: One list of items for each event: text, 64-bit integers or bytes. Or a `Table`, or rows as for
                 `Histogram.from_table`; all rows with one value of `user` are then one event.
-            user: The name of the column that identifies an event, with rows.
+            user: The name of the column that identifies an event, with rows. If the mechanism has `rounds`, it
+                identifies a user, in the same way in all rounds.
             item: The name of the column of items, with rows.
             round: The number of this round; the next one by default. Skipped rounds count as empty.
             release: False to add the events and return a release without rows.
@@ -243,7 +246,14 @@ class Stream(Shown):
         with self._exclusively() as key:
             keys = self._keys
             number = self._next(round)
-            kind, added = counts_by_item(events, user, item, self.mechanism.l0, key, number, self._declared, progress)
+            l0, rounds = self.mechanism.l0, self.mechanism.rounds
+            if rounds is None:
+                kind, added = counts_by_item(events, user, item, l0, key, number, self._declared, progress)
+            else:
+                known_rounds = self._running.rounds_of
+                kind, added = counts_by_user(
+                    events, user, item, l0, key, rounds, known_rounds, self._declared, progress
+                )
             # Iterating over the events runs the caller's code, which may have closed the stream or added a round.
             self._next(number)
             self._require_open(keys)

@@ -8,9 +8,12 @@ first column is f. Noise is added to sums weighted by f. Weighting these sums by
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import accumulate
 
 __all__ = [
     "factor",
+    "squared_reach",
     "weighted_tail",
 ]
 
@@ -21,6 +24,22 @@ def factor(rounds: int) -> list[float]:
     for k in range(1, rounds):
         column.append(column[-1] * (1 - 0.5 / k))
     return column
+
+
+def squared_reach(column: Sequence[int], rounds: int) -> int:
+    """Return the most that events in `rounds` rounds change the weighted sums of one item, squared.
+
+    `column` must not increase. An event in round t adds column[k - t] to the sum of round k. The result is for the
+    first `rounds` rounds. No other rounds change the sums more. Proof: the squared change is the sum of the inner
+    products of all pairs of shifted columns. An inner product falls if the two rounds are further apart, and if the
+    later of them is later. Sort the rounds: then the a-th is at least a, and two of them are at least as far apart as
+    in consecutive rounds.
+
+    It also bounds the change of all items if each event has at most l0 items, divided by l0: a pair of events has at
+    most l0 items in common, and no inner product is negative.
+    """
+    sums = [0, *accumulate(column)]
+    return sum((sums[k] - sums[max(k - rounds, 0)]) ** 2 for k in range(1, len(sums)))
 
 
 def weighted_tail(scale: float, total: float, square: float, reach: float) -> float:

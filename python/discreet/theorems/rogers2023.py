@@ -28,6 +28,7 @@ __all__ = [
     "laplace_threshold_scale",
     "novel_chance",
     "tree_levels",
+    "tree_reach",
     "unconditioned_rho",
 ]
 
@@ -137,3 +138,17 @@ def _isf(p: float) -> float:
 def tree_levels(horizon: int) -> int:
     """Return floor(log2 L) + 1: the most nodes of the binary mechanism that contain one event (Theorem 11)."""
     return horizon.bit_length()
+
+
+def tree_reach(horizon: int, rounds: int) -> int:
+    """Return the most that events in `rounds` rounds change the binary mechanism's sums of one item, squared.
+
+    One item an event. It is the sum, over the levels j of the tree, of the largest sum of squares of whole numbers from
+    0 to 2^j whose sum is `rounds`: as many as possible are 2^j. For one event it is `tree_levels`.
+
+    It also bounds the change of all items if each event has at most l0 items, divided by l0. Proof: let a node hold r
+    of the events. Each item is in at most r of them, and the items together have at most l0 r. So their squares sum to
+    at most l0 r^2.
+    """
+    sizes = (1 << level for level in range(tree_levels(horizon)))
+    return sum(rounds // size * size**2 + (rounds % size) ** 2 for size in sizes)

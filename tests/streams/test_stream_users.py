@@ -1,0 +1,109 @@
+"""Streams that protect users, and count each user in a limited number of rounds."""
+
+import shutil
+import sqlite3
+
+import pytest
+
+from discreet import BinaryMechanism, Stream, Table
+from discreet.errors import ParameterError, StateError
+from discreet.streams import HonakerMechanism, SquareRootMechanism
+
+MECHANISM = SquareRootMechanism.from_rho(rho=500.0, delta=1e-9, l0=2, horizon=20, unit="user", rounds=2)
+
+
+def table(users, item="home"):
+    """Return a table in which each of these users has one item."""
+    return {"who": [*users], "page": [item] * len(users)}
+
+
+def counted(stream, rows):
+    return dict(stream.step(rows, user="who", item="page"))
+
+
+def near(found, expected):
+    return found.keys() == expected.keys() and all(abs(found[name] - expected[name]) < 9 for name in expected)
+
+
+@pytest.mark.parametrize("kind", [BinaryMechanism, HonakerMechanism, SquareRootMechanism])
+def test_a_user_counts_in_the_first_rounds_only(kind):
+    stream = kind.from_rho(rho=900.0, delta=1e-9, l0=2, horizon=20, unit="user", rounds=2).start(items="text")
+    for expected in (1000, 2000, 2000):
+        assert near(counted(stream, table(range(1000))), {"home": expected})
+    assert near(counted(stream, table(range(500, 2500))), {"home": 3500})
+
+
+def test_a_user_counts_for_at_most_l0_items_of_a_round():
+    stream = MECHANISM.start()
+    rows = {"who": [*range(900)] * 3, "page": ["a"] * 900 + ["b"] * 900 + ["c"] * 900}
+    for number in (1, 2, 3):
+        assert abs(sum(counted(stream, rows).values()) - 1800 * min(number, 2)) < 40
+
+
+def test_a_round_without_an_item_of_a_user_is_free():
+    for page in (None, 7):
+        stream = MECHANISM.start(items="text")
+        counted(stream, {"who": [*range(500), 501], "page": [page] * 500 + ["x"]})
+        for expected in (500, 1000, 1000):
+            assert near(counted(stream, table(range(500))), {"home": expected})
+
+
+def test_a_file_keeps_the_rounds_of_users(tmp_path):
+    with Stream.open(tmp_path / "s", MECHANISM) as stream:
+        assert near(counted(stream, table(range(700))), {"home": 700})
+    with Stream.open(tmp_path / "s") as stream:
+        # The text of a number is the same user.
+        assert near(counted(stream, table([*map(str, range(700, 0, -1))])), {"home": 1400})
+    with Stream.open(tmp_path / "s") as stream:
+        assert near(counted(stream, table(range(700))), {"home": 1402})
+
+
+def test_a_restored_copy_refuses_the_same_counts_of_others(tmp_path):
+    with Stream.open(tmp_path / "s", MECHANISM) as stream:
+        counted(stream, table(range(700)))
+    shutil.copy(tmp_path / "s", tmp_path / "copy")
+    with Stream.open(tmp_path / "s") as stream:
+        shown = counted(stream, table(range(700)))
+    shutil.copy(tmp_path / "copy", tmp_path / "s")
+    with Stream.open(tmp_path / "s") as stream:
+        with pytest.raises(StateError, match="was restored to round 1"):
+            counted(stream, table(range(701, 1401)))
+        assert counted(stream, table(range(700))) == shown
+
+
+def test_a_file_with_a_changed_user_is_refused(tmp_path):
+    with Stream.open(tmp_path / "s", MECHANISM) as stream:
+        counted(stream, table(range(9)))
+    with sqlite3.connect(tmp_path / "s") as file:
+        assert file.execute("UPDATE item SET count = 0 WHERE kind = 'u' AND label = (SELECT min(label) FROM item)")
+    file.close()
+    with pytest.raises(StateError, match="is corrupt"):
+        Stream.open(tmp_path / "s")
+
+
+def test_rows_of_several_columns_and_tables_name_users(tmp_path):
+    (tmp_path / "rows.csv").write_text(
+        "".join(["who,shop,page\n", *(f"{n},{n % 2},home\n" for n in range(600))]), "utf-8"
+    )
+    stream = MECHANISM.start()
+    file = Table(tmp_path / "rows.csv", user=["who", "shop"], item="page")
+    assert near(dict(stream.step(file)), {"home": 600})
+    both = {"who": [*range(600)], "shop": [n % 2 for n in range(600)], "page": ["home"] * 600}
+    for expected in (1200, 1200):
+        assert near(dict(stream.step(Table(both, user=["who", "shop"], item="page"))), {"home": expected})
+
+
+def test_lists_of_events_and_contradictions_are_refused():
+    stream = MECHANISM.start()
+    with pytest.raises(ParameterError, match="give a table, with user and item"):
+        stream.step([["home"]])
+    assert stream.round == 0
+    given = {"rho": 1.0, "delta": 1e-6, "l0": 1, "horizon": 10}
+    for wrong in ({"rounds": 2}, {"rounds": 2, "unit": "user", "linf": 3}, {"rounds": 11, "unit": "user"}):
+        with pytest.raises(ParameterError, match="rounds"):
+            Stream.recommended(**given, **wrong)
+    with pytest.raises(ParameterError, match="rounds need a horizon"):
+        Stream.recommended(rho=1.0, delta=1e-6, l0=1, unit="user", rounds=2)
+    note = " ".join(stream.show().notes)
+    assert "at most 2 items in each of 2 rounds" in note
+    assert "does not check" not in note
