@@ -6,6 +6,8 @@ import argparse
 import json
 import os
 import platform
+import subprocess
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -28,7 +30,15 @@ def machine(*peers):
     return {"cores": os.cpu_count(), "arch": platform.machine(), "python": platform.python_version(), **versions}
 
 
+def made():
+    """Return today's date (UTC) and the commit that is checked out, which ends in "-dirty" if files differ from it."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
+    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": done.stdout.strip() or "unknown"}
+
+
 def write(path, record):
-    """Write the record to `path`, if given."""
+    """Write the record, with its date and commit, to `path`, if given."""
     if path:
-        Path(path).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        now = made()  # first in the file, also in place of the date of a record that is only extended
+        Path(path).write_text(json.dumps(now | record | now, indent=1) + "\n", "utf-8")

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -23,8 +24,13 @@ SCRIPTS = [
 ]
 
 
-def run_here(command, **_):
+RUN = subprocess.run
+
+
+def run_here(command, **options):
     """Run a command of Python in this process, in place of `subprocess.run`, so that nothing is imported again."""
+    if command[0] == "git":
+        return RUN(command, **options)
     _, first, *arguments = map(str, command)
     script = arguments.pop(0) if first == "-c" else first
     out, err, code = io.StringIO(), io.StringIO(), 0
@@ -193,6 +199,31 @@ def test_a_library_with_another_count_ends_the_comparison(monkeypatch):
         check(counted, case, "core", found)
     with pytest.raises(SystemExit, match="few: lean counts 7, others 5"):
         check(counted, "few", "lean", 7)
+
+
+@pytest.mark.parametrize("path", sorted((BENCHES / "record").iterdir()), ids=lambda path: path.stem)
+def test_a_record_has_its_date_and_commit(path):
+    record = json.loads(path.read_text("utf-8"))
+    for made in record["made"].values() if "made" in record else [record]:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", made["date"])
+        assert re.fullmatch(r"[0-9a-f]{8,}(-dirty)?", made["commit"])
+
+
+def test_a_record_that_is_extended_gets_a_new_date(bench, tmp_path):
+    import records
+
+    records.write(tmp_path / "record.json", {"rows": 1, "date": "2000-01-01"})
+    found = json.loads((tmp_path / "record.json").read_text("utf-8"))
+    assert list(found) == ["date", "commit", "rows"]
+    assert found["date"] > "2000-01-01"
+
+
+def test_a_fifth_more_instructions_than_recorded_fail(bench):
+    import instructions
+
+    assert set(json.loads(instructions.RECORD.read_text("utf-8"))["instructions"]) == {*instructions.CASES}
+    assert instructions.compared({"a": 120, "new": 5}, {"a": 100})[1]
+    assert not instructions.compared({"a": 121, "new": 5}, {"a": 100})[1]
 
 
 @pytest.mark.parametrize("script", ["medians.py", "test_streams.py"])

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = sorted(path.stem for path in (ROOT / "benches" / "papers").glob("*[0-9]_*.py"))
 PAGES = sorted((ROOT / "docs" / "papers").glob("*20*.md"))
 RECORD = json.loads((ROOT / "benches" / "record" / "papers.json").read_text("utf-8"))
+MADE = RECORD.pop("made")
 SIZES = ["small", pytest.param("full", marks=pytest.mark.statistical)]
 
 
@@ -40,6 +41,7 @@ def test_every_script_is_short_and_recorded():
         lines = (ROOT / "benches" / "papers" / f"{name}.py").read_text("utf-8").splitlines()
         assert len([line for line in lines if line.strip()]) <= 40, name
     assert {name.removesuffix(" of files") for name in RECORD} == {*SCRIPTS}
+    assert {*MADE} == {*RECORD}
 
 
 @pytest.mark.parametrize("name", sorted(RECORD))

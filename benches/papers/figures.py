@@ -23,6 +23,10 @@ import numpy as np
 from tables import tables as paper_tables
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT / "benches"))
+
+import records  # noqa: E402 - the folder of the benchmarks is not on the path before
+
 RECORD = ROOT / "benches" / "record" / "papers.json"
 PAGES = ROOT / "docs" / "papers"
 PAGE_OF = {"durfee2019": "durfee-rogers2019"}
@@ -116,8 +120,10 @@ def write(name, found, lines, draw):
     page.write_text(f"{before}{mark}{table}\n\n{rest}".rstrip("\n") + "\n", "utf-8")
     found = json.loads(json.dumps(found))
     record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
+    made = record.pop("made", {}) | {entry: records.made()}
     record[entry] = found
-    RECORD.write_text(json.dumps(dict(sorted(record.items())), indent=1) + "\n", "utf-8")
+    written = {"made": dict(sorted(made.items())), **dict(sorted(record.items()))}
+    RECORD.write_text(json.dumps(written, indent=1) + "\n", "utf-8")
     if draw and not of_files:
         picture(draw, found, PAGES / f"{name}.svg")
 
