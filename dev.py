@@ -25,8 +25,6 @@ FUZZ = ROOT / "fuzz"
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 SILENCE = 10.0
-DENY = "0.20.2"
-CARGO_FUZZ = "0.13.2"
 
 
 def main() -> int:
@@ -40,6 +38,7 @@ def main() -> int:
         "bench": "run the benchmarks, compared with other libraries (further arguments go to pytest)",
         "fuzz": "feed random input to one parser or to all (see `dev.py fuzz --help`)",
         "build": "build and install into .venv",
+        "tool": "install cargo-deny or cargo-fuzz, in the version of .github/tools/Cargo.toml",
     }
     for name, text in texts.items():
         commands.add_parser(name, help=text, add_help=False)
@@ -78,13 +77,21 @@ def test_rust(full: bool) -> None:
 
 def lint(rest: list[str]) -> int:
     build("test", "frames", "lint")
-    workflows = sorted((ROOT / ".github" / "workflows").iterdir())
+    github = ROOT / ".github"
+    schemas = {
+        "github-workflows": github.glob("workflows/*.yml"),
+        "github-actions": github.glob("actions/*/action.yml"),
+        "dependabot": [github / "dependabot.yml"],
+    }
     checks = [
         [PYTHON, "-m", "ruff", "check", "."],
         [PYTHON, "-m", "ruff", "format", "--check", "."],
         [PYTHON, "-m", "mypy"],
         [PYTHON, "-m", "mypy.stubtest", "discreet._core"],
-        [PYTHON, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows],
+        *(
+            [PYTHON, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *sorted(files)]
+            for schema, files in schemas.items()
+        ),
         [cargo(), "fmt", "--check"],
         [cargo(), "fmt", "--check", "--manifest-path", FUZZ / "Cargo.toml"],
         [cargo(), "clippy", "--locked", "--quiet", "--all-targets", "--", "-D", "warnings"],
@@ -94,7 +101,7 @@ def lint(rest: list[str]) -> int:
     if shutil.which("cargo-deny"):
         checks.append([cargo(), "deny", "--locked", "check", "bans", "licenses", "sources"])
     else:
-        fail(f"cargo-deny is not installed, so crates are not checked; run: cargo install --locked cargo-deny@{DENY}")
+        fail("cargo-deny is not installed, so crates are not checked; run: python3 dev.py tool cargo-deny")
         failed += "CI" in os.environ
     for check in checks:
         print("$", " ".join(Path(check[0]).name if i == 0 else str(a) for i, a in enumerate(check)), flush=True)
@@ -130,7 +137,7 @@ def fuzz(rest: list[str]) -> int:
 
 def fuzz_rust(target: Path, limits: list[str]) -> int:
     if not shutil.which("cargo-fuzz"):
-        return fail(f"cargo-fuzz is not installed; run: cargo install --locked cargo-fuzz@{CARGO_FUZZ}")
+        return fail("cargo-fuzz is not installed; run: python3 dev.py tool cargo-fuzz")
     build()
     run("fetching crates", [cargo(), "fetch", "--locked", "--manifest-path", FUZZ / "Cargo.toml"], cwd=ROOT)
     environment = {
@@ -159,6 +166,15 @@ def fuzz_python(target: Path, limits: list[str]) -> int:
 def bench(rest: list[str]) -> int:
     build("test", "frames", "peers")
     return subprocess.call([PYTHON, "-m", "pytest", "benches", "--benchmark-only", *rest], cwd=ROOT)
+
+
+def tool(rest: list[str]) -> int:
+    """Install a command of .github/tools/Cargo.toml with cargo."""
+    versions = tomllib.loads((ROOT / ".github" / "tools" / "Cargo.toml").read_text("utf-8"))["dependencies"]
+    parser = argparse.ArgumentParser(prog="dev.py tool", description=tool.__doc__)
+    parser.add_argument("name", choices=versions)
+    name = parser.parse_args(rest).name
+    return subprocess.call([cargo(), "install", "--locked", f"{name}@{versions[name].removeprefix('=')}"])
 
 
 def build(*groups: str) -> None:
@@ -266,6 +282,7 @@ COMMANDS = {
     "docs": docs,
     "bench": bench,
     "fuzz": fuzz,
+    "tool": tool,
     "build": lambda rest: build() or 0,
 }
 

@@ -34,6 +34,7 @@ html_show_copyright = False
 html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["versions.js"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "deflist"]
 
@@ -100,7 +101,7 @@ def process_docstring(app, what, _name, _found, _options, lines):
         if not example:
             lines[number] = line.replace("|", "\\|").replace("*", "\\*")
     # Skip properties: Napoleon would read the words before a colon as the type of a property.
-    if what in ("function", "method", "class"):
+    if what in ("function", "method", "class", "exception"):
         lines[:] = GoogleDocstring(lines, SECTIONS, app, what).lines()
 
 

@@ -1,7 +1,9 @@
 """Pinned dependencies of builds and releases: actions by hash, crates by the lock file."""
 
 import importlib.util
+import json
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -71,16 +73,17 @@ def test_one_action_has_one_version():
 
 
 def test_every_workflow_builds_with_one_version_of_rust():
+    pinned = tomllib.loads((ROOT / ".github" / "rust-toolchain.toml").read_text("utf-8"))["toolchain"]["channel"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", pinned)
     text = "".join(path.read_text("utf-8") for path in WORKFLOWS)
-    used = set(re.findall(r"(?:toolchain install|rustup default|cargo) \+?(\d[\d.]*|stable|beta|nightly\S*)", text))
-    (version,) = {name for name in used if not re.fullmatch(r"nightly-\d{4}-\d\d-\d\d", name)}
     least = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))["package"]["rust-version"]
-    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
-    assert f'toolchain: ["{version}", "{least}.0"]' in text
+    assert f'toolchain: ["", "{least}.0"]' in text
+    others = set(re.findall(r"(?:rustup toolchain install|rustup default|cargo \+)\s*(\S+)", text))
+    assert all(re.fullmatch(r"nightly-\d{4}-\d\d-\d\d", name) for name in others)
     for path in WORKFLOWS:
-        for job in re.split(r"\n  (?=\w+:\n)", path.read_text("utf-8")):
-            if re.search(r"dev\.py|cargo|maturin (?!sdist)|pip install dist/\*\.tar\.gz", job):
-                assert "rustup toolchain install" in job, job
+        for job in re.split(r"\n  (?=\w+:)", path.read_text("utf-8")):
+            if re.search(r"dev\.py|run: cargo (?!\+)|maturin (?!sdist)|pip install dist/\*\.tar\.gz", job):
+                assert "uses: ./.github/actions/rust" in job, job
 
 
 def test_advisories_are_checked_every_night():
@@ -90,13 +93,22 @@ def test_advisories_are_checked_every_night():
 
 
 @pytest.mark.parametrize(
-    "name", ["Cargo.lock", "fuzz/Cargo.lock", "pyproject.toml", ".github/build-tools.txt", ".github/workflows/ci.yml"]
+    "name",
+    [
+        *("Cargo.lock", "fuzz/Cargo.lock", ".github/tools/Cargo.toml", ".github/rust-toolchain.toml"),
+        *("pyproject.toml", ".github/build-tools.txt", ".github/tools/requirements.txt", ".github/workflows/ci.yml"),
+    ],
 )
 def test_dependabot_updates_every_list_of_dependencies(name):
-    kind = {".lock": "cargo", ".yml": "github-actions"}.get(Path(name).suffix, "pip")
-    folder = (
-        "/" if kind == "github-actions" else f"/{Path(name).parent}".replace("/.", "/", Path(name).parent == Path())
-    )
+    assert (ROOT / name).exists()
+    kinds = {
+        "Cargo.lock": "cargo",
+        "Cargo.toml": "cargo",
+        "rust-toolchain.toml": "rust-toolchain",
+        "ci.yml": "github-actions",
+    }
+    kind = kinds.get(Path(name).name, "pip")
+    folder = "/" if kind == "github-actions" or "/" not in name else f"/{Path(name).parent}"
     found = [line for line in lines(ROOT / ".github" / "dependabot.yml") if f"package-ecosystem: {kind}," in line]
     covered = [
         part
@@ -104,8 +116,8 @@ def test_dependabot_updates_every_list_of_dependencies(name):
         for part in re.search(r"director(?:y|ies): (\[[^]]*\]|[^,]*),", line)[1].strip("[]").split(", ")
     ]
     assert folder in covered
-    # Updates of the crates come as one change, or the two lock files would differ.
-    assert kind != "cargo" or len(found) == 1
+    # Updates of the crates come as one change, also of crates of crates, or the two lock files would differ.
+    assert kind != "cargo" or (len(found) == 1 and "allow: [{ dependency-type: all }]" in found[0])
 
 
 def test_fuzzing_uses_the_shipped_versions_of_crates():
@@ -160,13 +172,51 @@ def test_lint_without_cargo_deny_names_its_installation(dev, monkeypatch, capsys
     monkeypatch.delenv("CI", raising=False)
     assert dev.lint([]) == 0
     assert not any("deny" in made for made in dev.commands)
-    assert "cargo install --locked cargo-deny" in capsys.readouterr().err
+    assert "dev.py tool cargo-deny" in capsys.readouterr().err
 
 
-def test_workflows_install_the_tools_of_lint_and_fuzz(dev):
+def test_workflows_install_the_watched_tools(dev):
     text = "".join(path.read_text("utf-8") for path in WORKFLOWS)
-    assert f"cargo-deny@{dev.DENY}" in text
-    assert f"cargo-fuzz@{dev.CARGO_FUZZ}" in text
+    assert "cargo install" not in text
+    for name, version in tomllib.loads((ROOT / ".github/tools/Cargo.toml").read_text("utf-8"))["dependencies"].items():
+        assert f"run: python3 dev.py tool {name}" in text
+        assert dev.tool([name]) == 0
+        assert dev.commands[-1] == ["cargo", "install", "--locked", f"{name}@{version[1:]}"]
+
+
+def test_a_wheel_names_the_repository_that_built_it(monkeypatch, capsys):
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "Someone/fork")
+    runpy.run_path(str(ROOT / ".github" / "project_urls.py"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8") + capsys.readouterr().out)["project"]
+    assert project["urls"]["Source"] == "https://github.com/Someone/fork"
+    assert project["urls"]["Documentation"] == "https://someone.github.io/fork/"
+    builds = re.findall(
+        r".*\n.*\n.*maturin (?:build|sdist) .*", (ROOT / ".github/workflows/wheels.yml").read_text("utf-8")
+    )
+    assert len(builds) == 2
+    assert all("project_urls.py >> pyproject.toml" in build for build in builds)
+
+
+def test_code_owners_name_paths_that_exist():
+    paths = [line.split()[0] for line in lines(ROOT / ".github" / "CODEOWNERS") if line and not line.startswith("#")]
+    assert paths
+    assert [path for path in paths if not (ROOT / path[1:]).exists()] == []
+
+
+def test_the_site_has_a_folder_for_each_version(tmp_path):
+    publish = runpy.run_path(str(ROOT / "docs" / "publish.py"))["publish"]
+    html, pages = tmp_path / "html", tmp_path / "pages"
+    for number, version in enumerate(("main", "v0.9.0", "v0.10.0", "main")):
+        html.mkdir(exist_ok=True)
+        (html / "index.html").write_text(f"{number}", "utf-8")
+        publish(html, pages, version)
+        home = (pages / "index.html").read_text("utf-8")
+        assert f'href="{"main" if number == 0 else "v0.9.0" if number == 1 else "v0.10.0"}/"' in home
+    assert json.loads((pages / "versions.json").read_text("utf-8")) == ["v0.10.0", "v0.9.0", "main"]
+    assert (pages / "main" / "index.html").read_text("utf-8") == "3"
+    with pytest.raises(SystemExit, match="neither main nor the tag"):
+        publish(html, pages, "topic")
 
 
 def test_lint_in_ci_fails_without_cargo_deny(dev, monkeypatch):
