@@ -42,7 +42,7 @@ def run_shell(example):
 SHELL = [PythonCodeBlockParser(), CodeBlockParser(language="sh", evaluator=run_shell), SkipParser()]
 pages = Sybil(
     parsers=[PythonCodeBlockParser(), SkipParser()],
-    patterns=["README.md", "docs/*.md", "docs/papers/*.md", "docs/understand/*.md", "docs/mechanisms-explained/*.md"],
+    patterns=["README.md", "docs/*.md", "docs/papers/*.md", "docs/understand/*.md"],
     excludes=["docs/index.md", "docs/quick-start.md"],  # notebooks (tests/test_pages.py)
     setup=enter,
     teardown=leave,

@@ -90,9 +90,9 @@ def count(
             `Release.l0` is the bound, and `Release.kept_share` is what it kept. The table is read twice.
         kept_share: Whether to estimate the share of (user, item) pairs that a number l0 keeps, as `Release.kept_share`.
             It costs 1 % of rho, or 5 % of epsilon (`CountsWithShare`). The table is read twice. l0="auto" includes it.
-        relative_error: The target error of a confirmed count, as a fraction of the count: from 0.005 to below 1. Its
-            sigma is usually about 0.475 times that fraction of the count, or about 8 % of it above 0.17. Only without
-            `l0`.
+        relative_error: The target error of a confirmed count, as a fraction of the count: from 0.005 to below 1. The
+            sigma is usually about 0.475 times this error, and about 8 % of the count for fractions above 0.17. Only
+            without `l0`.
         mechanism: A mechanism that reads a histogram or a table, such as `PrivateCountRelease(rho=1, delta=1e-6)`,
             instead of the chosen one. Leave out rho, epsilon, delta, l0, kept_share and relative_error then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
@@ -223,9 +223,7 @@ def top_k(
         items: Items that are public, such as the pages of a site map; the k items are among them.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
-            And what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged
-            once; `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
+        **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
 
     Returns:
         A Release of items; its rows are ranks 1, 2, 3 and so on.
@@ -296,9 +294,7 @@ def select(
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
-            And what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged
-            once; `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
+        **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
 
     Returns:
         A Release of items, sorted by item.

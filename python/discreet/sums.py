@@ -78,8 +78,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         resolution: The unit to which each value is rounded: from 1e-12 to 1e12.
         items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
-            And what a ledger remembers of the charge: label, once, replaces, as in `count`.
+        **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
 
     Returns:
         A Release whose `counts` are noisy sums in units of `resolution`, and whose `sigmas` are in the same units.
@@ -186,8 +185,7 @@ def aggregate(
             has no delta. A given delta is then the one at which the guarantee is stated as (epsilon, delta)-DP.
         items: Items that are public: numbers are released for each of them, without a threshold.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
-            And what a ledger remembers of the charge: label, once, replaces, as in `count`.
+        **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
 
     Returns:
         A Release of counts of users whose `aggregates` are the other numbers. Files and frames have a column for each

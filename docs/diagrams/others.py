@@ -1,6 +1,6 @@
 """Draws the diagrams of the pages on top-k lists, streams, queries, budgets and ledgers, from generated numbers.
 
-`python docs/mechanisms-explained/diagrams_others.py` writes the SVG files. With a folder it writes PNG files there.
+`python docs/diagrams/others.py` writes the SVG files. With a folder it writes PNG files there.
 """
 
 import json
