@@ -66,6 +66,12 @@ def test_relative_links_of_a_page_resolve(page):
     assert missing == []
 
 
+def test_the_changelog_begins_with_unreleased_and_this_version():
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(dp.__version__)} - \d{{4}}-\d\d-\d\d", headings[1])
+
+
 def test_the_reference_lists_the_names_of_the_package_once():
     found = listed()
     assert len(found) == len({*found})
