@@ -77,7 +77,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
             has no delta. A given delta is then the one at which the guarantee is stated as (epsilon, delta)-DP.
         resolution: The unit to which each value is rounded: from 1e-12 to 1e12.
         items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
-        budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
+        budget: A `Budget` or a `Ledger`'s dataset, as in `count`.
         **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
 
     Returns:
@@ -176,15 +176,13 @@ def aggregate(
             with two decimal places. Bounds are whole multiples of it, and values are rounded to it.
         means: For each column to average over rows, the least and the largest mean of one user for one item, with a
             resolution as for sums.
-        l0: The most items of a user that count; by default a bound is found. With `items`, a user may have all of them
-            by default.
+        l0: The most items of a user that count, with the default of `sum`.
         rho: The privacy cost of all numbers together, in delta-approximate rho-zCDP. Give exactly one of rho and
             epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
-        delta: The probability that the guarantee fails. May be left out with rho and `items`: their guarantee in zCDP
-            has no delta. A given delta is then the one at which the guarantee is stated as (epsilon, delta)-DP.
+        delta: The probability that the guarantee fails. May be left out as in `sum`.
         items: Items that are public: numbers are released for each of them, without a threshold.
-        budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
+        budget: A `Budget` or a `Ledger`'s dataset, as in `count`.
         **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
 
     Returns:

@@ -157,11 +157,7 @@ def sizes(
 def _weighed(
     table: Table, weighting: Weighting, without: Sequence[Label], apart: Sequence[Label]
 ) -> tuple[DataFrame, str | Fields]:
-    """Return a query of the weights of items, and the type of the items; see `Engine.weighed`.
-
-    Items set apart have no weight. `first` adds up to the number of users, because each user has one first row. The
-    query reads the rows once, so that no row is in a part of it alone.
-    """
+    """Return a query of the weights of items, and the type of the items, as `_weighed` for Ibis does."""
     from pyspark.sql import Window, functions
 
     pairs, kind = _pairs(table)

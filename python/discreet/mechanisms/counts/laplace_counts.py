@@ -21,10 +21,9 @@ __all__ = ["LaplaceCounts"]
 class LaplaceCounts(LaplaceNoise, GivenCounts):
     """A mechanism that releases the counts of all given `items` with discrete Laplace noise, without delta.
 
-    Items without users are released too, so no item reveals a user and there is no threshold. One user changes at most
-    n counts, where n is the smaller of l0 and the number of items. With epsilon = linf/scale the guarantee is
-    (n epsilon)-DP and (n epsilon^2/2)-zCDP per user, added or removed. `KnownItems` also releases unknown items above a
-    threshold, which needs delta.
+    It is `GaussianCounts` with other noise. With epsilon = linf/scale, and n the smaller of l0 and the number of items,
+    the guarantee is (n epsilon)-DP and (n epsilon^2/2)-zCDP per user, added or removed. `KnownItems` also releases
+    unknown items above a threshold, which needs delta.
 
     Args:
         items: Distinct integers, strings or bytes. Choose them without the data, or take them from a release.
