@@ -376,6 +376,8 @@ class _Facts:
         made = self.mechanism
         if kind == "events" and isinstance(made, HistogramMechanism):
             return type(most) is int and 1 < most <= made.protects.linf
+        if isinstance(made, streams.StreamMechanism):
+            return kind == self.kind and most == (made.alone if made.alone > 1 else None)
         return kind == self.kind and most == (made.most if isinstance(made, mechanisms.KeptPairs) else None)
 
     @property
@@ -422,7 +424,9 @@ class _Facts:
             return made.l0 if made.moved < len(made.items) else None
         if isinstance(made, mechanisms.Aggregates) and made.items is not None:
             return made.l0 if made.l0 is not None and made.l0 < len(made.items) else None
-        bounded = mechanisms.CountsWithShare | mechanisms.KeptPairs | _FINDS | streams.StreamMechanism
+        if isinstance(made, streams.StreamMechanism):
+            return made.protects.l0
+        bounded = mechanisms.CountsWithShare | mechanisms.KeptPairs | _FINDS
         return made.l0 if isinstance(made, bounded) else None
 
     @property

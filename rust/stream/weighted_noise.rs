@@ -194,7 +194,7 @@ impl Group {
             for (lane, before) in self.before.iter_mut().enumerate() {
                 *before += weighted(&self.drawn.as_flattened()[..=precise.len()], lane, precise);
             }
-            self.drawn.clear();
+            self.drawn = Vec::new();
             self.reach_before += std::mem::take(&mut self.reach);
             self.finished += 1;
         }

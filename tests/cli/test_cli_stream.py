@@ -268,7 +268,7 @@ def test_a_guarantee_per_user_needs_bounds_on_users(discreet):
     assert "needs --rounds" in err
     code, _, err = discreet("stream", "init", "t", *PROMISE[:-2], "--unit", "user", "--linf", "1")
     assert code == 2
-    assert "need a horizon" in err
+    assert "needs --horizon" in err
     assert discreet("stream", "init", "t", *PROMISE, "--linf", "3")[0] == 2
 
 

@@ -1,13 +1,14 @@
 """Streams that protect users, and count each user in a limited number of rounds."""
 
+import datetime
 import shutil
 import sqlite3
 
 import pytest
 
 from discreet import BinaryMechanism, Stream, Table
-from discreet.errors import ParameterError, StateError
-from discreet.streams import HonakerMechanism, SquareRootMechanism
+from discreet.errors import ParameterError, ResourceError, StateError
+from discreet.streams import HonakerMechanism, SquareRootMechanism, events
 
 MECHANISM = SquareRootMechanism.from_rho(rho=500.0, delta=1e-9, l0=2, horizon=20, unit="user", rounds=2)
 
@@ -102,8 +103,63 @@ def test_lists_of_events_and_contradictions_are_refused():
     for wrong in ({"rounds": 2}, {"rounds": 2, "unit": "user", "linf": 3}, {"rounds": 11, "unit": "user"}):
         with pytest.raises(ParameterError, match="rounds"):
             Stream.recommended(**given, **wrong)
-    with pytest.raises(ParameterError, match="rounds need a horizon"):
+    with pytest.raises(ParameterError, match="needs horizon"):
         Stream.recommended(rho=1.0, delta=1e-6, l0=1, unit="user", rounds=2)
     note = " ".join(stream.show().notes)
     assert "at most 2 items in each of 2 rounds" in note
+    assert "clipped to 4 items each, at most 2 of a user for an item" in note
     assert "does not check" not in note
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        ({"who": [1, 2]}, {"visit": [1, 2]}),
+        ({"who": [1, 2]}, {"who": [True, False]}),
+        ({"who": ["2026-01-01"]}, {"who": [datetime.date(2026, 1, 1)]}),
+        ({"who": [1, 2], "shop": [1, 2]}, {"shop": [1, 2], "who": [1, 2]}),
+        ({"who": [1, 2], "shop": [1, 2]}, {"who": [1, 2]}),
+    ],
+    ids=repr,
+)
+def test_users_must_keep_their_names(tmp_path, first, other):
+    """Another column or type would give the users of earlier rounds new names, and more rounds."""
+
+    def step(stream, columns):
+        rows = {**columns, "page": ["home"] * len(next(iter(columns.values())))}
+        return stream.step(Table(rows, user=[*columns], item="page"))
+
+    with Stream.open(tmp_path / "s", MECHANISM) as stream:
+        step(stream, first)
+        with pytest.raises(StateError, match="must have the same name in all rounds"):
+            step(stream, other)
+    with Stream.open(tmp_path / "s") as stream:
+        with pytest.raises(StateError, match="must have the same name in all rounds"):
+            step(stream, other)
+        step(stream, {name: [] for name in other})
+        step(stream, first)
+        assert stream.round == 3
+
+
+def test_a_round_added_meanwhile_is_an_error():
+    stream = MECHANISM.start()
+    counted(stream, table(range(500)))
+    asked = stream._running.rounds_of
+
+    def handled(names):
+        found = asked(names)
+        stream._running.rounds_of = asked
+        counted(stream, table(range(500)))
+        return found
+
+    stream._running.rounds_of = handled
+    with pytest.raises(StateError, match="a round was added"):
+        stream.step(table(range(500)), user="who", item="page", round=3)
+
+
+def test_users_beyond_the_memory_of_the_table_are_an_error(monkeypatch):
+    monkeypatch.setattr(events, "_PAIR_BYTES", 10**5)
+    stream = MECHANISM.start()
+    with pytest.raises(ResourceError, match="raise its memory"):
+        stream.step(Table(table(range(9000)), user="who", item="page", memory="512MB"))
+    assert stream.round == 0

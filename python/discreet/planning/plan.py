@@ -160,7 +160,7 @@ class Plan:
             ends = [(number, _rounded(sigma)) for number, sigma in (self.deviations[0], self.deviations[-1])]
             on = " and ".join(f"{sigma} on a count of {number:,}" for number, sigma in ends)
             lines.append(f"noise of a standard deviation (sigma) that depends on the count: {on}")
-        unit = self.guarantee.unit
+        unit = self.guarantee.unit if self.rounds is None else "event"
         if not self.single_item:
             half, nearly = counted(self.users_for_50_percent, unit), f"{self.users_for_95_percent:,}"
             worst = "in the worst case, " if self.worst_case else ""

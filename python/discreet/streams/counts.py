@@ -129,7 +129,8 @@ class RunningCounts(Private):
             notes=tuple(notes),
             round=number,
             clipped=True,
-            l0=self.mechanism.l0,
+            l0=self.mechanism.protects.l0,
+            most=self.mechanism.alone if self.mechanism.alone > 1 else None,
             kind=self.mechanism.releases,
             # An empty release must not reveal the type of the items in the data.
             item_type=labels.type_name if len(order) else self.empty_type,

@@ -43,6 +43,9 @@ class EpochMechanism(EndlessMechanism):
     estimate adds the noise of its own epoch and the last noise of each earlier epoch. The weighted noise is rounded
     once, as in `SquareRootMechanism`.
 
+    A stream that is opened again, and an item that occurs for the first time, draw the noise of all earlier rounds of
+    the first eight epochs: about 0.1 ms for an item in round 8,193, where `HybridMechanism` needs a microsecond.
+
     An event is in one epoch only, and the noise of an epoch is rho-zCDP for it. So the guarantee is delta-approximate
     rho-zCDP per event. Epoch m has a share of delta of 1/((m + 1)(m + 2)), divided equally among its rounds.
 

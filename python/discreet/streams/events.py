@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy import ma
@@ -15,16 +16,17 @@ from discreet.engines.local import read
 from discreet.engines.pandas_columns import is_missing, object_cells
 from discreet.engines.table import Table, as_table
 from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
-from discreet.errors import ParameterError, SchemaError
+from discreet.errors import ParameterError, ResourceError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
 from discreet.progress import shown
-from discreet.streams.seal import Item, UserName, keyed
+from discreet.streams.seal import Columns, Item, UserName, keyed
 from discreet.tables.histogram import Histogram
 
 __all__ = [
     "EMPTY_TYPES",
     "ITEM_TYPES",
     "ItemType",
+    "Limit",
     "bounded",
     "can_be_released",
     "column_type",
@@ -41,6 +43,12 @@ ITEM_TYPES: dict[ItemType, tuple[type, ...]] = {"text": (str,), "integer": (int,
 EMPTY_TYPES: dict[ItemType | None, str] = {"integer": "int64", "bytes": "binary"}
 """The Arrow type of the items in a release without rows, unless it is text."""
 _COLUMN_TYPES: dict[str, ItemType] = {"string": "text", "int64": "integer", "uint64": "integer", "binary": "bytes"}
+_ONE_NAME = {"int64": "numbers or text", "string": "numbers or text", "uint64": "numbers or text"}
+"""Arrow types whose cells name the same user if they have the same text."""
+_PAIR_BYTES = 500
+"""Bytes that a user with an item takes while a round is counted."""
+_AT_ONCE = 1 << 16
+"""Users and items that are read at a time."""
 _PLAIN = {str, int, bytes}
 """Python's own types. Items are converted to them, so that the order of items does not depend on a NumPy type."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -80,21 +88,27 @@ def counts_by_item(
     return kind, {label: count for label, count in added.items() if can_be_released(label)}
 
 
+class Limit(NamedTuple):
+    """The key that names users, the most rounds of a user, and a function that returns the rounds of users so far."""
+
+    key: bytes
+    rounds: int
+    rounds_of: Callable[[list[UserName]], list[int]]
+
+
 def counts_by_user(
     events: object,
     user: str | None,
     item: str | None,
     l0: int,
-    key: bytes,
-    rounds: int,
-    rounds_of: Callable[[list[UserName]], list[int]],
+    limit: Limit,
     declared: ItemType | None,
     progress: Callable[[], None] | None,
-) -> tuple[ItemType | None, dict[Item, int]]:
-    """Return the type of a table's items, the number of users with each, and one round for each of these users.
+) -> tuple[ItemType | None, dict[Item, int], Columns | None]:
+    """Return the type of a table's items, the number of users with each and one round for each of these users.
 
-    Users who were counted in `rounds` rounds are left out, and of others at most `l0` items are counted. `rounds_of`
-    says in how many rounds each user was counted.
+    Users who were counted in all rounds of the limit are left out, and of others at most `l0` items are counted. Also
+    return the columns that name users, or None for a table without rows.
     """
     if not isinstance(events, Table) and (user is None or item is None):
         raise ParameterError("this stream counts the rounds of users: give a table, with user and item")
@@ -109,27 +123,47 @@ def counts_by_user(
 
         def pairs(sources: list[object], room: int) -> _core.Labels:
             columns, times = [*users, str(table.item)], table.period
-            return _core.count_distinct(sources, table.user, columns, l0=l0, memory=room, times=times, progress=tick)[0]
+            made = _core.count_distinct(sources, table.user, columns, l0=l0, memory=room, times=times, progress=tick)
+            if made[0].items() * _PAIR_BYTES > room:
+                raise ResourceError(
+                    "the users of this round need more memory than the table may take; raise its memory, or take "
+                    "shorter rounds"
+                )
+            return made[0]
 
         labels = read(table, pairs)
-    found = labels.type_name if isinstance(labels.type_name, str) else labels.type_name[-1][1]
+    types = labels.type_name
+    assert not isinstance(types, str)
     kept: dict[UserName, list[Item]] = {}
-    for *cells, label in labels.to_list():
-        if can_be_released(label):
-            kept.setdefault(_user_name(key, cells), []).append(label)
-    kind = _kind(table, found, not labels.items())
-    names = [name for name, done in zip(kept, rounds_of([*kept]), strict=True) if done < rounds]
+    name_of = _names(limit.key)
+    for first in range(0, labels.items(), _AT_ONCE):
+        for *cells, label in labels.take(np.arange(first, min(first + _AT_ONCE, labels.items()))):
+            if can_be_released(label):
+                kept.setdefault(name_of(cells), []).append(label)
+    kind = _kind(table, types[-1][1], not labels.items())
+    names = [name for name, done in zip(kept, limit.rounds_of([*kept]), strict=True) if done < limit.rounds]
     added: dict[Item, int] = {}
     for label in chain.from_iterable(kept[name] for name in names):
         added[label] = added.get(label, 0) + 1
-    return kind, {**added, **dict.fromkeys(names, 1)}
+    keyed_by = tuple((name, _ONE_NAME.get(found, found)) for name, found in types[:-1])
+    return kind, {**added, **dict.fromkeys(names, 1)}, keyed_by if labels.items() else None
 
 
-def _user_name(key: bytes, cells: Iterable[object]) -> UserName:
-    """Return the keyed name of a user. A number is the same user as its text, as in files of other formats."""
-    parts = [cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "surrogatepass") for cell in cells]
-    text = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
-    return UserName(keyed(key, b"user", text)[:16])
+def _names(key: bytes) -> Callable[[Iterable[object]], UserName]:
+    """Return a function that returns the keyed name of a user.
+
+    A number is the same user as its text, as in files of other formats.
+    """
+    keyed_hash = hashlib.blake2b(key=key, digest_size=16, person=b"user")
+
+    def name_of(cells: Iterable[object]) -> UserName:
+        made = keyed_hash.copy()  # a copy costs half as much as a new keyed hash
+        for cell in cells:
+            part = cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "surrogatepass")
+            made.update(len(part).to_bytes(8, "little") + part)
+        return UserName(made.digest())
+
+    return name_of
 
 
 def _table(

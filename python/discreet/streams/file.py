@@ -18,8 +18,8 @@ from discreet.streams.events import ItemType
 from discreet.streams.journal import Journal, failure_point
 from discreet.streams.key import KeyFile, new_key
 from discreet.streams.paths import beside, erase, open_plain, real, unusable
-from discreet.streams.seal import Item, Round
-from discreet.streams.state import DAMAGE, KINDS, read_items, read_state, sealed_items, state_text, with_clock
+from discreet.streams.seal import Columns, Item, Round
+from discreet.streams.state import DAMAGE, KINDS, changed_text, read_items, read_state, sealed_items, state_text
 
 __all__ = ["StreamFile", "require_new"]
 
@@ -58,6 +58,7 @@ class StreamFile:
         self.mechanism: StreamMechanism
         self.item_type: ItemType | None = None
         self.clock: Clock | None = None
+        self.keyed_by: Columns | None = None
 
     @classmethod
     def open(
@@ -182,6 +183,7 @@ class StreamFile:
         state = read_state(self.key, text, self.round, self._digest, total, run("SELECT label, kind, count FROM item"))
         self._sum = int.from_bytes(total, "little")
         self.mechanism, self.item_type, self.clock = state.mechanism, state.item_type, state.clock
+        self.keyed_by = state.keyed_by
         if asked is not None and asked != self.mechanism:
             raise StateError(f"{self._path} has the mechanism {self.mechanism!r}; open it without a mechanism")
         if items is not None and items != self.item_type:
@@ -257,7 +259,7 @@ class StreamFile:
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         (text,) = run("SELECT mechanism FROM stream").fetchone()
-        given = text if step.clock is None else with_clock(text, step.clock)
+        given = changed_text(text, step)
         head = seal.head(self.key, text, self.round, self._digest)
         parts = [self._sum - head, seal.head(self.key, given, step.number, digest)]
         counts = [*step.added.values()]

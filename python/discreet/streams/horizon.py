@@ -60,6 +60,10 @@ class HorizonMechanism(StreamMechanism):
         horizon = require_horizon(horizon)
         moved = cls.moved(horizon, 1 if rounds is None else _require_rounds(rounds, horizon))
         sigma = rogers2023.gaussian_sigma(own, l0 * moved, linf)
+        if sigma > 1e9:
+            raise ParameterError(
+                "rho is too small for these bounds: give a larger rho, or a smaller l0, linf or rounds"
+            )
         return cls(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit, rounds=rounds)
 
     @classmethod

@@ -69,7 +69,9 @@ def recommended(
     require_one(rho, epsilon)
     promise: dict[str, object] = {"delta": delta, "l0": l0}
     if horizon is None and (unit, linf, rounds) != ("event", 1, None):
-        raise ParameterError("unit, linf and rounds need a horizon: give the number of rounds of the stream")
+        raise ParameterError(
+            "unit='user' needs horizon, the number of rounds of the whole stream: give it", names="horizon unit"
+        )
     promise |= {"rho": rho} if epsilon is None else {"epsilon": epsilon}
     make = "from_rho" if epsilon is None else "from_epsilon"
     item_bytes = require_whole("item_bytes", item_bytes, 1)

@@ -12,6 +12,7 @@ from discreet.cached import cached_property
 from discreet.streams.clock import Clock
 
 __all__ = [
+    "Columns",
     "Item",
     "Round",
     "UserName",
@@ -34,6 +35,9 @@ class UserName(bytes):
     """The keyed name of a user. Its count is the number of rounds in which the user was counted."""
 
 
+Columns = tuple[tuple[str, str], ...]
+"""The names of the columns that name users, and the kinds of their cells."""
+
 _MODULUS = 2**256
 _count = Struct("<q").pack
 """The 8 bytes of a count or a length."""
@@ -44,12 +48,14 @@ class Round:
     """A round: its number, the counts it adds, whether counts are reset before it, and its clock if that is new.
 
     The counts are of items, and of the names of users if the stream counts these in a limited number of rounds.
+    `keyed_by` are then the columns that name users, if the stream did not know them before.
     """
 
     number: int
     added: dict[Item, int]
     restart: bool
     clock: Clock | None = None
+    keyed_by: Columns | None = None
 
     @cached_property
     def labels(self) -> list[bytes]:

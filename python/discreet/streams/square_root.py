@@ -181,6 +181,7 @@ class WeightedSums(NodeSums):
         self._noise = noise
         self._column = column
         self._weighted = _core.WeightedNoise(np.array(self._column))
+        self._epoch = 0
 
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
         """Return the noise of every item in a round. Rounds must not decrease from call to call."""
@@ -191,6 +192,10 @@ class WeightedSums(NodeSums):
 
         Round 0 of an epoch is the end of the epoch before it.
         """
+        # One epoch at a time, so that an interrupt need not wait for all of them.
+        for earlier in range(self._epoch + 1, epoch):
+            self._weighted.advance(noise, (earlier, 0), self._noise)
+        self._epoch = epoch
         sums, unsettled = self._weighted.advance(noise, (epoch, number), self._noise)
         for item in unsettled:  # about one in 1e13, whose rounding needs more bits
             *whole, last = self._weighted.history(noise, item, self._noise)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -16,10 +17,10 @@ from discreet.streams.epochs import EpochMechanism
 from discreet.streams.events import ItemType
 from discreet.streams.honaker import HonakerMechanism
 from discreet.streams.hybrid import HybridMechanism
-from discreet.streams.seal import Item, UserName
+from discreet.streams.seal import Columns, Item, Round, UserName
 from discreet.streams.square_root import SquareRootMechanism
 
-__all__ = ["DAMAGE", "KINDS", "State", "read_items", "read_state", "sealed_items", "state_text", "with_clock"]
+__all__ = ["DAMAGE", "KINDS", "State", "changed_text", "read_items", "read_state", "sealed_items", "state_text"]
 
 _MANY = 1 << 12
 """Rows that are checked at a time."""
@@ -29,7 +30,7 @@ KINDS: dict[str, type[StreamMechanism]] = {
     for kind in (BinaryMechanism, EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
 }
 """The classes of mechanisms that a file can store."""
-DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error)
 """The errors that reading a damaged state raises: for damaged text, or for parameters that no mechanism has."""
 _FROM_BYTES: dict[str, Callable[[bytes], Item]] = {
     "b": bytes,
@@ -46,6 +47,7 @@ class State:
     mechanism: StreamMechanism
     item_type: ItemType | None
     clock: Clock | None
+    keyed_by: Columns | None
     round: int
 
 
@@ -56,9 +58,16 @@ def state_text(mechanism: StreamMechanism, items: str | None) -> str:
     return json.dumps(given if items is None else {"items": items, **given})
 
 
-def with_clock(text: str, clock: Clock) -> str:
-    """Return the JSON of a state with another clock."""
-    return json.dumps({**json.loads(text), "clock": dataclasses.asdict(clock)})
+def changed_text(text: str, step: Round) -> str:
+    """Return the JSON of a state with the clock and the columns of users of a round, if these are new."""
+    if step.clock is None and step.keyed_by is None:
+        return text
+    given = json.loads(text)
+    if step.clock is not None:
+        given["clock"] = dataclasses.asdict(step.clock)
+    if step.keyed_by is not None:
+        given["keyed_by"] = step.keyed_by
+    return json.dumps(given)
 
 
 def read_state(
@@ -74,9 +83,10 @@ def read_state(
     if seal.total([seal.head(key, text, number, rounds), sealed_items(key, rows)]) != bytes(total):
         raise ValueError("the keyed checksum differs")
     given = json.loads(text)
-    item_type, clock = given.pop("items", None), given.pop("clock", None)
+    item_type, clock, keyed_by = (given.pop(name, None) for name in ("items", "clock", "keyed_by"))
     mechanism = KINDS[given.pop("kind")](**given)
-    return State(mechanism, item_type, None if clock is None else Clock(**clock), number)
+    columns = None if keyed_by is None else tuple((str(name), str(kind)) for name, kind in keyed_by)
+    return State(mechanism, item_type, None if clock is None else Clock(**clock), columns, number)
 
 
 def sealed_items(key: bytes, rows: Iterable[tuple[bytes, str, int]]) -> int:

@@ -18,10 +18,18 @@ from discreet.release.release import Release
 from discreet.streams.base import StreamMechanism
 from discreet.streams.clock import Clock
 from discreet.streams.counts import RunningCounts
-from discreet.streams.events import EMPTY_TYPES, ItemType, counts_by_item, counts_by_user, require_item_type, type_of
+from discreet.streams.events import (
+    EMPTY_TYPES,
+    ItemType,
+    Limit,
+    counts_by_item,
+    counts_by_user,
+    require_item_type,
+    type_of,
+)
 from discreet.streams.file import StreamFile
 from discreet.streams.recommend import recommended
-from discreet.streams.seal import Round, UserName
+from discreet.streams.seal import Columns, Round, UserName
 from discreet.streams.shown import Shown
 
 __all__ = ["Stream"]
@@ -85,6 +93,7 @@ class Stream(Shown):
         self._round = 0
         self._clock: Clock | None = None
         self._coming: Clock | None = None
+        self._keyed_by: Columns | None = None
         self._forget_shown()
         self._forget()
 
@@ -141,6 +150,7 @@ class Stream(Shown):
             self = object.__new__(cls)
             self._begin(file.mechanism, file.key, file.item_type)
             self._clock = self._coming = file.clock
+            self._keyed_by = file.keyed_by
             self._file = file
             rows = file.items()
             while some := dict(islice(rows, _MANY)):
@@ -246,14 +256,14 @@ class Stream(Shown):
         with self._exclusively() as key:
             keys = self._keys
             number = self._next(round)
-            l0, rounds = self.mechanism.l0, self.mechanism.rounds
+            l0, rounds, before = self.mechanism.l0, self.mechanism.rounds, self._round
+            keyed_by: Columns | None = None
             if rounds is None:
                 kind, added = counts_by_item(events, user, item, l0, key, number, self._declared, progress)
             else:
-                known_rounds = self._running.rounds_of
-                kind, added = counts_by_user(
-                    events, user, item, l0, key, rounds, known_rounds, self._declared, progress
-                )
+                limit = Limit(key, rounds, self._running.rounds_of)
+                kind, added, keyed_by = counts_by_user(events, user, item, l0, limit, self._declared, progress)
+                self._require_columns(keyed_by)
             # Iterating over the events runs the caller's code, which may have closed the stream or added a round.
             self._next(number)
             self._require_open(keys)
@@ -261,7 +271,8 @@ class Stream(Shown):
             known = self._declared if restart else self._type
             if None not in (kind, known) and kind != known:
                 raise SchemaError(f"the items of this stream have the type {known}, not {kind}; convert them")
-            step = Round(number, added, restart, None if self._coming == self._clock else self._coming)
+            clock = None if self._coming == self._clock else self._coming
+            step = Round(number, added, restart, clock, None if keyed_by == self._keyed_by else keyed_by)
             if (file := self._file) is not None:
                 file.require(step)
             # File and memory may differ until both have the round. The stream is closed meanwhile. So an interrupt
@@ -270,6 +281,8 @@ class Stream(Shown):
             try:
                 # A signal handler may have added this round before the stream was closed. It cannot from here on.
                 self._next(number)
+                if rounds is not None and self._round != before:
+                    raise StateError("a round was added while this one was counted; step it again")
                 self._advance(step, key)
                 self._type = self._type or kind
                 keys.append(key)
@@ -279,6 +292,16 @@ class Stream(Shown):
                 self.detach()
                 raise
             return self.show() if release else self._running.empty(self._round)
+
+    def _require_columns(self, found: Columns | None) -> None:
+        """Raise StateError if a table names users by other columns than earlier rounds: a user would have two names."""
+        known = self._keyed_by
+        if None not in (found, known) and found != known:
+            shown = [", ".join(f"{name!r} ({kind})" for name, kind in each or ()) for each in (known, found)]
+            raise StateError(
+                f"the users of this stream are named by {shown[0]}, not by {shown[1]}, and the same user must have the "
+                "same name in all rounds; give this column, renamed or cast if it has another name or type"
+            )
 
     def _advance(self, step: Round, key: bytes) -> None:
         """Add a round to the file, then to the counts in memory."""
@@ -295,6 +318,7 @@ class Stream(Shown):
         self._running.add(step.added, key)
         self._round = step.number
         self._clock = self._coming
+        self._keyed_by = step.keyed_by or self._keyed_by
         self._latest = None
 
     def show(self) -> Release:
