@@ -192,7 +192,7 @@ def main(folder: Path, kind: str) -> None:
     """Write all diagrams into a folder, as svg or as png."""
     for name, draw in DIAGRAMS.items():
         with mpl.rc_context(fname=FOLDER.parent / "matplotlibrc"):
-            figure = Figure()
+            figure = Figure(figsize=(7, 3.6))
             draw(figure)
             metadata = {"Date": None} if kind == "svg" else {}
             figure.savefig(folder / f"{name}.{kind}", metadata=metadata)
