@@ -19,7 +19,7 @@ def main() -> None:
 
     record = json.loads((HERE / "record" / "scale.json").read_text("utf-8"))
     sizes = sorted(record["rows"], key=int)
-    figure, panels = pyplot.subplots(1, 3, figsize=(10, 3.6))
+    figure, panels = pyplot.subplots(3, 1, figsize=(6, 6), sharex=True)
     titles = {"wall": "time, seconds", "cpu": "CPU time, seconds", "peak": "peak memory, GB"}
     for axes, (figure_name, title) in zip(panels, titles.items(), strict=True):
         for name, style in STYLES.items():
@@ -29,10 +29,10 @@ def main() -> None:
             axes.plot([int(size) for size in known], values, style, label=LABELS[name])
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlabel("rows")
         axes.set_title(title, fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].legend(frameon=False, fontsize=8)
+    panels[0].legend(frameon=False)
+    panels[-1].set_xlabel("rows")
     figure.tight_layout()
     figure.savefig(HERE.parent / "docs" / "scale.png", dpi=110)
 

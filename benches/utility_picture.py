@@ -40,7 +40,7 @@ def main() -> None:
 
     record = json.loads((HERE / "record" / "utility.json").read_text("utf-8"))["shapes"]
     shapes = {name: record[name] for name in SHAPES}
-    figure, panels = pyplot.subplots(1, 2, figsize=(10, 6.5), sharey=True)
+    figure, panels = pyplot.subplots(2, 1, figsize=(6, 11), sharex=True, height_ratios=[6, 4])
     for axes, (guarantee, drawn), colours in zip(panels, PANELS.items(), COLOURS, strict=True):
         height = 0.86 / len(drawn)
         for place, (name, label) in enumerate(drawn.items()):
@@ -48,14 +48,14 @@ def main() -> None:
             good = [figures["good"] for figures in found]
             rows = np.arange(len(shapes)) + (place + 0.5) * height - 0.43
             bars = axes.barh(rows, good, height * 0.9, label=label, color=colours[place])
-            axes.bar_label(bars, [f"{number:,.0f}" for number in good], fontsize=7, padding=2)
+            axes.bar_label(bars, [f"{number:,.0f}" for number in good], fontsize=8, padding=2)
         axes.set_xscale("symlog", linthresh=10)
         axes.set_xlim(0, 30_000)
         axes.set_xlabel(guarantee)
-        axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+        axes.set_yticks(np.arange(len(shapes)), list(shapes))
+        axes.invert_yaxis()
+        axes.legend(frameon=False, fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_yticks(np.arange(len(shapes)), list(shapes))
-    panels[0].invert_yaxis()
     figure.supxlabel("items whose published count is within 10 % of the truth", fontsize=10)
     figure.tight_layout()
     figure.savefig(HERE.parent / "docs" / "utility.png", dpi=110)

@@ -153,7 +153,7 @@ def test_pages_have_the_figures_of_the_utility_record(monkeypatch):
         row = found["0.5"]
         cells = [f"{row[name]['good']:,.0f}" for name in columns]
         cells += [cell(row, "threshold"), f"{row['threshold l0=10']['good_clipped']:,.0f}"]
-        assert f"| `{table}` | {' | '.join(cells)} |" in text
+        assert f"| {table.replace('_', ' ')} | {' | '.join(cells)} |" in text
 
 
 def test_the_utility_benchmark_skips_libraries_that_are_not_installed(tmp_path):
