@@ -43,7 +43,7 @@ def handles():
     yield Table({"user": pairs[0], "item": pairs[1]}, user="user", item="item")
     yield _core.Rng()
     stream = streamed()
-    yield from (stream, stream._running)
+    yield from (stream, stream._running, _core.NodeSums())
 
 
 HANDLES = [pytest.param(handle, id=f"{n}-{type(handle).__name__}") for n, handle in enumerate(handles())]

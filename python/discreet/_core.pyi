@@ -17,6 +17,7 @@ __all__ = [
     "Levels",
     "Lists",
     "NodeNoise",
+    "NodeSums",
     "Noise",
     "Pairs",
     "Rng",
@@ -261,6 +262,13 @@ class NodeNoise:
     def draw(self, node: int, noise: Noise) -> NDArray[np.int64]: ...
     def draw_from(self, first: int, node: int, noise: Noise) -> NDArray[np.int64]: ...
     def items(self) -> int: ...
+
+@final
+class NodeSums:
+    """The sums of every item's noise over the nodes of a round."""
+
+    def __new__(cls) -> NodeSums: ...
+    def advance(self, noise: NodeNoise, nodes: Sequence[tuple[int, float, Noise]]) -> NDArray[np.int64]: ...
 
 @final
 class WeightedNoise:

@@ -50,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<item_table::PyItemTable>()?;
     module.add_class::<known::PyKnownLabels>()?;
     module.add_class::<node_noise::PyNodeNoise>()?;
+    module.add_class::<node_noise::PyNodeSums>()?;
     module.add_class::<node_noise::PyWeightedNoise>()?;
     module.add_function(wrap_pyfunction!(noise::chance_table, module)?)?;
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;

@@ -1,4 +1,4 @@
-//! `NodeNoise` and `WeightedNoise`: reproducible noise for the items of a stream, and weighted sums of this noise.
+//! `NodeNoise`, `NodeSums` and `WeightedNoise`: reproducible noise for the items of a stream, and sums of this noise.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use super::noise::PyNoise;
 use crate::error::{Error, Result};
 use crate::stream::node_noise::NodeNoise;
+use crate::stream::node_sums::NodeSums;
 use crate::stream::weighted_noise::WeightedNoise;
 
 /// Reproducible noise for the items of a stream at numbered nodes. A node stands for a round or for a range of rounds.
@@ -54,6 +55,32 @@ impl PyNodeNoise {
     /// Return the number of items. This number is as private as the items.
     fn items(&self) -> usize {
         self.0.items()
+    }
+}
+
+/// The sums of every item's noise over the nodes of a round.
+#[pyclass(name = "NodeSums", module = "discreet._core")]
+#[derive(Default)]
+pub struct PyNodeSums(NodeSums);
+
+#[pymethods]
+impl PyNodeSums {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Return the sums of all items over these nodes. A node is a number, the scale of its noise, and this noise.
+    fn advance<'py>(
+        &mut self,
+        py: Python<'py>,
+        mut noise: PyRefMut<'py, PyNodeNoise>,
+        nodes: Vec<(u64, f64, PyRef<'py, PyNoise>)>,
+    ) -> Bound<'py, PyArray1<i64>> {
+        let nodes: Vec<_> =
+            nodes.iter().map(|(node, scale, law)| (*node, *scale, law.sampler())).collect();
+        let noise = &mut noise.0;
+        py.detach(|| self.0.advance(noise, &nodes)).into_pyarray(py)
     }
 }
 

@@ -26,8 +26,9 @@ pub type ItemKey = [u8; 32];
 /// The words of one node in a block.
 type Words = [u32; 2];
 
-/// The words of a block, by node.
-type Shared = [Words; SHARING as usize];
+/// The words of a block for some items, by node and item. A node's words are contiguous, so that a
+/// draw reads 8 bytes for each item. It would read 64 bytes if each item's words were contiguous.
+type Columns<C> = [C; SHARING as usize];
 
 /// The number of nodes that share a block.
 pub(crate) const SHARING: u64 = 8;
@@ -40,8 +41,8 @@ pub struct NodeNoise {
     keys: Vec<ItemKey>,
     /// The number of the latest block.
     block: u64,
-    /// The words of the latest block, by item.
-    words: Vec<Shared>,
+    /// The words of the latest block.
+    words: Columns<Vec<Words>>,
 }
 
 impl NodeNoise {
@@ -64,23 +65,39 @@ impl NodeNoise {
     /// Draw the noise of every item at a node. `node` must be below `2^62`. If the node belongs to
     /// the latest block, its words are not computed again.
     pub fn draw(&mut self, node: u64, noise: &Sampler) -> Vec<i64> {
+        let mut drawn = vec![0; self.keys.len()];
+        let parts = drawn.chunks_mut(FEW_ROWS);
+        self.draw_into(node, noise, parts, |cell: &mut i64, z| *cell = z);
+        drawn
+    }
+
+    /// Draw the noise of every item at a node as [`Self::draw`] does, and pass it to `put` with the
+    /// item's cell. Each part holds the cells of `FEW_ROWS` items.
+    pub(crate) fn draw_into<P: IntoIterator<Item = C> + Send, C>(
+        &mut self,
+        node: u64,
+        noise: &Sampler,
+        parts: impl Iterator<Item = P>,
+        put: impl Fn(C, i64) + Sync,
+    ) {
         let (block, place) = (node / SHARING, (node % SHARING) as usize);
-        if self.block != block || self.words.len() < self.keys.len() {
-            let made = if self.block == block { self.words.len() } else { 0 };
+        let known = self.words[place].len();
+        if self.block != block || known < self.keys.len() {
+            let made = if self.block == block { known } else { 0 };
             self.block = block;
-            self.words.resize(self.keys.len(), Shared::default());
-            let (keys, words) = (&self.keys[made..], &mut self.words[made..]);
-            let parts = words.chunks_mut(FEW_ROWS).zip(keys.chunks(FEW_ROWS));
+            self.words.iter_mut().for_each(|words| words.resize(self.keys.len(), [0; 2]));
+            let mut columns = self.words.each_mut().map(|words| words[made..].chunks_mut(FEW_ROWS));
+            let parts = self.keys[made..].chunks(FEW_ROWS).map(|keys| {
+                (columns.each_mut().map(|chunks| chunks.next().unwrap_or_default()), keys)
+            });
             over_parts(parts, |(words, keys)| Arch::new().dispatch(Fill { words, keys, block }));
         }
-        let mut drawn = vec![0; self.keys.len()];
-        let rows = self.keys.chunks(FEW_ROWS).zip(self.words.chunks(FEW_ROWS));
-        over_parts(drawn.chunks_mut(FEW_ROWS).zip(rows), |(drawn, (keys, words))| {
-            for ((z, key), words) in drawn.iter_mut().zip(keys).zip(words) {
-                *z = noise.sample(&mut NodeStream::new(key, node, words[place]));
+        let rows = self.keys.chunks(FEW_ROWS).zip(self.words[place].chunks(FEW_ROWS));
+        over_parts(parts.zip(rows), |(cells, (keys, words))| {
+            for ((cell, key), &words) in cells.into_iter().zip(keys).zip(words) {
+                put(cell, noise.sample(&mut NodeStream::new(key, node, words)));
             }
         });
-        drawn
     }
 
     /// Draw the noise at a node for the items from index `first` on.
@@ -93,8 +110,8 @@ impl NodeNoise {
         over_parts(parts, |(drawn, keys)| {
             for (drawn, keys) in drawn.chunks_mut(LANES).zip(keys.chunks(LANES)) {
                 let words = words_of(keys, block);
-                for ((z, key), words) in drawn.iter_mut().zip(keys).zip(&words) {
-                    *z = noise.sample(&mut NodeStream::new(key, node, words[place]));
+                for ((z, key), &words) in drawn.iter_mut().zip(keys).zip(&words[place]) {
+                    *z = noise.sample(&mut NodeStream::new(key, node, words));
                 }
             }
         });
@@ -105,7 +122,7 @@ impl NodeNoise {
 impl Drop for NodeNoise {
     fn drop(&mut self) {
         self.keys.as_flattened_mut().zeroize();
-        self.words.as_flattened_mut().as_flattened_mut().zeroize();
+        self.words.iter_mut().for_each(|words| words.as_flattened_mut().zeroize());
     }
 }
 
@@ -117,25 +134,25 @@ pub(crate) fn block_of_draws(
 ) -> [[i64; LANES]; SHARING as usize] {
     let words = words_of(keys, block);
     let mut drawn = [[0; LANES]; SHARING as usize];
-    for (place, row) in drawn.iter_mut().enumerate() {
-        let node = block * SHARING + place as u64;
-        for ((z, key), words) in row.iter_mut().zip(keys).zip(&words) {
-            *z = noise.sample(&mut NodeStream::new(key, node, words[place]));
+    for ((node, row), words) in (block * SHARING..).zip(&mut drawn).zip(&words) {
+        for ((z, key), &words) in row.iter_mut().zip(keys).zip(words) {
+            *z = noise.sample(&mut NodeStream::new(key, node, words));
         }
     }
     drawn
 }
 
 /// Return the words of a block for up to eight items.
-fn words_of(keys: &[ItemKey], block: u64) -> [Shared; LANES] {
-    let mut words = [Shared::default(); LANES];
-    Arch::new().dispatch(Fill { words: &mut words[..keys.len()], keys, block });
+fn words_of(keys: &[ItemKey], block: u64) -> Columns<[Words; LANES]> {
+    let mut words = Columns::default();
+    let columns = words.each_mut().map(|words: &mut [Words; LANES]| &mut words[..keys.len()]);
+    Arch::new().dispatch(Fill { words: columns, keys, block });
     words
 }
 
 /// Computes the words of a block for each item.
 struct Fill<'a> {
-    words: &'a mut [Shared],
+    words: Columns<&'a mut [Words]>,
     keys: &'a [ItemKey],
     block: u64,
 }
@@ -146,12 +163,16 @@ impl WithSimd for Fill<'_> {
     #[inline(always)]
     #[allow(clippy::inline_always)] // compiled for the vector unit that the caller dispatches to
     fn with_simd<S: Simd>(self, _: S) {
-        for (words, group) in self.words.chunks_mut(LANES).zip(self.keys.chunks(LANES)) {
+        let mut columns = self.words.map(|words| words.chunks_mut(LANES));
+        for group in self.keys.chunks(LANES) {
             let mut lanes = [[0; 32]; LANES];
             lanes[..group.len()].copy_from_slice(group);
             let rows = first_blocks(&lanes, self.block | SHARED);
-            for (lane, words) in words.iter_mut().enumerate() {
-                *words = std::array::from_fn(|n| [rows[2 * n][lane], rows[2 * n + 1][lane]]);
+            for (column, [low, high]) in columns.iter_mut().zip(rows.as_chunks().0) {
+                let words = column.next().unwrap_or_default();
+                for ((words, &low), &high) in words.iter_mut().zip(low).zip(high) {
+                    *words = [low, high];
+                }
             }
         }
     }

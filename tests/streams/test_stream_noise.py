@@ -11,6 +11,7 @@ from continual import ENDLESS, KINDS, by_epoch, made
 from discreet import BinaryMechanism, _core
 from discreet.laws.outcomes import NoiseLaw
 from discreet.reference.node_noise import node_noise
+from discreet.reference.node_sums import NodeSums
 from discreet.reference.square_root import square_root_noise
 from discreet.streams import EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams.base import gaussian
@@ -25,6 +26,21 @@ def test_noise_equals_the_reference(sigma):
     ours.extend(b"".join(keys))
     for node in (0, 1, 7, 8, 123_456_789):
         assert ours.draw(node, gaussian(sigma)).tolist() == [node_noise(key, node, sigma) for key in keys]
+
+
+@pytest.mark.parametrize("scales", [(3.0, 50.0), (3.0, 1e7)])
+def test_sums_over_nodes_equal_the_reference(scales):
+    """Any nodes, with shared beginnings or without, and late items; from scales of 2^22 on the table has 64 bits."""
+    random, nodes = np.random.default_rng(4), []
+    noise, ours, reference = _core.NodeNoise(), _core.NodeSums(), NodeSums()
+    for _ in range(60):
+        noise.extend(random.bytes(32 * int(random.choice([0, 0, 1, 9, 20_000]))))
+        nodes = nodes[: random.integers(len(nodes) + 1)]
+        for node, scale in zip(random.integers(2**40, size=random.integers(4)), random.choice(scales, 3), strict=False):
+            nodes.append((int(node), float(scale), gaussian(float(scale))))
+        found = ours.advance(noise, nodes)
+        assert found.dtype == np.int64
+        assert np.array_equal(found, reference.advance(noise, nodes))
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ ITEM_BYTES = 8 + 32 + 20
 _WORDS = 64
 """Bytes of keystream (random bits) that are cached for each item. The noise of the next nodes is made of them."""
 _NARROW = 2.0**22
-"""Sums of noise have 32 bits up to this scale. They overflow with a chance of about e^-2000, far below the rounding
-of the thresholds."""
+"""Sums of noise have 32 bits up to this scale, here and in `rust/stream/node_sums.rs`. They overflow with a chance of
+about e^-2000, far below the rounding of the thresholds."""
 
 
 class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
@@ -244,42 +244,11 @@ class NodeSums(Private):
 
     def __init__(self, nodes_of: Callable[[int], list[tuple[int, float]]]) -> None:
         self._nodes_of = nodes_of
-        self._nodes: list[tuple[int, float]] = []
-        self._sums: NDArray[np.signedinteger] = np.zeros((0, 0), np.int32)
-        self._items = 0
+        self._sums = _core.NodeSums()
 
-    def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.signedinteger]:
-        """Return the noise of every item in a round. Rounds must not decrease from call to call."""
-        nodes = self._nodes_of(number)
-        kept = 0
-        while kept < min(len(nodes), len(self._nodes)) and nodes[kept] == self._nodes[kept]:
-            kept += 1
-        self._reserve(len(nodes), noise.items(), sum_type(max(sigma for _, sigma in nodes)))
-        known, self._items = self._items, noise.items()
-        if known < self._items:
-            for depth, (node, sigma) in enumerate(nodes[:kept]):
-                self._put(depth, known, noise.draw_from(known, node, gaussian(sigma)))
-        for depth, (node, sigma) in enumerate(nodes[kept:], kept):
-            self._put(depth, 0, noise.draw(node, gaussian(sigma)))
-        self._nodes = nodes
-        return self._sums[len(nodes) - 1, : self._items]
-
-    def _put(self, depth: int, first: int, drawn: NDArray[np.int64]) -> None:
-        """Store the sums up to this node for the items from `first` on: the sums one node before, plus this noise."""
-        row = self._sums[depth, first : self._items]
-        if depth:
-            np.add(self._sums[depth - 1, first : self._items], drawn, out=row, casting="same_kind")
-        else:
-            row[:] = drawn
-
-    def _reserve(self, depth: int, items: int, kind: np.dtype[np.signedinteger]) -> None:
-        """Grow the array of sums, with a sixteenth more columns than needed."""
-        rows, columns = self._sums.shape
-        kind = np.promote_types(kind, self._sums.dtype)
-        if depth > rows or items > columns or kind != self._sums.dtype:
-            grown = np.zeros((max(rows, depth), columns if items <= columns else items + items // 16 + 16), kind)
-            grown[:rows, : self._items] = self._sums[:, : self._items]
-            self._sums = grown
+    def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
+        """Return the noise of every item in a round, in a new array. Rounds must not decrease from call to call."""
+        return self._sums.advance(noise, [(node, sigma, gaussian(sigma)) for node, sigma in self._nodes_of(number)])
 
 
 def prefix(rounds: int) -> list[int]:

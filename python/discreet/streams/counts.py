@@ -97,7 +97,8 @@ class RunningCounts(Private):
         # next call after an interrupt makes new sums, with the same noise.
         sums, self._sums = self._sums, None
         sums = self.mechanism.sums() if sums is None else sums
-        noisy = self.items.counts + sums.advance(self.noise, number)
+        noisy = sums.advance(self.noise, number)
+        noisy += self.items.counts
         self._sums = sums
         rows = np.flatnonzero(self.mechanism.rule(number).passed(noisy))
         labels = self.items.labels.select(rows) if len(rows) else _core.Labels.from_sequence([])

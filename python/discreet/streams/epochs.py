@@ -191,7 +191,7 @@ class _Estimates(NodeSums):
         self._weighted = weighted
         self._trees = trees
 
-    def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.signedinteger]:
+    def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
         """Return the noise of every item in a round. Rounds must not decrease from call to call."""
         epoch, place, _ = self._mechanism.place(number)
         squares = self._mechanism.squares
