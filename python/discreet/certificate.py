@@ -45,6 +45,8 @@ _MEASURES_USERS = COUNTS_USERS | mechanisms.CorrelatedCounts
 """The mechanisms that publish the number of users."""
 _FINDS = mechanisms.DiscoverAndSum | mechanisms.Aggregates
 """The mechanisms that read rows, and find a bound on the items of a user if none is given."""
+_SUMS = mechanisms.ClippedSums | mechanisms.DiscoverAndSum | mechanisms.PrivateSumRelease
+"""The mechanisms whose bounds of sums are given."""
 _NAMES = mechanisms.UnionMechanism | mechanisms.OptimalSelection
 """The mechanisms that publish names alone."""
 
@@ -440,7 +442,7 @@ class _Facts:
     def sums(self, summed: Summed | None) -> bool:
         """Return whether a release has these bounds and this resolution of sums."""
         made = self.bounded
-        if not isinstance(made, mechanisms.ClippedSums | mechanisms.DiscoverAndSum):
+        if not isinstance(made, _SUMS):
             return summed is None
         if summed is None:
             return False
@@ -471,7 +473,7 @@ class _Facts:
     @property
     def steps(self) -> bool:
         """Whether the mechanism draws items one after another, so that a release can cost less than its guarantee."""
-        kinds = mechanisms.PrivateCountRelease | mechanisms.GumbelTopK
+        kinds = mechanisms.PrivateCountRelease | mechanisms.PrivateSumRelease | mechanisms.GumbelTopK
         return isinstance(self.innermost, COUNTS_USERS | kinds)
 
 

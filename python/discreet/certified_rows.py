@@ -92,6 +92,8 @@ def _has_sigmas(facts: Implied, rows: dict[str, Any], number: int) -> bool:
         return _all_close(own, np.array([step.sigma**2 for level in levels for step in level.steps]), common)
     if isinstance(made, mechanisms.PrivateCountRelease):
         return _all_close(sigmas, np.array([level.sigma for level in made.levels]))
+    if isinstance(made, mechanisms.PrivateSumRelease):
+        return _all_close(sigmas, np.array(made.sigmas))
     if isinstance(made, mechanisms.Aggregates):
         return _has_aggregates(made, rows)
     if isinstance(made, mechanisms.DiscoverAndSum):

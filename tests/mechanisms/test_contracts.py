@@ -31,6 +31,7 @@ from discreet.mechanisms import (
     IteratedSetUnion,
     Mechanism,
     Plume,
+    PrivateSumRelease,
     SetUnion,
     SumsWithFoundBounds,
 )
@@ -181,6 +182,11 @@ class TestDiscoverAndSum(TableContract):
 class TestDiscoverAndSumFindsABound(TestDiscoverAndSum):
     def mechanism(self):
         return DiscoverAndSum.from_rho(rho=1.0, delta=1e-6, l0=None, low=0, high=10)
+
+
+class TestPrivateSumRelease(TestDiscoverAndSum):
+    def mechanism(self):
+        return PrivateSumRelease(counting=dp.PrivateCountRelease(rho=50.0, delta=1e-6, k_bar=10), low=0, high=10)
 
 
 class TestSumsWithFoundBounds(TestDiscoverAndSum):

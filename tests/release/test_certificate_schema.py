@@ -239,6 +239,7 @@ def test_what_a_file_implies_is_what_its_mechanism_says():
         "CorrelatedCounts": {"items": ("a",), "rho": 1.0},
         "ClippedSums": {"items": ("a",), "rho": 1.0, "low": 0, "high": 9},
         "DiscoverAndSum": {"rho": 1.0, "delta": 1e-6, "l0": 2, "low": 0, "high": 9},
+        "PrivateSumRelease": {"counting": dp.PrivateCountRelease(rho=1.0, delta=1e-6), "low": 0, "high": 9},
         "ContributionBound": {"epsilon": 1.0},
         "SumsWithFoundBounds": {"rho": 1.0, "delta": 1e-6, "l0": None},
         "Aggregates": {"rho": 1.0, "delta": 1e-6, "l0": 2, "rows": 2},

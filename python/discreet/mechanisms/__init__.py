@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from discreet.mechanisms.from_histogram import HistogramMechanism
     from discreet.mechanisms.from_table import TableMechanism
-    from discreet.mechanisms.sums import Aggregates, ClippedSums, DiscoverAndSum, SumsWithFoundBounds
+    from discreet.mechanisms.sums import Aggregates, ClippedSums, DiscoverAndSum, PrivateSumRelease, SumsWithFoundBounds
     from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
     from discreet.mechanisms.top_k import (
         DiscoverAndPeel,
@@ -46,7 +46,7 @@ else:
             "KeptPairs LaplaceCounts Plume PrivateCountRelease Refinement",
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
-            "mechanisms.sums": "Aggregates ClippedSums DiscoverAndSum SumsWithFoundBounds",
+            "mechanisms.sums": "Aggregates ClippedSums DiscoverAndSum PrivateSumRelease SumsWithFoundBounds",
             "mechanisms.threshold": "GaussianThreshold LaplaceThreshold OptimalSelection TruncatedGeometric",
             "mechanisms.top_k": "DiscoverAndPeel ExponentialMechanism GaussianTopK GumbelTopK LaplaceTopK",
             "mechanisms.union": "IteratedSetUnion SetUnion UnionMechanism",
@@ -82,6 +82,7 @@ __all__ = [
     "OptimalSelection",
     "Plume",
     "PrivateCountRelease",
+    "PrivateSumRelease",
     "Refinement",
     "Replacement",
     "SetUnion",

@@ -31,6 +31,7 @@ _KIND_OF: dict[str, Kind] = {
     "ClippedSums": "sums",
     "DiscoverAndSum": "sums",
     "KeptPairs": "pairs",
+    "PrivateSumRelease": "sums",
     "SumsWithFoundBounds": "sums",
     **dict.fromkeys(_EVENTS, "events"),
 }

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.sums.clipped_sums import ClippedSums
     from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
     from discreet.mechanisms.sums.found_bounds import SumsWithFoundBounds
+    from discreet.mechanisms.sums.private_sum_release import PrivateSumRelease
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -17,7 +18,8 @@ else:
             "mechanisms.sums.clipped_sums": "ClippedSums",
             "mechanisms.sums.discover_and_sum": "DiscoverAndSum",
             "mechanisms.sums.found_bounds": "SumsWithFoundBounds",
+            "mechanisms.sums.private_sum_release": "PrivateSumRelease",
         },
     )
 
-__all__ = ["Aggregates", "ClippedSums", "DiscoverAndSum", "SumsWithFoundBounds"]
+__all__ = ["Aggregates", "ClippedSums", "DiscoverAndSum", "PrivateSumRelease", "SumsWithFoundBounds"]
