@@ -1,6 +1,7 @@
 """Time of partition selection, of thresholds and of finding the largest counts, with this library and with numpy.
 
-Partition selection and thresholds decide on ten million items. Top-k takes the largest of a hundred million counts.
+Partition selection and thresholds decide on ten million items. Top-k takes the largest of a hundred million counts. The
+optimal selection for a rho is compared with a Gaussian threshold: making the mechanism, and a release with labels.
 """
 
 import math
@@ -8,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet import OptimalSelection, _core
+from discreet import GaussianThreshold, Histogram, OptimalSelection, _core
 
 ITEMS = 10_000_000
 EPSILON, DELTA = 1.0, 1e-6
@@ -32,6 +33,24 @@ def labelled(items):
     numbers = np.arange(items, dtype=np.int32)
     labels, *_ = _core.count_distinct(pa.table({"u": np.zeros(items, np.int32), "i": numbers}), "u", "i")
     return labels, np.minimum(np.random.default_rng(1).zipf(1.5, items), 2**30).astype(np.int64)
+
+
+RHO = {"rho": 0.1, "delta": DELTA, "l0": 1}
+MAKERS = {
+    "optimal": lambda: OptimalSelection.from_rho(**RHO),
+    "gaussian": lambda: GaussianThreshold.from_rho(**RHO),
+}
+
+
+def constructed(who):
+    """Make a mechanism with its table of probabilities or its threshold."""
+    made = MAKERS[who]()
+    return made.chances if who == "optimal" else made.threshold
+
+
+def histogram(counts):
+    """Return a histogram of users with one item each."""
+    return Histogram.from_counts(np.arange(len(counts)), counts, l0=1, linf=1, complete=True)
 
 
 def numpy_top(counts):
@@ -88,3 +107,16 @@ def test_top(benchmark, who):
     labels, counts = labelled(10 * ITEMS)
     run = {"core": lambda: _core.top(labels, counts, LARGEST), "numpy": lambda: numpy_top(counts)}[who]
     assert len(benchmark.pedantic(run, rounds=3, warmup_rounds=1)) == LARGEST
+
+
+@pytest.mark.parametrize("who", MAKERS)
+@pytest.mark.benchmark(group="mechanism for rho = 0.1")
+def test_construction_for_rho(benchmark, who):
+    benchmark(constructed, who)
+
+
+@pytest.mark.parametrize("who", MAKERS)
+@pytest.mark.benchmark(group="release for rho = 0.1, ten million")
+def test_release_for_rho(benchmark, counts, who):
+    mechanism, table = MAKERS[who](), histogram(counts)
+    assert len(benchmark.pedantic(lambda: mechanism.release(table), rounds=5, warmup_rounds=1)) > 1000

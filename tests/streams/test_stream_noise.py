@@ -41,6 +41,11 @@ def test_sums_over_nodes_equal_the_reference(scales):
         found = ours.advance(noise, nodes)
         assert found.dtype == np.int64
         assert np.array_equal(found, reference.advance(noise, nodes))
+    # Items that come while the words of a block are kept, and more of them than one thread takes.
+    law = gaussian(scales[1])
+    for node in (40, 41):
+        noise.extend(random.bytes(32 * 20_000))
+        assert np.array_equal(noise.draw(node, law), noise.draw_from(0, node, law))
 
 
 @pytest.mark.parametrize(
