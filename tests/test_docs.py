@@ -203,6 +203,17 @@ def of_selections():
         yield from (1000 * case["median_seconds"]["core"], case["numpy_over_core"])
 
 
+def of_rows_to_a_release():
+    medians = record("private_count_release")["medians_seconds"]
+    yield 1000 * medians["test_rows_to_release"]
+    yield from (1000 * medians[f"test_rows_to_plume[{by}]"] for by in ("threshold", "weighted_gaussian", "dp_sips"))
+
+
+def of_selections_for_rho():
+    both = [case["median_seconds"] for case in record("selection")["for_rho"].values()]
+    return [1000 * case[who] for who in ("optimal", "gaussian") for case in both]
+
+
 def of_memory():
     for case in record("memory")["cases"]:
         if case["items"] == "few":
@@ -239,6 +250,16 @@ def of_a_sort():
             "| optimal partition selection ... form | # ms | # | | Gaussian ... items | # ms | # | "
             "| the 10,001 largest ... `np.argpartition` | # ms | # |",
             of_selections,
+        ),
+        (
+            "Private Count Release takes # ms of CPU time. Plume takes # ms with a threshold, # ms with a weighted "
+            "Gaussian set union, and # ms with DP-SIPS",
+            of_rows_to_a_release,
+        ),
+        (
+            "takes # ms of CPU time to make and # ms to release from 10 million items. "
+            "`GaussianThreshold.from_rho` takes # ms and # ms",
+            of_selections_for_rho,
         ),
         ("in 256 MiB | # s, # MiB | # s, # MiB | | ... in 2 GiB | # s, # MiB | # s, # MiB |", of_memory),
         (
