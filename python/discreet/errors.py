@@ -31,6 +31,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 _LEAST_RHO = 1e-9
 """The smallest useful cost of a release. Rounding of charges can leave less."""
 

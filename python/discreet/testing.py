@@ -8,6 +8,10 @@ from discreet.privacy.validation import require_whole
 __all__ = ["seeded_rng"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def seeded_rng(seed: int) -> _core.Rng:
     """Return a repeatable stream of randomness, for tests only.
 
