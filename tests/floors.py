@@ -9,6 +9,7 @@ import re
 import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import dropwhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -172,12 +173,7 @@ def circles(package):
                 if parts[: len(place)] == place:
                     there = parts[len(place)] if len(parts) > len(place) else "__init__"
                     below[room(path, folder)].add(there if there in rooms else "__init__")
-        for name, used in below.items():
-            used.discard(name)
-        try:
-            tuple(TopologicalSorter(below).static_order())
-        except CycleError as error:
-            yield f"{'.'.join(place)}: {' and '.join(error.args[1])}"
+        yield from (f"{'.'.join(place)}: {names}" for names in cycle(below))
 
 
 def hidden_imports(package):
@@ -291,29 +287,50 @@ def core_imports(theorems):
     yield from sorted(stem for stem in reach if stem[-1].isdigit())
 
 
-def first_names(code, start):
-    """Yield the first name after each `start` in Rust code, where `start` ends with `::` and may precede braces."""
-    for found in re.finditer(start, code):
-        rest = code[found.end() :]
-        if not rest.startswith("{"):
-            yield re.match(r"\w*|\*", rest)[0] or "*"
-            continue
-        depth = 0
-        for part in re.split(r"([{},])", rest):
-            depth += {"{": 1, "}": -1}.get(part, 0)
-            if depth == 0 and part == "}":
-                break
-            if depth == 1 and part.strip() not in ("", ",", "{", "}"):
-                yield part.split("::")[0].split()[0]
+def rust_modules(root):
+    """Return the code of each Rust module without comments and tests, by its path of names, and its own modules."""
+    found = {}
+    for path in sorted(root.rglob("*.rs")):
+        code = re.sub(r"//.*", "", path.read_text("utf-8"))
+        code = re.sub(r"^#\[cfg\(test\)\]\nmod tests \{\n.*?^\}", "", code, flags=re.DOTALL | re.MULTILINE)
+        *folders, name = path.relative_to(root).with_suffix("").parts
+        found[(*folders, *({name} - {"mod", "lib"}))] = code
+    return found
 
 
-def rooms_used(code, depth):
-    """Return the names in the crate's root that Rust code uses, in a module that is `depth` levels below the root.
+def rust_paths(code, module):
+    """Yield the paths from the crate's root that Rust code in a module uses, also those in the braces of `use`.
 
-    A "*" stands for all names: a glob, or another name for the root. `depth` times `super` is the root, too.
+    The path "*" stands for all names: a glob, or another name for the root.
     """
-    renamed = {"*"} if re.search(r"\bcrate(\s+self)?\s+as\b", code) else set()
-    return renamed | {*first_names(code, rf"\b(?:crate::|(?:super::){{{depth}}})")}
+    unfolded = None
+    while unfolded != code:
+        unfolded, code = code, re.sub(r"((?:\w+::)+)\{([^{}]*)\}", unfold, code)
+    if re.search(r"\bcrate(::self)?\s+as\b", code):
+        yield ("*",)
+    for start, names in re.findall(r"(?<!\w)(?<!::)(\w+)((?:::[\w*]+)+)", code):
+        path = [start, *names.removeprefix("::").split("::")]
+        place = {"crate": (), "self": module, "super": module}.get(start)
+        if place is None and re.search(rf"\bmod {start};", code):
+            yield (*module, *path)
+        elif place is not None:
+            ups = len(path) - len([*dropwhile(lambda name: name in ("crate", "self", "super"), path)])
+            yield (*place[: len(place) - path[:ups].count("super")], *path[ups:])
+
+
+def unfold(found):
+    """Return `a::{b, c}` as `a::b, a::c`."""
+    return ", ".join(f"{found[1]}{part.strip()}" for part in found[2].split(",") if part.strip())
+
+
+def rust_circles(root):
+    """Yield cycles of use among Rust modules, each a file. A module in a folder may not use a name of its parent."""
+    modules = rust_modules(root)
+    below = {module: set() for module in modules if module}
+    for module in below:
+        for path in rust_paths(modules[module], module):
+            below[module] |= {next((path[:end] for end in range(len(path), 0, -1) if path[:end] in below), module)}
+    yield from cycle({"::".join(module): {"::".join(used) for used in found} for module, found in below.items()})
 
 
 def map_violations(root):
@@ -321,16 +338,18 @@ def map_violations(root):
     text = (root / "lib.rs").read_text("utf-8")
     lines = re.findall(r"^//! ([a-z_ ]*?)(?:  |$)", text.split("```text")[1].split("//! ```")[0], re.MULTILINE)
     floor = {name: number for number, line in enumerate(reversed(lines)) for name in line.split()}
-    for path in sorted(root.rglob("*.rs")):
-        name = path.relative_to(root).parts[0].removesuffix(".rs")
-        if name == "lib":
-            continue
-        if name not in floor:
+    for module, code in rust_modules(root).items():
+        name = ".".join(module[:1])
+        if name in floor:
+            found = {path[0] if path else "*" for path in rust_paths(code, module)} - {name}
+            yield from (f"{name} uses {used}" for used in sorted(found) if floor.get(used, 99) >= floor[name])
+        elif name:
             yield f"{name} is not on the map"
-            continue
-        code = re.sub(r"//.*", "", path.read_text("utf-8"))
-        code = re.sub(r"^#\[cfg\(test\)\]\nmod tests \{\n.*?^\}", "", code, flags=re.DOTALL | re.MULTILINE)
-        depth = len(path.relative_to(root).parts) - (path.name == "mod.rs")
-        for used in sorted(rooms_used(code, depth) - {name}):
-            if floor.get(used, 99) >= floor[name]:
-                yield f"{name} uses {used}"
+
+
+def cycle(below):
+    """Yield one cycle of a graph, if there is one: the names on it."""
+    try:
+        tuple(TopologicalSorter({name: used - {name} for name, used in below.items()}).static_order())
+    except CycleError as error:
+        yield " and ".join(error.args[1])

@@ -19,6 +19,7 @@ from floors import (
     lazy_imports,
     map_violations,
     parsed,
+    rust_circles,
     unreadable_imports,
     upward_imports,
 )
@@ -87,6 +88,10 @@ def test_a_count_loads_no_rare_modules():
 
 def test_rust_modules_use_only_lower_modules():
     assert list(map_violations(RUST)) == []
+
+
+def test_rust_modules_have_no_cycles():
+    assert list(rust_circles(RUST)) == []
 
 
 def test_the_package_init_only_lists_names():
@@ -305,6 +310,22 @@ def test_a_rust_module_off_its_floor_is_detected(tmp_path, file, text, used):
     for name, content in {"top.rs": "use crate::low::X;", "deep.rs": "", "new.rs": "", file: text}.items():
         (tmp_path / name).write_text(content)
     assert list(map_violations(tmp_path)) == [f"low uses {used}", "new is not on the map"]
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "found"),
+    [
+        ("mod b;\nuse crate::a::b::X;", "use crate::a::Y;", 1),
+        ("mod b;\npub use b::X;", "use super::{Y, super::c::Z};", 1),
+        ("mod b;", "use crate::{c, a::b::{self, W}};\npub(super) fn f() {}", 0),
+        ("mod b;\npub use b::X;", "#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n", 0),
+    ],
+)
+def test_a_rust_cycle_is_detected(tmp_path, parent, child, found):
+    (tmp_path / "a").mkdir()
+    for name, content in {"lib.rs": "mod a;", "c.rs": "", "a/mod.rs": parent, "a/b.rs": child}.items():
+        (tmp_path / name).write_text(content)
+    assert len(list(rust_circles(tmp_path))) == found
 
 
 WORDS = {"made_by", "measure", "note", "notes", "message", "mechanism"}

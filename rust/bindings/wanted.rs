@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString, PyTuple};
 
 use super::values::Cells;
-use crate::columns::selection::Period;
+use crate::columns::times::Period;
 use crate::columns::times::{Every, moment, nanoseconds, parse};
 use crate::error::{Error, Result};
 

@@ -14,6 +14,11 @@ pub(crate) const BROKEN: Error = Error::Input(
     "an Arrow array's buffers contradict its declared layout; fix the program that made it",
 );
 
+/// Returned for a dictionary index without a value.
+pub(crate) const OUT_OF_RANGE: Error = Error::Input(
+    "a dictionary index of an Arrow array is out of range; fix the program that made it",
+);
+
 /// Integers of any width, read as 64 bits.
 pub(crate) enum Integers {
     I8(ScalarBuffer<i8>),

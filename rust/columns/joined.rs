@@ -5,8 +5,7 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow_data::ArrayData;
 
 use crate::columns::parts::Part;
-use crate::columns::selection::Period;
-use crate::columns::times::moment;
+use crate::columns::times::{Period, moment};
 use crate::error::Result;
 use crate::labels::LONGEST;
 use crate::labels::composite::{Kind, push_cell};

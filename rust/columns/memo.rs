@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::columns::{Column, OUT_OF_RANGE};
+use crate::columns::Column;
+use crate::columns::integers::OUT_OF_RANGE;
 use crate::error::Result;
 
 /// Results for the dictionary of one batch, computed at first use.

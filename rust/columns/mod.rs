@@ -8,7 +8,7 @@
 pub(crate) mod integers;
 mod joined;
 pub(crate) mod memo;
-mod parts;
+pub(crate) mod parts;
 pub mod selection;
 mod strings;
 pub mod tally;
@@ -20,17 +20,12 @@ use std::ops::Range;
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
-use crate::columns::integers::{BROKEN, Integers};
+use crate::columns::integers::{BROKEN, Integers, OUT_OF_RANGE};
 use crate::columns::strings::StringCells;
 use crate::columns::values::Values;
 use crate::error::{Error, Result};
 use crate::labels::{LONGEST, LabelType, NO_CODE};
 use crate::string_prefix::PrefixedString;
-
-/// Returned for a dictionary index without a value.
-pub(crate) const OUT_OF_RANGE: Error = Error::Input(
-    "a dictionary index of an Arrow array is out of range; fix the program that made it",
-);
 
 impl LabelType {
     /// Returns the label type of an Arrow type. A dictionary has the label type of its values.

@@ -6,8 +6,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, TimeUnit};
 
-use crate::columns::OUT_OF_RANGE;
-use crate::columns::integers::{BROKEN, Integers, bits, typed};
+use crate::columns::integers::{BROKEN, Integers, OUT_OF_RANGE, bits, typed};
 use crate::columns::strings::StringCells;
 use crate::columns::times::{self, nanoseconds, push_date, push_time};
 use crate::error::{Error, Result};
@@ -15,6 +14,18 @@ use crate::labels::composite::Kind;
 
 /// The most digits of a decimal that always fits a 64-bit integer.
 const DIGITS: u8 = 18;
+
+/// The arrays of a selection's columns.
+pub struct Columns {
+    /// The columns of users.
+    pub user: Vec<ArrayData>,
+    /// The columns of items.
+    pub item: Vec<ArrayData>,
+    /// The column of times.
+    pub time: Option<ArrayData>,
+    /// The column of values.
+    pub value: Option<ArrayData>,
+}
 
 /// Returns the kind of items in a column of this type. A dictionary has the kind of its values.
 ///

@@ -9,14 +9,14 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use crate::columns::joined::JoinedLabels;
-use crate::columns::parts::{Part, kind_of};
+use crate::columns::parts::{Columns, Part, kind_of};
 use crate::columns::tally::Tally;
-use crate::columns::times::Every;
+use crate::columns::times::{Every, Period};
 use crate::columns::values::{Values, require_numbers};
 use crate::columns::{Batch, Column};
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
-use crate::labels::composite::{Field, Kind, push_cell};
+use crate::labels::composite::{Field, Kind};
 
 /// The most rows whose labels of bytes are made at a time.
 const ROWS: usize = 1 << 16;
@@ -26,49 +26,6 @@ const BYTES: usize = 1 << 22;
 
 /// A name and a type.
 pub type Named = (String, DataType);
-
-/// How times divide and limit the rows of a table. Limits are microseconds since 1970 in UTC.
-#[derive(Debug, Clone, Default)]
-pub struct Period {
-    /// The length of the periods that are part of an item.
-    pub every: Option<Every>,
-    /// The length of the periods that are part of a user.
-    pub unit: Option<Every>,
-    /// The first moment that counts.
-    pub since: Option<i64>,
-    /// The first moment afterwards that does not count.
-    pub until: Option<i64>,
-}
-
-impl Period {
-    pub(crate) fn has(&self, moment: i64) -> bool {
-        self.since.is_none_or(|since| since <= moment)
-            && self.until.is_none_or(|until| moment < until)
-    }
-
-    /// Adds the period of a moment to the label of an item, if it is part of items. Returns false if the year is out of
-    /// range.
-    pub(crate) fn push_every(&self, moment: i64, label: &mut Vec<u8>, cell: &mut Vec<u8>) -> bool {
-        let Some(every) = self.every else { return true };
-        cell.clear();
-        let is_known = every.push_start(moment, cell);
-        push_cell(label, if every == Every::Hour { b't' } else { b'd' }, cell);
-        is_known
-    }
-
-    /// Adds the period of a moment to the label of a user, if it is part of users. Nobody reads these labels, so it is
-    /// a number.
-    pub(crate) fn push_unit(&self, moment: i64, label: &mut Vec<u8>) {
-        if let Some(unit) = self.unit {
-            push_cell(label, b'p', &unit.number(moment).to_le_bytes());
-        }
-    }
-
-    /// Returns whether the labels of items show which rows do not count. Otherwise those of users do.
-    fn limits_items(&self) -> bool {
-        self.every.is_some() || self.unit.is_none()
-    }
-}
 
 /// The columns of a table that a count reads, with their types.
 pub struct Selection {
@@ -220,18 +177,6 @@ impl Selection {
         let value = columns.value;
         Ok(Rows(Inner::Joined(Box::new(Joined { user, item, time, value, at: 0, len }))))
     }
-}
-
-/// The arrays of a selection's columns.
-pub struct Columns {
-    /// The columns of users.
-    pub user: Vec<ArrayData>,
-    /// The columns of items.
-    pub item: Vec<ArrayData>,
-    /// The column of times.
-    pub time: Option<ArrayData>,
-    /// The column of values.
-    pub value: Option<ArrayData>,
 }
 
 /// The rows of some arrays as batches.

@@ -2,9 +2,8 @@
 
 use arrow_data::ArrayData;
 
-use crate::columns::parts::Part;
-use crate::columns::selection::{Columns, Period};
-use crate::columns::times::moment;
+use crate::columns::parts::{Columns, Part};
+use crate::columns::times::{Period, moment};
 use crate::columns::values::Values;
 use crate::error::Result;
 use crate::labels::LONGEST;

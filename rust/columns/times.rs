@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use crate::labels::composite::Kind;
+use crate::labels::composite::{Kind, push_cell};
 
 const DAY: i64 = 86_400_000_000;
 const HOUR: i64 = 3_600_000_000;
@@ -66,6 +66,49 @@ impl Every {
             Self::Week => push_date(days - (days + 3).rem_euclid(7), out),
             Self::Month => push_date(days - i64::from(civil(days).2) + 1, out),
         }
+    }
+}
+
+/// How times divide and limit the rows of a table. Limits are microseconds since 1970 in UTC.
+#[derive(Debug, Clone, Default)]
+pub struct Period {
+    /// The length of the periods that are part of an item.
+    pub every: Option<Every>,
+    /// The length of the periods that are part of a user.
+    pub unit: Option<Every>,
+    /// The first moment that counts.
+    pub since: Option<i64>,
+    /// The first moment afterwards that does not count.
+    pub until: Option<i64>,
+}
+
+impl Period {
+    pub(crate) fn has(&self, moment: i64) -> bool {
+        self.since.is_none_or(|since| since <= moment)
+            && self.until.is_none_or(|until| moment < until)
+    }
+
+    /// Adds the period of a moment to the label of an item, if it is part of items. Returns false if the year is out of
+    /// range.
+    pub(crate) fn push_every(&self, moment: i64, label: &mut Vec<u8>, cell: &mut Vec<u8>) -> bool {
+        let Some(every) = self.every else { return true };
+        cell.clear();
+        let is_known = every.push_start(moment, cell);
+        push_cell(label, if every == Every::Hour { b't' } else { b'd' }, cell);
+        is_known
+    }
+
+    /// Adds the period of a moment to the label of a user, if it is part of users. Nobody reads these labels, so it is
+    /// a number.
+    pub(crate) fn push_unit(&self, moment: i64, label: &mut Vec<u8>) {
+        if let Some(unit) = self.unit {
+            push_cell(label, b'p', &unit.number(moment).to_le_bytes());
+        }
+    }
+
+    /// Returns whether the labels of items show which rows do not count. Otherwise those of users do.
+    pub(super) fn limits_items(&self) -> bool {
+        self.every.is_some() || self.unit.is_none()
     }
 }
 

@@ -7,8 +7,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, ScalarBuffer, i25
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
-use crate::columns::OUT_OF_RANGE;
-use crate::columns::integers::{BROKEN, Integers, bits, typed};
+use crate::columns::integers::{BROKEN, Integers, OUT_OF_RANGE, bits, typed};
 use crate::columns::strings::StringCells;
 use crate::error::{Error, Result};
 use crate::labels::LONGEST;

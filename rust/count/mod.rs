@@ -41,6 +41,7 @@ use crate::count::dense::{AllPacked, Layout, Packed};
 use crate::count::merge::{Tally, merge_partitions};
 use crate::count::pairs::{Hashed, Pair, Wide};
 use crate::count::result::{CountsBuilder, SharedCounts};
+use crate::count::threads::Limits;
 use crate::count::users::Users;
 use crate::count::worker::{Done, Worker};
 use crate::error::Result;
@@ -65,31 +66,6 @@ pub struct CountOptions<'a> {
     pub threads: usize,
     /// The memory limit in bytes, not including the batches and the counts; `None` for no limit.
     pub memory: Option<usize>,
-}
-
-/// The number of threads, and how many bytes each thread may hold.
-pub(crate) struct Limits {
-    pub threads: usize,
-    /// The bytes for the rows and labels of a thread: three quarters of the thread's memory.
-    pub rows: usize,
-    /// The bytes for a thread of the merge: one quarter of the thread's memory.
-    pub merge: usize,
-}
-
-impl Limits {
-    /// The least memory of a thread in bytes, unless there is only one thread. A thread with less
-    /// memory would spend most of its time on spilling.
-    const THREAD: usize = 1 << 25;
-
-    /// Divides `memory` bytes, if there is a limit.
-    pub fn within(threads: usize, memory: Option<usize>) -> Self {
-        let threads = threads.clamp(1, 64);
-        let Some(memory) = memory else {
-            return Self { threads, rows: usize::MAX, merge: usize::MAX };
-        };
-        let threads = threads.min((memory / Self::THREAD).max(1));
-        Self { threads, rows: memory / 4 * 3 / threads, merge: memory / 4 / threads }
-    }
 }
 
 /// Counts the distinct users of each item over all batches. Calls `tick` between morsels and while

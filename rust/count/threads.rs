@@ -20,6 +20,31 @@ const REFUSED: Error = Error::Resource(
     "the operating system refused to start a thread; close other programs, or raise the limit on threads or memory",
 );
 
+/// The number of threads, and how many bytes each thread may hold.
+pub(crate) struct Limits {
+    pub threads: usize,
+    /// The bytes for the rows and labels of a thread: three quarters of the thread's memory.
+    pub rows: usize,
+    /// The bytes for a thread of the merge: one quarter of the thread's memory.
+    pub merge: usize,
+}
+
+impl Limits {
+    /// The least memory of a thread in bytes, unless there is only one thread. A thread with less
+    /// memory would spend most of its time on spilling.
+    const THREAD: usize = 1 << 25;
+
+    /// Divides `memory` bytes, if there is a limit.
+    pub fn within(threads: usize, memory: Option<usize>) -> Self {
+        let threads = threads.clamp(1, 64);
+        let Some(memory) = memory else {
+            return Self { threads, rows: usize::MAX, merge: usize::MAX };
+        };
+        let threads = threads.min((memory / Self::THREAD).max(1));
+        Self { threads, rows: memory / 4 * 3 / threads, merge: memory / 4 / threads }
+    }
+}
+
 /// Runs each job on its own thread and `lead` on the calling thread, and returns the results of the
 /// jobs. Jobs must check `stop`, which is set if a job, `tick` or `lead` fails. If the system refuses
 /// a thread, its job is dropped. So any job must be able to do the work of all jobs.

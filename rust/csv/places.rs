@@ -51,22 +51,6 @@ impl Found {
     }
 }
 
-/// The number of line ends that were read. The header decides which of both ends a line.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Lines {
-    feeds: u64,
-    returns: u64,
-}
-
-impl Lines {
-    pub fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.feeds += u64::from(*byte == b'\n');
-            self.returns += u64::from(*byte == b'\r');
-        }
-    }
-}
-
 /// The record that is being read.
 struct Current {
     file: usize,

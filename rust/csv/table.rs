@@ -9,7 +9,6 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::dialect::Dialect;
-use super::places::Lines;
 use super::rows::Rows;
 use super::splitter::{Sink, Splitter};
 use crate::error::{Error, Result};
@@ -33,6 +32,22 @@ const HEADLESS: Error =
 pub(super) const LONG_HEADER: Error =
     Error::Input("the first line is longer than 1 MiB; it must hold the names of the columns");
 const UNLIKE: Error = Error::Input("the files do not all have the same header");
+
+/// The number of line ends that were read. The header decides which of both ends a line.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Lines {
+    pub feeds: u64,
+    pub returns: u64,
+}
+
+impl Lines {
+    pub fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.feeds += u64::from(*byte == b'\n');
+            self.returns += u64::from(*byte == b'\r');
+        }
+    }
+}
 
 /// An open file and its header.
 pub struct Table {

@@ -49,9 +49,9 @@ impl Source {
         };
         if is_gzip {
             let bytes = BufReader::with_capacity(BLOCK, bytes);
-            return Ok(encoding.decoded(Box::new(Gzip::new(bytes))));
+            return Ok(encoding.decoded(Box::new(Gzip::new(bytes)), BLOCK));
         }
-        Ok(encoding.decoded(bytes))
+        Ok(encoding.decoded(bytes, BLOCK))
     }
 }
 

@@ -1,8 +1,6 @@
 //! Decodes the bytes of a file to UTF-8.
 
-use std::io::{BufReader, Read, Result as IoResult};
-
-use super::blocks::BLOCK;
+use std::io::{Read, Result as IoResult};
 
 /// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,14 +29,14 @@ impl Encoding {
         })
     }
 
-    /// Returns the bytes of a file in UTF-8.
-    pub(super) fn decoded(self, bytes: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+    /// Returns the bytes of a file in UTF-8. Reads at most `block` bytes at a time.
+    pub(super) fn decoded(self, bytes: Box<dyn Read + Send>, block: usize) -> Box<dyn Read + Send> {
         if self == Self::Utf8 {
             return bytes;
         }
-        let bytes = BufReader::with_capacity(BLOCK, bytes);
         let decoder = Decoder {
             bytes,
+            block: vec![0; block],
             encoding: self,
             is_big: None,
             rest: Vec::new(),
@@ -62,6 +60,7 @@ const NO_TEXT: u8 = 0xff;
 /// Decodes bytes to UTF-8.
 struct Decoder<R> {
     bytes: R,
+    block: Vec<u8>,
     encoding: Encoding,
     /// Whether the first byte of UTF-16 is the higher one; `None` before the first character.
     is_big: Option<bool>,
@@ -74,16 +73,15 @@ struct Decoder<R> {
 
 impl<R: Read> Decoder<R> {
     fn fill(&mut self) -> IoResult<()> {
-        let mut block = vec![0; BLOCK];
-        let held = self.bytes.read(&mut block)?;
+        let held = self.bytes.read(&mut self.block)?;
         self.text.clear();
         self.at = 0;
         if self.encoding == Encoding::Utf16 {
-            self.rest.extend_from_slice(&block[..held]);
+            self.rest.extend_from_slice(&self.block[..held]);
             self.utf16(held == 0);
             return Ok(());
         }
-        for &byte in &block[..held] {
+        for &byte in &self.block[..held] {
             let letter = match (self.encoding, byte) {
                 (Encoding::Windows1252, 0x80..=0x9f) => WINDOWS[usize::from(byte - 0x80)],
                 _ => char::from(byte),
@@ -169,7 +167,7 @@ mod tests {
             .map(|step| {
                 let mut found = Vec::new();
                 let slow = Box::new(Slow(bytes.to_vec(), step));
-                encoding.decoded(slow).read_to_end(&mut found).unwrap();
+                encoding.decoded(slow, 1 << 10).read_to_end(&mut found).unwrap();
                 found
             })
             .into();

@@ -4,7 +4,8 @@ use hashbrown::HashTable;
 
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
-use crate::labels::{NO_CODE, NO_MEMORY, Strings};
+use crate::labels::strings::NO_MEMORY;
+use crate::labels::{NO_CODE, Strings};
 use crate::string_prefix::PrefixedString;
 
 /// Returned when the numbers run out.

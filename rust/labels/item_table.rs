@@ -6,7 +6,8 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use crate::error::{Error, Result};
-use crate::labels::{LabelType, Labels, NO_MEMORY};
+use crate::labels::strings::NO_MEMORY;
+use crate::labels::{LabelType, Labels};
 use crate::random::entropy::keyed_hash;
 
 const FULL: Error =

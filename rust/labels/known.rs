@@ -5,7 +5,8 @@ use prefetch_index::prefetch_index;
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::labels::interner::TOO_MANY;
-use crate::labels::{Labels, NO_CODE, NO_MEMORY};
+use crate::labels::strings::NO_MEMORY;
+use crate::labels::{Labels, NO_CODE};
 
 /// Labels looked up at a time.
 const AT_ONCE: usize = 1 << 8;

@@ -12,7 +12,9 @@ pub mod top;
 
 use std::cmp::Ordering;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+
+use crate::labels::strings::NO_MEMORY;
 
 pub use crate::labels::strings::Strings;
 
@@ -23,10 +25,6 @@ pub const LONGEST: usize = 1 << 13;
 
 /// Stands for a label without a code.
 pub const NO_CODE: u32 = u32::MAX;
-
-const NO_MEMORY: Error = Error::Resource(
-    "the distinct items do not fit into memory; count fewer rows at a time, or use a machine with more memory",
-);
 
 /// The type of the labels of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

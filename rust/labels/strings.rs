@@ -2,10 +2,13 @@
 
 use std::collections::TryReserveError;
 
-use crate::error::Result;
-use crate::labels::NO_MEMORY;
+use crate::error::{Error, Result};
 use crate::labels::offsets::Offsets;
 use crate::string_prefix::{PrefixedString, StringPrefix};
+
+pub(super) const NO_MEMORY: Error = Error::Resource(
+    "the distinct items do not fit into memory; count fewer rows at a time, or use a machine with more memory",
+);
 
 /// Strings concatenated in one allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

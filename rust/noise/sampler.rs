@@ -313,7 +313,7 @@ macro_rules! integer_law {
             }
         }
 
-        impl From<$law> for $crate::noise::Sampler {
+        impl From<$law> for $crate::noise::sampler::Sampler {
             fn from(law: $law) -> Self {
                 law.0
             }

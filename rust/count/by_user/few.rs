@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::columns::Batch;
-use crate::count::Limits;
 use crate::count::bound::candidates::Candidates;
 use crate::count::bound::lister::{Items, Keeper, Part as ListPart};
 use crate::count::bound::user_choices::Choice;
@@ -16,7 +15,7 @@ use crate::count::morsels::{self, MORSEL, Morsel};
 use crate::count::pairs::Pair;
 use crate::count::result::Counts;
 use crate::count::spill::Spill;
-use crate::count::threads::{STOPPED, run_jobs};
+use crate::count::threads::{Limits, STOPPED, run_jobs};
 use crate::count::worker::{Done, Worker};
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};

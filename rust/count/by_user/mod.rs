@@ -15,11 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::columns::Batch;
-use crate::count::Limits;
 use crate::count::by_user::dealt::{Dealt, Row, Users};
 use crate::count::by_user::numbered::{Numbered, Numbering, UNLISTED};
 use crate::count::morsels::{MORSEL, Morsel, Morsels};
-use crate::count::threads::{STOPPED, run_jobs};
+use crate::count::threads::{Limits, STOPPED, run_jobs};
 use crate::count::user_keys::UserKeys;
 use crate::count::worker::gathered_rows;
 use crate::error::Result;
