@@ -1,6 +1,7 @@
-"""Import path of the contestants."""
+"""Import paths of the contestants, and of a generator that tests use."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "mechanisms")]

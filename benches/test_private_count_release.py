@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 import pytest
+from numpy_rng import NumpyRng
 
 from discreet import Histogram, Plume, PrivateCountRelease, _core
-from discreet.reference.insecure import NumpyRng
 from discreet.reference.price_list import price_list
 from discreet.theorems import rogers2024
 

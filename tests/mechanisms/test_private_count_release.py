@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy_rng import NumpyRng
 
 from contract import MechanismContract
 from discreet import Guarantee, Histogram, PrivateCountRelease, _core
 from discreet.errors import ParameterError
-from discreet.reference.insecure import NumpyRng
 from discreet.reference.price_list import price_list
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2024

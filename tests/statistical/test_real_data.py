@@ -1,11 +1,11 @@
 """Releases of real words, if the variable DISCREET_DATA names a folder with the datasets."""
 
 import numpy as np
+from numpy_rng import NumpyRng
 from real import dataset
 
 import discreet as dp
 from discreet.engines import local
-from discreet.reference.insecure import NumpyRng
 from discreet.reference.price_list import price_list
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2024

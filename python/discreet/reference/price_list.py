@@ -18,10 +18,7 @@ Level = tuple[float, float, float, int, int]
 
 
 class Draws(Protocol):
-    """The randomness of a release: `_core.Rng`, or `insecure.NumpyRng`.
-
-    `_core.Rng` draws discrete Gaussian noise. `insecure.NumpyRng` rounds continuous Gaussian noise.
-    """
+    """The randomness of a release, such as `_core.Rng`."""
 
     def select(self, counts: NDArray[np.int64], reference: int, gamma: float, bottom: int, offset: float) -> int:
         """Return the index of the candidate that the exponential mechanism selects, or len(counts) for "stop".
