@@ -95,7 +95,7 @@ def local(rows, weighting):
 
 def remote(module, source, weighting, without=(), columns=COLUMNS):
     rows = dp.Table(source, user=columns[0], item=columns[1])
-    labels, weights = module.weights(rows, weighting=weighting, without=list(without), tick=None)
+    labels, weights, _ = module.weighed(rows, weighting=weighting, without=list(without), apart=(), tick=None)
     assert weights.dtype == np.int64
     return dict(zip(labels.take(np.arange(len(weights))), weights.tolist(), strict=True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -42,6 +42,8 @@ __all__ = [
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
 Label: TypeAlias = "str | int | bytes | tuple[str | int | bytes, ...]"
 Items: TypeAlias = "Sequence[Label] | ArrayLike"
+Fetched: TypeAlias = "list[Any]"
+"""A column of the result of a query."""
 Progress = Callable[[], None]
 PART = 1 << 27
 """The unit of the upper part of a number that a remote engine adds up in two parts of 64 bits.
@@ -135,14 +137,6 @@ class Engine(Protocol):
             ParameterError: The engine does not support a parameter.
         """
 
-    def weights(self, table: Table, *, weighting: Weighting, without: Sequence[Label], tick: Progress | None) -> Counts:
-        """Return the weight of each item, as `_core.Lists.weights` computes it: labels, and weights as int64.
-
-        The items in `without` are removed first. At most `weighting.l0` items of each user are then chosen as for
-        counting, and weighed evenly. The engine must return every item with a weight, however small: a single user's
-        items may pass a threshold, so an omission would reveal data. Errors are the same as in `histogram`.
-        """
-
     def sizes(
         self, table: Table, *, most: int, without: Sequence[Label], apart: Sequence[Label], tick: Progress | None
     ) -> NDArray[np.int64]:
@@ -162,7 +156,12 @@ class Engine(Protocol):
         tick: Progress | None,
         trial: bool = False,
     ) -> Weighed:
-        """Return the weights as `weights` does, without the items of `apart`, and the number of users, in one query.
+        """Return the weight of each item but those of `apart`, and the number of users, in one query.
+
+        The weights are those that `_core.Lists.weights` computes. The items in `without` are removed first. At most
+        `weighting.l0` of the other items of each user are then chosen as for counting, and weighed evenly. The engine
+        must return every item with a weight, however small: a single user's items may pass a threshold, so an omission
+        would reveal data. Errors are the same as in `histogram`.
 
         A user of whom all rows have items of `apart` is one of the users; rows of `without` are not counted. With
         `trial`, the query returns no row, and raises the errors of a query that the engine cannot make.
@@ -241,21 +240,21 @@ def labels_of(values: Sequence[Label], kind: str | Fields) -> _core.Labels:
     return labels(values, kind) if isinstance(kind, str) else _core.Labels.of_encoded(encoded(values, kind), kind)
 
 
-def counted(columns: Mapping[str, Sequence[Any]], made: Callable[[list[Any]], _core.Labels]) -> Counted:
+def counted(columns: dict[str, Fetched], made: Callable[[Fetched], _core.Labels]) -> Counted:
     """Return the result of `Engine.histogram` from its columns, which may have all `users`, or `first` to add up."""
     users = sum(columns["first"]) if "first" in columns else None
     users = max(columns["users"], default=0) if "users" in columns else users
     return Counted(made([*columns["item"]]), np.asarray(columns["n"], np.int64), users)
 
 
-def tallied(columns: Mapping[str, Sequence[int]], most: int) -> NDArray[np.int64]:
+def tallied(columns: dict[str, Fetched], most: int) -> NDArray[np.int64]:
     """Return the result of `Engine.sizes` from numbers `n` of users with `own` items, of whom the last have more."""
     seen = np.zeros(most + 2, np.int64)
     seen[np.asarray(columns["own"], np.int64)] = columns["n"]
     return seen
 
 
-def with_weights(columns: Mapping[str, Sequence[Any]], made: Callable[[list[Any]], _core.Labels]) -> Weighed:
+def with_weights(columns: dict[str, Fetched], made: Callable[[Fetched], _core.Labels]) -> Weighed:
     """Return the result of `Engine.weighed` from columns of all items, some of which have no weight."""
     weights = np.asarray(columns["weight"], np.int64)
     items = [item for item, weight in zip(columns["item"], weights, strict=True) if weight]

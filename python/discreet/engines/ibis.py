@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from discreet.engines.engine import (
     PART,
     Counted,
     Counts,
+    Fetched,
     Fields,
     Items,
     Label,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import BooleanValue, StringValue, Table, Value
     from numpy.typing import NDArray
 
-__all__ = ["clipped_sums", "counts_users", "histogram", "readable", "sizes", "weighed", "weights"]
+__all__ = ["clipped_sums", "counts_users", "histogram", "readable", "sizes", "weighed"]
 
 _BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
 """Backends that compare text by its bytes, except for columns with a declared collation (see `_without_collation`)."""
@@ -80,7 +81,6 @@ def histogram(
     """
     import ibis
 
-    require_no_period(table.period)
     with _translated_errors():
         pairs, kind, backend = _pairs(table)
         if only is not None:
@@ -116,14 +116,6 @@ def _has_windows(backend: BaseBackend) -> bool:
     return all(map(backend.has_operation, (operations.RowNumber, operations.WindowFunction)))
 
 
-def weights(table: Rows, *, weighting: Weighting, without: Sequence[Label], tick: Progress | None) -> Counts:
-    """Return the weight of each item of an Ibis table; see `Engine`. The backend needs SHA-256 and window functions."""
-    require_no_period(table.period)
-    with _translated_errors():
-        sums, kind = _weighed(table, weighting, without, ())
-        return _with_weights(sums, kind)[:2]
-
-
 def weighed(
     table: Rows,
     *,
@@ -134,9 +126,9 @@ def weighed(
     trial: bool = False,
 ) -> Weighed:
     """Return the weights of items of an Ibis table, and its users; see `Engine`. `tick` is not called."""
-    require_no_period(table.period)
     with _translated_errors():
-        sums, kind = _weighed(table, weighting, without, apart, f"{_HERE}. {_THERE}")
+        # Only counts make a trial.
+        sums, kind = _weighed(table, weighting, without, apart, f"{_HERE}. {_THERE}" if trial else _HERE)
         return _with_weights(sums.limit(0) if trial else sums, kind)
 
 
@@ -146,7 +138,6 @@ def sizes(
     """Return the number of users with each number of items of an Ibis table; see `Engine`. `tick` is not called."""
     import ibis
 
-    require_no_period(table.period)
     with _translated_errors():
         pairs, kind, backend = _pairs(table)
         pairs = _apart(_without(pairs, without, kind, backend), apart, kind, backend)
@@ -156,7 +147,7 @@ def sizes(
 
 
 def _weighed(
-    table: Rows, weighting: Weighting, without: Sequence[Label], apart: Sequence[Label], remedy: str = _HERE
+    table: Rows, weighting: Weighting, without: Sequence[Label], apart: Sequence[Label], remedy: str
 ) -> tuple[Table, str | Fields]:
     """Return a query of the weights of items, and the type of the items; see `Engine.weighed`.
 
@@ -233,7 +224,6 @@ def clipped_sums(
     tick: Progress | None,
 ) -> Counts:
     """Return the sum over users of their clipped sums for each of `items`; see `Engine`. `tick` is not called."""
-    require_no_period(table.period)
     with _translated_errors():
         rows, kind, backend = _pairs(table.with_values(), resolution)
         rows = rows.filter(_is_in(rows.item, _wanted(items, kind), backend))
@@ -257,6 +247,7 @@ def _pairs(table: Rows, resolution: float = 1.0) -> tuple[Table, str | Fields, B
     """
     import ibis
 
+    require_no_period(table.period)
     source = table.data
     if not isinstance(source, ibis.Table):
         raise ParameterError("data of Ibis must be a table, not a column or a scalar; give the table")
@@ -451,7 +442,7 @@ def _wanted(values: Items, kind: str | Fields) -> list[Label]:
     return [label.decode() for label in encoded(given, kind)]
 
 
-def _fetched(query: Table) -> dict[str, list[Any]]:
+def _fetched(query: Table) -> dict[str, Fetched]:
     table = query.to_pyarrow()
     return {name: table[name].to_pylist() for name in table.column_names}
 
@@ -464,7 +455,7 @@ def _with_weights(sums: Table, kind: str | Fields) -> Weighed:
     return with_weights(_fetched(sums), lambda items: _labels(items, kind))
 
 
-def _labels(items: list[Any], kind: str | Fields) -> _core.Labels:
+def _labels(items: Fetched, kind: str | Fields) -> _core.Labels:
     if isinstance(kind, str):
         return labels(items, kind)
     return _core.Labels.of_encoded([label.encode() for label in items], kind)

@@ -13,15 +13,25 @@ from discreet.progress import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
+    from discreet.engines.engine import Label
     from discreet.engines.table import Table
 
-__all__ = ["read_pairs"]
+__all__ = ["read_pairs", "require_rows"]
+
+
+def require_rows(table: Table, what: str) -> None:
+    """Raise ParameterError for a table without rows on this machine. `what` needs them, and ends in the verb."""
+    if isinstance(table.data, LocalLists):
+        raise ParameterError(f"{what} the rows: give the Table itself, not what its read() returned")
+    if not engines.rows_here(table.data):
+        raise ParameterError(
+            f"{what} the rows on this machine: give the table as toArrow() of Spark or to_pyarrow() of Ibis returns it"
+        )
 
 
 def read_pairs(
-    table: Table, columns: Sequence[tuple[str | None, float]], only: Sequence[Any] | None = None
+    table: Table, columns: Sequence[tuple[str | None, float]], only: Sequence[Label] | None = None
 ) -> list[_core.Pairs]:
     """Return the rows of a table with each column of values, all with one choice of each user's items.
 
@@ -36,13 +46,7 @@ def read_pairs(
         ItemTypeError: The items are not of the type of the column of items.
         InputError: The data cannot be read.
     """
-    if isinstance(table.data, LocalLists):
-        raise ParameterError("aggregates need the rows: give the Table itself, not what its read() returned")
-    if not engines.rows_here(table.data):
-        raise ParameterError(
-            "aggregates need the rows on this machine: give the table as toArrow() of Spark or to_pyarrow() of Ibis "
-            "returns it"
-        )
+    require_rows(table, "aggregates need")
     if table.value is not None:
         raise ParameterError("aggregates name their columns of values in sums and means: leave out value of the Table")
     used = columns_of(table.user, table.item, table.period)

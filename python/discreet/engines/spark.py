@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from discreet.engines.engine import (
     PART,
     Counted,
     Counts,
+    Fetched,
     Fields,
     Items,
     Label,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-__all__ = ["clipped_sums", "histogram", "sizes", "weighed", "weights"]
+__all__ = ["clipped_sums", "histogram", "sizes", "weighed"]
 
 _INT_LIMIT = 2**31 - 1
 _PLAIN = ("int64", "string", "binary")
@@ -81,7 +82,6 @@ def histogram(
     """
     from pyspark.sql import Window, functions
 
-    require_no_period(table.period)
     session = _session(table.data)
     with _translated_errors(session):
         pairs, kind = _pairs(table)
@@ -111,15 +111,6 @@ def histogram(
         return _awaited(session, lambda: _collected(counts, kind), tick)
 
 
-def weights(table: Table, *, weighting: Weighting, without: Sequence[Label], tick: Progress | None) -> Counts:
-    """Return the weight of each item of a DataFrame; see `Engine`. The driver fetches all items with a weight."""
-    require_no_period(table.period)
-    session = _session(table.data)
-    with _translated_errors(session):
-        sums, kind = _weighed(table, weighting, without, ())
-        return _awaited(session, lambda: _with_weights(sums, kind)[:2], tick)
-
-
 def weighed(
     table: Table,
     *,
@@ -130,7 +121,6 @@ def weighed(
     trial: bool = False,
 ) -> Weighed:
     """Return the weights of items of a DataFrame, and its users; see `Engine`. The driver fetches all weights."""
-    require_no_period(table.period)
     session = _session(table.data)
     with _translated_errors(session):
         sums, kind = _weighed(table, weighting, without, apart)
@@ -143,7 +133,6 @@ def sizes(
     """Return the number of users with each number of items of a DataFrame; see `Engine`."""
     from pyspark.sql import functions
 
-    require_no_period(table.period)
     session = _session(table.data)
     with _translated_errors(session):
         pairs, kind = _pairs(table)
@@ -206,7 +195,6 @@ def clipped_sums(
     """Return the sum over users of their clipped sums for each of `items`; see `Engine`."""
     from pyspark.sql import functions
 
-    require_no_period(table.period)
     session = _session(table.data)
     with _translated_errors(session):
         rows, kind = _pairs(table.with_values(), resolution)
@@ -252,6 +240,7 @@ def _pairs(table: Table, resolution: float = 1.0) -> tuple[DataFrame, str | Fiel
     Bytes have the order of `_core.top`. Columns are renamed by position, because Spark interprets dots and backticks in
     names and ignores their case.
     """
+    require_no_period(table.period)
     source: DataFrame = table.data
     names, columns = source.columns, columns_of(table.user, table.item)
     value = table.value if table.valued else None
@@ -415,7 +404,7 @@ def _place(pairs: DataFrame) -> Column:
     return functions.sha2(functions.concat(text(fresh_key()), *framed("user"), *framed("item")), 256)
 
 
-def _fetched(query: DataFrame) -> dict[str, list[Any]]:
+def _fetched(query: DataFrame) -> dict[str, Fetched]:
     """Fetch the rows to the driver, as Arrow or row by row if pyarrow is not installed."""
     try:
         table = query.toArrow()
@@ -433,7 +422,7 @@ def _with_weights(sums: DataFrame, kind: str | Fields) -> Weighed:
     return with_weights(_fetched(sums), lambda items: _labels(_cells(items, kind), kind))
 
 
-def _cells(items: list[Any], kind: str | Fields) -> list[Any]:
+def _cells(items: Fetched, kind: str | Fields) -> Fetched:
     """Return fetched items as labels: Spark sends text as bytes."""
     if kind == "int64":
         return items

@@ -9,6 +9,7 @@ import numpy as np
 from discreet import _core, engines
 from discreet.engines.engine import encoded
 from discreet.engines.local import listed_labels, read
+from discreet.engines.pairs import require_rows
 from discreet.engines.selection import columns_of
 from discreet.engines.table import Table
 from discreet.engines.weighing import LocalLists
@@ -20,16 +21,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from discreet.engines.engine import Counts, Items, Progress
+    from discreet.engines.engine import Counts, Items, Label, Progress
+
 __all__ = ["clipped_sums", "items_per_user", "rows_of_items", "summed_column", "sums_of_users"]
 
 _Found = TypeVar("_Found")
+_SUM = "a sum"
 
 
 def clipped_sums(
     table: Table,
     *,
-    items: Sequence[Any],
+    items: Sequence[Label],
     bounds: tuple[int, int],
     resolution: float,
     l0: int | None = None,
@@ -58,28 +61,15 @@ def clipped_sums(
             found = engine.clipped_sums(table, items=items, bounds=bounds, resolution=resolution, l0=l0, tick=tick)
         return _in_order(items, listed, found)
 
-    def add(sources: list[object], room: int) -> tuple[_core.Labels, NDArray[np.int64]]:
-        pairs = _core.Pairs.read(
-            sources,
-            table.user,
-            table.item,
-            value=value,
-            resolution=resolution,
-            valued=True,
-            only=listed,
-            memory=room,
-            times=table.period,
-            progress=tick,
-        )
+    def add(pairs: _core.Pairs, progress: Progress | None) -> Counts:
         most = max(1, len(items)) if l0 is None else l0
-        labels, sums = pairs.measured(listed, most, [("sum", *bounds, 1, 1)], progress=tick)
+        labels, sums = pairs.measured(listed, most, [("sum", *bounds, 1, 1)], progress=progress)
         return labels, sums[:, 0]
 
-    with shown(table.progress) as tick:
-        return read(table, add, value=value)
+    return _swept(table, add, _SUM, items, value=value, resolution=resolution, valued=True)
 
 
-def _in_order(items: Sequence[Any], listed: _core.Labels, found: Counts) -> Counts:
+def _in_order(items: Sequence[Label], listed: _core.Labels, found: Counts) -> Counts:
     """Return listed items as labels of their columns, and the sum of each, or zero if it was not found."""
     (labels, sums), fields = found, found[0].type_name
     places = _core.KnownLabels.from_sequence([*items]).split(labels, np.arange(1, len(sums) + 1))[1]
@@ -94,7 +84,7 @@ def summed_column(table: Table) -> str:
         ParameterError: There is none, it is a column of users, items or times too, or the table has no rows.
     """
     if isinstance(table.data, LocalLists):
-        raise ParameterError("a sum needs the rows: give the Table itself, not what its read() returned")
+        require_rows(table, f"{_SUM} needs")
     if table.value is None:
         raise ParameterError("a sum needs a column to sum: give value=, its name")
     if table.value in columns_of(table.user, table.item, table.period):
@@ -104,7 +94,7 @@ def summed_column(table: Table) -> str:
     return table.value
 
 
-def items_per_user(table: Table, items: Sequence[Any]) -> NDArray[np.int64]:
+def items_per_user(table: Table, items: Sequence[Label]) -> NDArray[np.int64]:
     """Return the number of distinct items in `items` of each user who has any of them, in any order of the users.
 
     Raises:
@@ -118,7 +108,7 @@ def items_per_user(table: Table, items: Sequence[Any]) -> NDArray[np.int64]:
     return _swept(table, _core.Pairs.sizes, "a number of listed items", items)
 
 
-def sums_of_users(table: Table, *, resolution: float, items: Sequence[Any] | None) -> NDArray[np.int64]:
+def sums_of_users(table: Table, *, resolution: float, items: Sequence[Label] | None) -> NDArray[np.int64]:
     """Return for each user the absolute value of the sum of one of the user's items, chosen uniformly.
 
     Sums are whole units of the resolution, in any order of the users. Rows without a finite value are dropped.
@@ -159,16 +149,10 @@ def _swept(
     items: Items | None,
     *,
     value: str | None = None,
-    **options: Any,
+    **options: object,
 ) -> _Found:
     """Return what a sweep over the rows of all users finds."""
-    if isinstance(table.data, LocalLists):
-        raise ParameterError(f"{what} needs the rows: give the Table itself, not what its read() returned")
-    if not engines.rows_here(table.data):
-        raise ParameterError(
-            f"{what} needs the rows on this machine: give the table as toArrow() of Spark or to_pyarrow() of Ibis "
-            "returns it"
-        )
+    require_rows(table, f"{what} needs")
     listed = listed_labels(items)
 
     def found(sources: list[object], room: int) -> _Found:

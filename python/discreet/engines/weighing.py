@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Lists(Protocol):
 
         Raises:
             ParameterError: The table does not support a weighting. The other errors are the same as in
-                `Engine.weights`.
+                `Engine.weighed`.
         """
 
 
@@ -90,10 +90,10 @@ class Counting(Protocol):
     def counted(self) -> Counted:
         """Return all counts, and the number of users."""
 
-    def public(self, items: Sequence[Any]) -> Counted:
+    def public(self, items: Sequence[Label]) -> Counted:
         """Return at least the counts of public items, and the number of users of the counted rows."""
 
-    def excluding(self, items: Sequence[Any]) -> Counting:
+    def excluding(self, items: Sequence[Label]) -> Counting:
         """Return access to the rows without these items."""
 
     def rest(self, counted: Counted, rows: NDArray[np.int64]) -> Rest:
@@ -134,7 +134,7 @@ class LocalLists(Private):
         rows = np.flatnonzero(counts)
         return Counted(self._labels.select(rows), counts[rows], number if users else None)
 
-    def sizes(self, only: Sequence[Any] | None = None) -> NDArray[np.int64]:
+    def sizes(self, only: Sequence[Label] | None = None) -> NDArray[np.int64]:
         """Return the number of items of each user who has any, or any in `only`."""
         lists = self._lists
         if only is not None:
@@ -143,7 +143,7 @@ class LocalLists(Private):
         sizes = lists.sizes()
         return sizes[sizes > 0]
 
-    def _rows(self, items: Sequence[Any]) -> NDArray[np.int64]:
+    def _rows(self, items: Sequence[Label]) -> NDArray[np.int64]:
         """Return the numbers of those of the items that any user has."""
         numbers = np.arange(1, self._labels.items() + 1)
         found = _core.KnownLabels.from_sequence([*items]).split(self._labels, numbers)[1]
@@ -163,7 +163,7 @@ class LocalLists(Private):
         """Return these lists, of which nothing is refused later."""
         return self
 
-    def public(self, items: Sequence[Any]) -> Counted:
+    def public(self, items: Sequence[Label]) -> Counted:
         """Return all counts, and the number of users of all rows."""
         return self.counted()
 
@@ -171,7 +171,7 @@ class LocalLists(Private):
         """Return the lists without the items of these numbers; the other items keep their numbers."""
         return LocalLists(self._labels, self._lists.bounded(_ALL, rows, [0, 0, 0, 0]))
 
-    def excluding(self, items: Sequence[Any]) -> LocalLists:
+    def excluding(self, items: Sequence[Label]) -> LocalLists:
         """Return the lists without these items; the other items keep their numbers."""
         return self.without(self._rows(items))
 
@@ -263,15 +263,17 @@ class RemoteCounting(Private):
             self._counted = self._histogram(only=None, without=self._without)
         return self._counted
 
-    def public(self, items: Sequence[Any]) -> Counted:
+    def public(self, items: Sequence[Label]) -> Counted:
         """Return the counts of these items, and the number of users of any of them."""
         return self._histogram(only=[*items], without=())
 
-    def _histogram(self, **rows: Any) -> Counted:
+    def _histogram(self, only: Sequence[Label] | None, without: Sequence[Label]) -> Counted:
         with shown(self._table.progress) as tick:
-            return self._engine.histogram(self._table, l0=None, limit=None, cap=None, users=True, tick=tick, **rows)
+            return self._engine.histogram(
+                self._table, l0=None, limit=None, cap=None, users=True, tick=tick, only=only, without=without
+            )
 
-    def excluding(self, items: Sequence[Any]) -> RemoteCounting:
+    def excluding(self, items: Sequence[Label]) -> RemoteCounting:
         """Return access to the rows without these items."""
         return RemoteCounting(self._engine, self._table, [*self._without, *items])
 
@@ -283,20 +285,25 @@ class RemoteCounting(Private):
 class _RemoteRest(Private):
     def __init__(self, engine: Engine, table: Table, without: Sequence[Label], apart: Sequence[Label]) -> None:
         self._engine, self._table = engine, table
-        self._options: Any = {"without": without, "apart": apart}
+        self._without, self._apart = without, apart
 
     def sizes(self, most: int) -> NDArray[np.int64]:
         with shown(self._table.progress) as tick:
-            return self._engine.sizes(self._table, most=most, tick=tick, **self._options)
+            return self._engine.sizes(self._table, most=most, without=self._without, apart=self._apart, tick=tick)
 
     def weighed(self, weighting: Weighting, rng: _core.Rng) -> Weighed:
         with shown(self._table.progress) as tick:
-            return self._engine.weighed(self._table, weighting=weighting, tick=tick, **self._options)
+            return self._weighed(weighting, tick)
 
     def try_weights(self) -> None:
         """Raise the errors of a query for weights that the engine cannot make, without reading rows."""
         first = Weighting(method="capped_squares", bits=0, l0=1)
-        self._engine.weighed(self._table, weighting=first, tick=None, trial=True, **self._options)
+        self._weighed(first, None, trial=True)
+
+    def _weighed(self, weighting: Weighting, tick: Progress | None, *, trial: bool = False) -> Weighed:
+        return self._engine.weighed(
+            self._table, weighting=weighting, without=self._without, apart=self._apart, tick=tick, trial=trial
+        )
 
 
 class RemoteLists(Private):
@@ -319,7 +326,7 @@ class RemoteLists(Private):
     def weigh(self, weighting: Weighting, named: Sequence[Label]) -> Counts:
         """Return the weights of all items except the released ones."""
         with shown(self._table.progress) as tick:
-            return self._engine.weights(self._table, weighting=weighting, without=named, tick=tick)
+            return self._engine.weighed(self._table, weighting=weighting, without=named, apart=(), tick=tick)[:2]
 
 
 class _RemoteWeighing(Private):
