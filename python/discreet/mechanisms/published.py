@@ -14,7 +14,7 @@ from discreet.release.release import ItemType, Release, changed, later
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["More", "Shown", "clipped", "noted", "of_rows", "published", "raised", "uncounted"]
+__all__ = ["More", "Shown", "clipped", "noted", "of_rows", "published", "raised", "retold", "uncounted"]
 
 
 class More(TypedDict, total=False):
@@ -99,6 +99,12 @@ def clipped(release: Release, l0: int | None) -> Release:
     if l0 is None or release.counts is None or release.clipped:  # a refinement has the bound of what it refines
         return release
     return noted(changed(release, clipped=True, l0=l0))
+
+
+def retold(release: Release, mechanism: Promising, *notes: str, **changes: object) -> Release:
+    """Return the release of a step of `mechanism` as its own, with its guarantee, further notes and other changes."""
+    own = {"guarantee": mechanism.guarantee, "spent": mechanism.guarantee, "made_by": repr(mechanism)}
+    return changed(release, **own, notes=(*release.notes, *notes), **changes)
 
 
 def noted(release: Release) -> Release:

@@ -28,7 +28,7 @@ from discreet.mechanisms.parameters import (
     require_items,
     require_rho,
 )
-from discreet.mechanisms.published import noted, published
+from discreet.mechanisms.published import noted, published, retold
 from discreet.mechanisms.sums.clipped_sums import WHOLE
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
@@ -36,7 +36,7 @@ from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_text, require_whole
 from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, named, to_digits
 from discreet.release.facts import Listed
-from discreet.release.release import Release, changed
+from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
 from discreet.wording import counted
@@ -387,8 +387,7 @@ class Aggregates(TableMechanism):
         rng = opened(rng)
         l0 = self.bound._drawn(numbers, rng)
         release = self.bounded(l0)._steps(columns, pairs, rng, table.unit)  # noqa: SLF001 - of this class
-        own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
-        return changed(release, **own, notes=(*release.notes, self.bound.note(l0)))
+        return retold(release, self, self.bound.note(l0))
 
     def _steps(
         self, columns: list[tuple[str, float]], pairs: list[_core.Pairs], rng: _core.Rng | Opening | None, unit: str
@@ -410,11 +409,10 @@ class Aggregates(TableMechanism):
             sums = pairs[place].measured(labels, l0, [one.asked])[1] if len(first) else np.zeros((0, 2), np.int64)
             noise = [rng.sample(_core.Noise.discrete_gaussian(scale), len(first)) for scale in one.sigmas]
             found.append(one.published(sums[:, : len(noise)] + np.stack(noise, axis=1)))
-        own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
         measures = [one.measure(unit) for one in found]
         if any(column is not None and resolution == 1 for column, resolution in columns):
             measures.append(WHOLE)
-        return changed(first, **own, aggregates=tuple(found), notes=(*first.notes, *measures))
+        return retold(first, self, *measures, aggregates=tuple(found))
 
     def _counts(self, labels: _core.Labels, users: NDArray[np.int64], rng: _core.Rng) -> Release:
         """Return the release of the counts of users of listed items."""
@@ -422,12 +420,12 @@ class Aggregates(TableMechanism):
         (scale,) = self.scales["count"]
         noisy = users + rng.sample(_core.Noise.discrete_gaussian(scale), len(users))
         bound = self._l0 if self._l0 < len(self.items) else None
-        own: dict[str, Any] = {"noisy": noisy, "sigmas": scale, "clipped": bound is not None, "l0": bound}
-        release = published(self, labels, np.arange(len(users)), rng, **own)
+        rows = np.arange(len(users))
+        release = published(self, labels, rows, rng, noisy=noisy, sigmas=scale, clipped=bound is not None, l0=bound)
         return noted(release) if release.clipped else release
 
 
-def _labels(items: Iterable[Any]) -> _core.Labels:
+def _labels(items: Iterable[Label]) -> _core.Labels:
     labels = listed_labels(tuple(items))
     assert labels is not None
     return labels
@@ -444,7 +442,7 @@ def _scale(rho: float, bound: int, l0: int) -> float:
     return scale
 
 
-def _several(name: str, given: object) -> tuple[Any, ...]:
+def _several(name: str, given: object) -> tuple[object, ...]:
     if not isinstance(given, tuple | list):
         raise ParameterError(f'{name} must be a tuple such as (("price", 0, 5000, 0.01),)', names=name)
     return tuple(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta, require_rho
-from discreet.mechanisms.published import noted, published
+from discreet.mechanisms.published import noted, published, retold
 from discreet.mechanisms.sums.clipped_sums import ClippedSums, sums_sigma
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
@@ -217,8 +217,7 @@ class DiscoverAndSum(TableMechanism):
             l0 = self.bound._drawn(numbers, rng)
             later = self.bounded(l0)
             release = later._steps(table, value, Histogram.from_table(valued, l0=l0), rng)  # noqa: SLF001 - of this class
-            own: dict[str, Any] = {"guarantee": self.guarantee, "spent": self.guarantee, "made_by": repr(self)}
-            return changed(release, **own, notes=(*release.notes, self.bound.note(l0)))
+            return retold(release, self, self.bound.note(l0))
         # Errors of the values come before the charge. The sums are made after it.
         histogram = Histogram.from_table(valued, l0=self.l0)
         return self._steps(table, value, histogram, opened(rng))
@@ -228,13 +227,7 @@ class DiscoverAndSum(TableMechanism):
         found = self.selection.release(histogram, rng=rng)
         if found.items:
             release = self.sums(tuple(found.items)).release(table, rng=rng)
-            own: dict[str, Any] = {
-                "item_type": found.item_type,
-                "guarantee": self.guarantee,
-                "spent": self.guarantee,
-                "made_by": repr(self),
-            }
-            return changed(release, **own, l0=self.l0, listed=self.lists_items)
+            return retold(release, self, item_type=found.item_type, l0=self.l0, listed=self.lists_items)
         nothing = np.zeros(0, np.int64)
         labels = _core.Labels.from_sequence([])
         least = self.selection.threshold.value

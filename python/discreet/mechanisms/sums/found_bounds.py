@@ -17,13 +17,14 @@ from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE
+from discreet.mechanisms.published import retold
 from discreet.mechanisms.sums.clipped_sums import LIMIT, ClippedSums
 from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.facts import Listed
-from discreet.release.release import Release, changed
+from discreet.release.release import Release
 
 __all__ = ["SumsWithFoundBounds"]
 
@@ -212,10 +213,4 @@ class SumsWithFoundBounds(TableMechanism):
             remedy = "resolution" if len(self.candidates) == len(_GRID) else "resolution or rho"
             found = f"are the widest possible ones, and may clip many sums: give a larger {remedy}"
         note = f"the bounds, {-bound:,} to {bound:,} units, {found}"
-        return changed(
-            release,
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self),
-            notes=(*release.notes, note),
-        )
+        return retold(release, self, note)

@@ -15,12 +15,13 @@ from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta
+from discreet.mechanisms.published import retold
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.wrappers.counts_with_share import RHO_SHARE
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release.release import Release, changed
+from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
 __all__ = ["CountsWithFoundBound"]
@@ -157,11 +158,4 @@ class CountsWithFoundBound(TableMechanism):
         pairs, (mechanism, reasons) = self.pairs(l0), self.counting(l0)
         share = pairs.share(*pairs._measured(numbers, rng))
         release = mechanism.release(Histogram.from_table(table, l0=l0), rng=rng)
-        return changed(
-            release,
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self),
-            kept_share=share,
-            notes=(*release.notes, self.bound.note(l0), pairs.note(share), *reasons),
-        )
+        return retold(release, self, self.bound.note(l0), pairs.note(share), *reasons, kept_share=share)

@@ -13,12 +13,13 @@ from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.published import retold
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, require_promise, resolve_rho
 from discreet.release.facts import Listed
-from discreet.release.release import Release, changed
+from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
 __all__ = ["RHO_SHARE", "CountsWithShare"]
@@ -146,12 +147,5 @@ class CountsWithShare(TableMechanism):
         rng = opened(rng)
         release = self.mechanism.release(histogram, rng=rng)
         share = self.pairs.share(*self.pairs._measured(numbers, rng))
-        return changed(
-            release,
-            item_type=histogram._named(release.item_type),  # noqa: SLF001 - as above
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self),
-            kept_share=share,
-            notes=(*release.notes, self.pairs.note(share)),
-        )
+        kind = histogram._named(release.item_type)  # noqa: SLF001 - as above
+        return retold(release, self, self.pairs.note(share), item_type=kind, kept_share=share)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -138,7 +137,7 @@ class KnownItems(HistogramMechanism):
         return published(self, labels, rows, rng, noisy=noisy, sigmas=self.deviation, above=above)
 
 
-def _plain(items: Any) -> tuple[str | int | bytes, ...]:
+def _plain(items: object) -> tuple[str | int | bytes, ...]:
     """Return items as plain Python values, so that the repr is readable."""
     if isinstance(items, np.ndarray) and items.ndim == 1 and items.dtype.kind in "iuUS":
         return tuple(items.tolist())

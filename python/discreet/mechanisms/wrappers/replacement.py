@@ -10,6 +10,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.published import retold
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
@@ -17,7 +18,7 @@ from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import brief
-from discreet.release.release import Release, changed
+from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
 __all__ = ["Replacement"]
@@ -126,7 +127,7 @@ class Replacement(HistogramMechanism):
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         release = self.mechanism._run_replaced(histogram, rng)
-        return changed(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
+        return retold(release, self)
 
 
 def _require_kind(kind: type) -> Any:
