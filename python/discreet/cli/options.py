@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
+from functools import partial
 
 import click
 
@@ -101,6 +102,11 @@ NUMBER = _Number()
 BOUND = _Bound()
 """The type of --l0 of commands that can find it."""
 
+_shown = partial(click.option, show_default=True)
+_l0 = partial(click.option, "--l0", type=L0, metavar="N")
+_items = partial(click.option, "--items", type=FILE, metavar="FILE")
+_resolution = partial(_shown, "--resolution", type=FLOAT, default=1.0, metavar="UNIT")
+
 times = joined(
     click.option(
         "--time",
@@ -114,11 +120,10 @@ times = joined(
     ),
     click.option("--since", metavar="TIME", help="Count only rows from TIME on: 2026-01-31 or 2026-01-31T12:00."),
     click.option("--until", metavar="TIME", help="Count only rows before TIME."),
-    click.option(
+    _shown(
         "--unit",
         type=click.Choice(["user", "user-hour", "user-day", "user-week", "user-month"]),
         default="user",
-        show_default=True,
         help="Protect all rows of a user, or only those in one period of --time in UTC. Counts are then numbers of "
         "users and periods. A user with rows in many periods is protected less.",
     ),
@@ -147,10 +152,9 @@ files = joined(
     ),
     click.option("--table", metavar="NAME", help="Table or view of --database, such as visits or logs.visits."),
     click.option("--delimiter", metavar="CHAR", help="Character between CSV cells.  [default: comma; tab for .tsv]"),
-    click.option(
+    _shown(
         "--encoding",
         default="utf-8",
-        show_default=True,
         help="Encoding of CSV: utf-8, latin-1, windows-1252 or utf-16.",
     ),
     click.option("--no-header", is_flag=True, help="CSV without a header line. The columns are 1, 2 and so on."),
@@ -185,25 +189,14 @@ summed = joined(
         help="Instead of --bounds: find bounds with 5 % of rho. For about P % of the users, such as 95, the sum for "
         "one of their items, chosen at random, lies within.",
     ),
-    click.option(
-        "--resolution",
-        type=FLOAT,
-        default=1.0,
-        show_default=True,
-        metavar="UNIT",
+    _resolution(
         help="Round each value to this unit, and release sums in it. 0.01 is for amounts with two decimal places.",
     ),
-    click.option(
-        "--l0",
-        type=L0,
-        metavar="N",
+    _l0(
         help="Sum at most N items of each user. The noise of a sum is that of N items. Without --l0 and --items, 5 % "
         "of rho finds N: about 95 % of the users do not have more items.",
     ),
-    click.option(
-        "--items",
-        metavar="FILE",
-        type=FILE,
+    _items(
         help="Release a sum for each item in this file, one on each line and without a header, and apply no threshold. "
         "The file must be public, because all of its lines are published.",
     ),
@@ -234,34 +227,20 @@ aggregated = joined(
         help="Also average this column over rows. The mean of one user for one item is clipped to these bounds, in "
         f"{_bounds}",
     ),
-    click.option(
-        "--resolution",
-        type=FLOAT,
-        default=1.0,
-        show_default=True,
-        metavar="UNIT",
+    _resolution(
         help="Round values to this unit. 0.01 is for amounts with two decimal places.",
     ),
-    click.option(
-        "--l0",
-        type=L0,
-        metavar="N",
+    _l0(
         help="Use at most N items of each user, the same ones for all numbers. Without --l0 and --items, 5 % of rho "
         "finds N: about 95 % of the users do not have more items.",
     ),
-    click.option(
-        "--items",
-        metavar="FILE",
-        type=FILE,
+    _items(
         help="Release numbers for each item in this file, one on each line and without a header, and apply no "
         "threshold. The file must be public, because all of its lines are published.",
     ),
 )
 known = joined(
-    click.option(
-        "--items",
-        metavar="FILE",
-        type=FILE,
+    _items(
         is_eager=True,
         help="Count the items in this file, one on each line and without a header, and apply no threshold. The file "
         "must be public, because all of its lines are published.",
@@ -273,10 +252,7 @@ known = joined(
         "With --l0, the N items of a user are chosen among all items, so counts of listed items are lower too.",
     ),
 )
-ranked = click.option(
-    "--items",
-    metavar="FILE",
-    type=FILE,
+ranked = _items(
     is_eager=True,
     help="Rank the items in this file, one on each line and without a header, even items that nobody has. The file "
     "must be public.",
@@ -307,32 +283,30 @@ promise_of_sums = joined(
     ),
 )
 _accuracy = joined(
-    click.option(
+    _shown(
         "--relative-error",
         type=FLOAT,
         default=0.1,
-        show_default=True,
         help="Target error of a confirmed count, as a fraction of the count, from 0.005 to below 1. The noise (sigma) "
         "is usually about 0.475 times this fraction of the count. Values above 0.17 change nothing: sigma is then "
         "usually about 8 % of the count. A smaller value confirms fewer items.",
     ),
-    click.option(
+    _shown(
         "--k-bar",
         type=WHOLE,
         default=2**14,
-        show_default=True,
         metavar="N",
         help="Confirm only the N most common items (k-bar).",
     ),
 )
-_l0 = "Count at most N items of each user, with a threshold mechanism."
-counting = joined(click.option("--l0", type=L0, metavar="N", help=_l0), _accuracy)
+_threshold = "Count at most N items of each user, with a threshold mechanism."
+counting = joined(_l0(help=_threshold), _accuracy)
 counted = joined(
     click.option(
         "--l0",
         type=BOUND,
         metavar="N|auto",
-        help=f"{_l0} auto finds N with privacy: about --percentile percent of the users do not have more items.",
+        help=f"{_threshold} auto finds N with privacy: about --percentile percent of the users do not have more items.",
     ),
     click.option(
         "--kept-share",
@@ -340,28 +314,25 @@ counted = joined(
         help="With --l0, also estimate the share of (user, item) pairs that the bound keeps, for 1 % of rho (5 % of "
         "epsilon). --l0 auto includes it.",
     ),
-    click.option(
+    _shown(
         "--percentile",
         type=WHOLE,
         default=95,
-        show_default=True,
         metavar="P",
         help="With --l0 auto: percentage of the users who have at most N items, about.",
     ),
-    click.option(
+    _shown(
         "--l0-share",
         type=FLOAT,
         default=0.05,
-        show_default=True,
         metavar="SHARE",
         help="With --l0 auto: share of rho that finds N.",
     ),
-    click.option(
+    _shown(
         "--mechanism",
         type=click.Choice(["auto", "confirmed-counts", "private-count-release", *PLUME]),
         metavar="NAME",
         default="auto",
-        show_default=True,
         help=f"Use another mechanism, to compare: confirmed-counts, private-count-release, {', '.join(PLUME)}. Plume "
         "needs --l0 N: it uses at most N items of each user, both in its search for items, which its name says, and in "
         "its counts. The others take no --l0.",
@@ -370,38 +341,30 @@ counted = joined(
 )
 top = joined(
     click.option("-k", "--k", type=WHOLE, required=True, metavar="N", help="Most items to release."),
-    click.option(
+    _shown(
         "--k-bar",
         type=WHOLE,
         default=1_000,
-        show_default=True,
         metavar="N",
         help="Consider only the N most common items (k-bar).",
     ),
-    click.option(
+    _shown(
         "--method",
         type=click.Choice(["gumbel", "discover+peel"]),
         default="gumbel",
-        show_default=True,
         help="gumbel ranks the most common items. discover+peel first finds items with a set union, then ranks them.",
     ),
-    click.option(
-        "--l0", type=L0, metavar="N", help="With discover+peel, find items from at most N items of each user."
-    ),
+    _l0(help="With discover+peel, find items from at most N items of each user."),
 )
 bounded = click.option("--l0", type=L0, required=True, metavar="N", help="Count at most N items of each user.")
 selected = joined(
-    click.option(
-        "--l0",
-        type=L0,
-        metavar="N",
+    _l0(
         help="Use at most N items of each user, 100 by default. --l0 1 is best if users have one item.",
     ),
-    click.option(
+    _shown(
         "--method",
         type=click.Choice(["auto", "threshold", "dp_sips", *METHODS]),
         default="auto",
-        show_default=True,
         help="threshold selects items by their counts. All methods but auto and threshold are set unions.",
     ),
 )
@@ -457,11 +420,10 @@ charged = joined(
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print only rows and errors."),
 )
-_charge = click.option(
+_charge = _shown(
     "--charge",
     type=click.Choice(["guarantee", "spent"]),
     default="guarantee",
-    show_default=True,
     help="With --ledger: charge the whole guarantee, or only the steps that the release made. Either way the whole "
     "guarantee must fit into the budget.",
 )
