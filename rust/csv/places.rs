@@ -89,19 +89,20 @@ impl Table {
     ) -> Result<()> {
         let mut current = Current { file, start: None };
         while !self.is_over {
-            while self.block.1 < self.block.0.len() {
-                self.drain_line(rows, found, &mut current);
-                if is_full(rows) {
-                    rows.take()?;
-                    tick()?;
-                }
-            }
-            tick()?;
             match self.blocks.next()? {
-                Next::Block(next) => self.replace_block(next),
+                Next::Ready => {
+                    while !self.blocks.rest().is_empty() {
+                        self.drain_line(rows, found, &mut current);
+                        if is_full(rows) {
+                            rows.take()?;
+                            tick()?;
+                        }
+                    }
+                }
                 Next::Wait => {}
                 Next::End => self.is_over = true,
             }
+            tick()?;
         }
         let line = self.line();
         if self.splitter.is_quoted() {
@@ -119,12 +120,10 @@ impl Table {
     /// Reads up to the next CR or LF, so that at most one record ends.
     fn drain_line(&mut self, rows: &mut Rows, found: &mut Found, current: &mut Current) {
         let line = self.line();
-        let (block, read) = &mut self.block;
-        let rest = &block[*read..];
+        let rest = self.blocks.rest();
         let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
         let end = rest.iter().position(is_end).map_or(rest.len(), |at| at + 1);
         let bytes = &rest[..end];
-        *read += end;
         // A line end alone begins no record.
         if !bytes.iter().all(is_end) {
             current.start.get_or_insert(line);
@@ -133,6 +132,7 @@ impl Table {
         self.splitter.push(bytes, rows);
         rows.trim();
         self.lines.add(bytes);
+        self.blocks.skip(end);
         current.end(before, rows, found, line);
     }
 

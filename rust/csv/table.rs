@@ -2,17 +2,16 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::dialect::Dialect;
 use super::rows::Rows;
 use super::splitter::{Sink, Splitter};
 use crate::error::{Error, Result};
-use crate::files::{Blocks, Next, Source};
+use crate::files::{Blocks, Next, Source, batch_of};
 
 /// A batch ends if it has at least this many rows.
 const ROWS: usize = 1 << 16;
@@ -53,13 +52,9 @@ impl Lines {
 pub struct Table {
     header: Header,
     pub(super) blocks: Blocks,
-    /// The current block, and the number of bytes that were read from this block.
-    pub(super) block: (Vec<u8>, usize),
     pub(super) splitter: Splitter,
     /// The line ends of the header, and of the records that `drain` reads.
     pub(super) lines: Lines,
-    /// Whether no block was read yet.
-    is_first: bool,
     /// Whether all bytes of the file were read.
     pub(super) is_over: bool,
     dialect: Dialect,
@@ -93,19 +88,11 @@ impl Table {
         Ok(Self {
             header,
             blocks: Blocks::open(source, block, dialect.encoding)?,
-            block: (Vec::new(), 0),
             splitter,
             dialect,
-            is_first: true,
             is_over: false,
             lines: Lines::default(),
         })
-    }
-
-    /// Returns the number of bytes of a byte order mark at the beginning of the file.
-    fn mark(&mut self, bytes: &[u8]) -> usize {
-        let is_marked = std::mem::take(&mut self.is_first) && bytes.starts_with(b"\xef\xbb\xbf");
-        if is_marked { 3 } else { 0 }
     }
 
     /// Reads one block of the header, or waits for a moment. Returns whether the header is
@@ -114,18 +101,13 @@ impl Table {
         if self.header.is_whole {
             return Ok(true);
         }
-        let next = self.blocks.next()?;
-        let start = if let Next::Block(bytes) = &next { self.mark(bytes) } else { 0 };
         let header = &mut self.header;
-        match next {
-            Next::Block(bytes) => {
-                let read = start + self.splitter.push(&bytes[start..], header);
+        match self.blocks.next()? {
+            Next::Ready => {
+                let bytes = self.blocks.rest();
+                let read = self.splitter.push(bytes, header);
                 self.lines.add(&bytes[..read]);
-                if header.is_whole {
-                    self.block = (bytes, read);
-                } else {
-                    self.blocks.recycle(bytes);
-                }
+                self.blocks.skip(read);
             }
             Next::Wait => return Ok(false),
             Next::End => {
@@ -145,28 +127,19 @@ impl Table {
         &self.header.cells
     }
 
-    /// Replaces the current block, which was read, by the next one.
-    pub(super) fn replace_block(&mut self, next: Vec<u8>) {
-        let start = self.mark(&next);
-        self.blocks.recycle(std::mem::replace(&mut self.block.0, next));
-        self.block.1 = start;
-    }
-
     /// Adds rows until the batch is full, the file ends, or no data is available.
     fn read(&mut self, rows: &mut Rows) -> Result<()> {
         let mut split = 0;
         while !self.is_over && !is_full(rows) && split < SPLIT {
-            let (block, read) = &mut self.block;
-            if *read < block.len() {
-                let end = block.len().min(*read + STEP);
-                self.splitter.push(&block[*read..end], rows);
-                rows.trim();
-                split += end - *read;
-                *read = end;
-                continue;
-            }
             match self.blocks.next()? {
-                Next::Block(next) => self.replace_block(next),
+                Next::Ready => {
+                    let bytes = self.blocks.rest();
+                    let end = bytes.len().min(STEP);
+                    self.splitter.push(&bytes[..end], rows);
+                    rows.trim();
+                    self.blocks.skip(end);
+                    split += end;
+                }
                 Next::Wait => return Ok(()),
                 Next::End => {
                     self.splitter.finish(rows);
@@ -267,18 +240,16 @@ impl Batches {
         if table.header() == self.header { Ok(()) } else { Err(UNLIKE) }
     }
 
-    /// Returns the next batch, or `None` after the last file. The batch is empty if no data has
+    /// Returns the columns of the next batch, or `None` after the last file. They are empty if no data has
     /// arrived yet.
-    fn read(&mut self) -> Result<Option<RecordBatch>> {
+    fn read(&mut self) -> Result<Option<Vec<ArrayRef>>> {
         let Some(mut table) = self.next_table()? else { return Ok(None) };
         if table.read_header()? {
             self.require_same_header(&table)?;
             table.read(&mut self.rows)?;
         }
         self.open = Some(table).filter(|table| !table.is_over);
-        let columns = self.rows.take()?;
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        batch.map(Some).map_err(|_| Error::Input("the columns are not equally long"))
+        self.rows.take().map(Some)
     }
 }
 
@@ -286,13 +257,11 @@ impl Iterator for Batches {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // The caller is C code, so a panic would abort the process.
-        let batch = catch_unwind(AssertUnwindSafe(|| self.read().transpose()));
-        let batch = batch.unwrap_or_else(|_| {
+        let batch = batch_of(self.schema(), || self.read());
+        if matches!(batch, Some(Err(_))) {
             (self.open, self.others) = (None, VecDeque::new());
-            Some(Err(Error::Internal))
-        });
-        batch.map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        }
+        batch
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, stdin};
+use std::mem::{replace, take};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::Builder;
@@ -55,20 +56,25 @@ impl Source {
     }
 }
 
-/// The result of waiting for a block.
+/// The result of waiting for bytes of a file.
 pub(crate) enum Next {
-    Block(Vec<u8>),
+    /// There are bytes that were not read.
+    Ready,
     /// There is no data yet. The caller may check for an interrupt and ask again.
     Wait,
-    /// The file has no further blocks.
+    /// All bytes of the file were read.
     End,
 }
 
-/// The blocks of a file in order.
+/// The bytes of a file in order, without a byte order mark of UTF-8.
 pub(crate) struct Blocks {
     full: Receiver<Result<Option<Vec<u8>>>>,
     /// Used blocks that can be filled again.
     used: Sender<Vec<u8>>,
+    /// The current block, and the number of bytes that were read from it.
+    block: (Vec<u8>, usize),
+    /// Whether no block has arrived yet.
+    is_first: bool,
 }
 
 impl Blocks {
@@ -80,24 +86,35 @@ impl Blocks {
         let (used, free) = channel();
         let work = move || read(source, size.max(4), encoding, &ready, &free);
         Builder::new().name("discreet-file".into()).spawn(work).map_err(|_| REFUSED)?;
-        Ok(Self { full, used })
+        Ok(Self { full, used, block: (Vec::new(), 0), is_first: true })
     }
 
-    /// Returns the next block, which is never empty, or why there is none.
+    /// Waits for a moment, unless there are bytes that were not read.
     pub fn next(&mut self) -> Result<Next> {
-        match self.full.recv_timeout(PATIENCE) {
-            Ok(Ok(Some(block))) => Ok(Next::Block(block)),
-            Ok(Ok(None)) => Ok(Next::End),
-            Ok(Err(error)) => Err(error),
-            Err(RecvTimeoutError::Timeout) => Ok(Next::Wait),
-            Err(RecvTimeoutError::Disconnected) => Err(BROKEN),
+        while self.rest().is_empty() {
+            let next = match self.full.recv_timeout(PATIENCE) {
+                Ok(Ok(Some(block))) => block,
+                Ok(Ok(None)) => return Ok(Next::End),
+                Ok(Err(error)) => return Err(error),
+                Err(RecvTimeoutError::Timeout) => return Ok(Next::Wait),
+                Err(RecvTimeoutError::Disconnected) => return Err(BROKEN),
+            };
+            let is_marked = take(&mut self.is_first) && next.starts_with(b"\xef\xbb\xbf");
+            let (used, _) = replace(&mut self.block, (next, if is_marked { 3 } else { 0 }));
+            // If the thread has ended, the block is dropped.
+            self.used.send(used).unwrap_or_default();
         }
+        Ok(Next::Ready)
     }
 
-    /// Gives a used block back to the thread.
-    pub fn recycle(&mut self, block: Vec<u8>) {
-        // If the thread has ended, the block is dropped.
-        self.used.send(block).unwrap_or_default();
+    /// Returns the bytes of the current block that were not read.
+    pub fn rest(&self) -> &[u8] {
+        &self.block.0[self.block.1..]
+    }
+
+    /// Marks some bytes of `rest` as read.
+    pub fn skip(&mut self, bytes: usize) {
+        self.block.1 += bytes;
     }
 }
 

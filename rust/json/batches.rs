@@ -1,18 +1,17 @@
 //! JSON lines files as one table of Arrow batches.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field as Column, Schema, SchemaRef};
 
 use super::found::Found;
 use super::lines::Lines;
 use super::object::Field;
 use super::rows::Rows;
-use crate::error::{Error, Result};
-use crate::files::{Blocks, Encoding, Next, Source};
+use crate::error::Result;
+use crate::files::{Blocks, Encoding, Next, Source, batch_of};
 
 /// A batch ends if it has at least this many rows.
 const ROWS: usize = 1 << 16;
@@ -26,11 +25,7 @@ struct Open {
     /// The number of the file, from zero.
     number: usize,
     blocks: Blocks,
-    /// The current block, and the number of bytes that were read from it.
-    block: (Vec<u8>, usize),
     lines: Lines,
-    /// Whether no block was read yet.
-    is_first: bool,
     /// Whether all bytes of the file were read.
     is_over: bool,
 }
@@ -38,24 +33,20 @@ struct Open {
 impl Open {
     fn new(number: usize, source: Source, size: usize) -> Result<Self> {
         let blocks = Blocks::open(source, size, Encoding::Utf8)?;
-        let lines = Lines::default();
-        Ok(Self { number, blocks, block: (Vec::new(), 0), lines, is_first: true, is_over: false })
+        Ok(Self { number, blocks, lines: Lines::default(), is_over: false })
     }
 
     /// Adds rows until the batch is full, the file ends, or no data is available.
     fn read(&mut self, rows: &mut Rows) -> Result<()> {
         let mut split = 0;
         while !self.is_over && rows.len() < ROWS && rows.held() < BYTES && split < SPLIT {
-            let (block, read) = &mut self.block;
-            if *read < block.len() {
-                let add = |line, bytes: Option<&[u8]>| rows.add((self.number, line), bytes);
-                let len = self.lines.push(&block[*read..], add);
-                *read += len;
-                split += len;
-                continue;
-            }
             match self.blocks.next()? {
-                Next::Block(next) => self.replace_block(next),
+                Next::Ready => {
+                    let add = |line, bytes: Option<&[u8]>| rows.add((self.number, line), bytes);
+                    let len = self.lines.push(self.blocks.rest(), add);
+                    self.blocks.skip(len);
+                    split += len;
+                }
                 Next::Wait => return Ok(()),
                 Next::End => {
                     self.lines.finish(|line, bytes| rows.add((self.number, line), bytes));
@@ -64,13 +55,6 @@ impl Open {
             }
         }
         Ok(())
-    }
-
-    /// Replaces the current block, which was read, by the next one. Skips a byte order mark at the file's beginning.
-    fn replace_block(&mut self, next: Vec<u8>) {
-        let is_marked = std::mem::take(&mut self.is_first) && next.starts_with(b"\xef\xbb\xbf");
-        self.blocks.recycle(std::mem::replace(&mut self.block.0, next));
-        self.block.1 = if is_marked { 3 } else { 0 };
     }
 }
 
@@ -132,12 +116,8 @@ impl Batches {
         Ok(true)
     }
 
-    fn read(&mut self) -> Result<Option<RecordBatch>> {
-        if !self.fill()? {
-            return Ok(None);
-        }
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), self.rows.take());
-        batch.map(Some).map_err(|_| Error::Input("the columns are not equally long"))
+    fn read(&mut self) -> Result<Option<Vec<ArrayRef>>> {
+        Ok(if self.fill()? { Some(self.rows.take()) } else { None })
     }
 }
 
@@ -145,13 +125,11 @@ impl Iterator for Batches {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // The caller is C code, so a panic would abort the process.
-        let batch = catch_unwind(AssertUnwindSafe(|| self.read().transpose()));
-        let batch = batch.unwrap_or_else(|_| {
+        let batch = batch_of(self.schema(), || self.read());
+        if matches!(batch, Some(Err(_))) {
             (self.open, self.others) = (None, VecDeque::new());
-            Some(Err(Error::Internal))
-        });
-        batch.map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        }
+        batch
     }
 }
 
