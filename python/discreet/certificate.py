@@ -8,7 +8,6 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from discreet import _core, certified_rows, mechanisms, streams
 from discreet.budgets.ledger import Ledger
@@ -264,7 +263,7 @@ def policy_text(epsilon: float, most: float, delta: float) -> str:
     return f"epsilon {shown} at delta {delta:g}; the policy allows at most {limit}"
 
 
-def _fault(content: dict[str, Any], error: Exception) -> str:
+def _fault(content: untrusted.Fields, error: Exception) -> str:
     """Return what is wrong with the fields of a certificate that raised this error."""
     names = [*_FIELDS, "total_delta"] if "epsilon" in content else _FIELDS
     missing = [name for name in names if name not in content]
@@ -282,7 +281,7 @@ def _written_again(text: str) -> InputError:
     return error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> untrusted.Fields:
     try:
         content = json.loads(untrusted.content(path, untrusted.CERTIFICATE))
     except (OSError, ValueError, RecursionError):
@@ -477,7 +476,7 @@ class _Facts:
         return isinstance(self.innermost, COUNTS_USERS | kinds)
 
 
-def _contradicted(content: dict[str, Any], claimed: Guarantee, facts: _Facts, summed: Summed | None) -> str | None:
+def _contradicted(content: untrusted.Fields, claimed: Guarantee, facts: _Facts, summed: Summed | None) -> str | None:
     """Return the fields of a certificate that its mechanism does not imply, or None.
 
     A missing field says nothing in a certificate of another version.
@@ -553,7 +552,7 @@ def _is_part(value: object, most: float, *, exact: bool) -> bool:
     return value == most if exact else 0 <= value <= most  # type: ignore[operator]
 
 
-def _claims(content: dict[str, Any], facts: _Facts, *, is_paid: bool) -> tuple[str, ...]:
+def _claims(content: untrusted.Fields, facts: _Facts, *, is_paid: bool) -> tuple[str, ...]:
     """Return the fields of a certificate that neither its mechanism nor its rows imply, nor the ledger that paid."""
     made, is_sum = facts.mechanism, facts.kind == "sums"
     measures = mechanisms.CountsWithShare | mechanisms.CountsWithFoundBound | mechanisms.KeptPairs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Implied(Protocol):
         """Whether a user is replaced, and not added."""
 
 
-def rows_of(path: str) -> dict[str, Any] | None:
+def rows_of(path: str) -> untrusted.Fields | None:
     """Return the fields of the release in a file; None for a file that is too large to be read."""
     if not path.lower().endswith(".parquet"):
         try:
@@ -56,7 +56,7 @@ def rows_of(path: str) -> dict[str, Any] | None:
     return reading.read(path, agreeing=True)
 
 
-def contradicted(rows: dict[str, Any], facts: Implied) -> str | None:
+def contradicted(rows: untrusted.Fields, facts: Implied) -> str | None:
     """Return the column that a release of the mechanism cannot have, or None."""
     items, counts, ranks, confirmed = rows["items"], rows["counts"], rows["ranks"], rows["confirmed"]
     number = len(items) if rows["part_of"] is None else rows["part_of"]
@@ -75,7 +75,7 @@ def contradicted(rows: dict[str, Any], facts: Implied) -> str | None:
     return next((name for name, is_right in checks.items() if not is_right), None)
 
 
-def _has_sigmas(facts: Implied, rows: dict[str, Any], number: int) -> bool:
+def _has_sigmas(facts: Implied, rows: untrusted.Fields, number: int) -> bool:
     """Return whether a release can have these sigmas of its rows, of `number` items of the whole release."""
     made, sigmas = facts.innermost, rows["sigmas"]
     if isinstance(made, mechanisms.CountsWithPublicItems):
@@ -104,7 +104,7 @@ def _has_sigmas(facts: Implied, rows: dict[str, Any], number: int) -> bool:
     return sigma is None or _all_close(sigmas, np.array([sigma]))
 
 
-def _has_aggregates(made: mechanisms.Aggregates, rows: dict[str, Any]) -> bool:
+def _has_aggregates(made: mechanisms.Aggregates, rows: untrusted.Fields) -> bool:
     """Return whether a release can have these bounds and sigmas of its numbers; sigmas of means are claims."""
     expected, found = made.empty(), rows["aggregates"]
     if [one.header for one in found] != [one.header for one in expected]:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from discreet.startup import ENDS
 
 __all__ = ["Handler", "handling", "held", "importing", "is_ending"]
 
-Handler: TypeAlias = Callable[[int, FrameType | None], Any]
+Handler: TypeAlias = Callable[[int, FrameType | None], object]
 """A signal handler."""
 
 _LONGEST = 30.0
@@ -146,7 +146,7 @@ def _wait_for_imports() -> None:
             lock.acquire()
 
 
-def _fork_locks() -> dict[str, Any]:
+def _fork_locks() -> dict[str, threading.Lock]:
     """Return the locks that modules of Python acquire before a fork."""
     names = {"logging": "_lock", "concurrent.futures.thread": "_global_shutdown_lock"}
     return {module: lock for module, name in names.items() if (lock := getattr(sys.modules.get(module), name, None))}

@@ -143,10 +143,15 @@ class Call:
 
         if self.budget is None:
             return named()
-        more: dict[str, Any] = {"about": self.about, "promise": promise, "by_epsilon": asked.epsilon is not None}
-        more["stated"] = self.guarantee(asked, mechanism)
-        release: Release = self.budget.publish(mechanism, named, self.charge, **more)
-        return release
+        return self.budget.publish(
+            mechanism,
+            named,
+            self.charge,
+            about=self.about,
+            promise=promise,
+            by_epsilon=asked.epsilon is not None,
+            stated=self.guarantee(asked, mechanism),
+        )
 
     def _named(self, kind: ItemType) -> ItemType:
         """Return the type of items with the name of their column, unless a release has a column of that name."""
@@ -317,7 +322,7 @@ def require_known(
     items = require_list(items)
     if mechanism is not None:
         raise ParameterError("items chooses the mechanism: leave out one of items and mechanism")
-    found: tuple[Any, ...] = tuple(items)
+    found = tuple(items)
     if not found:
         raise ParameterError("items must have at least one label")
     if any(isinstance(label, list) for label in found):

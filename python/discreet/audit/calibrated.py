@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,8 +203,8 @@ class _Drawn(NamedTuple):
     full: int
     bits: int
     spent: int
-    confirmed: frozenset[Any]
-    noisy: Mapping[Any, int]
+    confirmed: frozenset[object]
+    noisy: Mapping[object, int]
 
 
 def _watched(mechanism: CalibratedCounts, table: Table, runs: int, rng: _core.Rng) -> list[_Drawn]:
@@ -212,15 +212,19 @@ def _watched(mechanism: CalibratedCounts, table: Table, runs: int, rng: _core.Rn
     found = list[_Drawn]()
 
     class Watched(CalibratedSteps):
-        past: tuple[Any, ...] | None = None
-        noisy: Mapping[Any, int]
+        past: tuple[float, int, int, int] | None = None
+        noisy: Mapping[object, int]
 
-        def _named(self, weights: NDArray[np.int64], *given: Any) -> Any:
-            self.past = given
-            return super()._named(weights, *given)
+        def _named(
+            self, weights: NDArray[np.int64], scale: float, full: int, bits: int, confirming: int
+        ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+            self.past = scale, full, bits, confirming
+            return super()._named(weights, scale, full, bits, confirming)
 
-        def _passed(self, *given: Any) -> Any:
-            items, noisy = super()._passed(*given)
+        def _passed(
+            self, threshold: _core.Threshold, weights: NDArray[np.int64]
+        ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            items, noisy = super()._passed(threshold, weights)
             self.noisy = dict(zip(self.labels.take(items), noisy.tolist(), strict=True))
             return items, noisy
 
@@ -247,7 +251,7 @@ def _compared(mechanism: CalibratedCounts, sets: _Sets, drawn: Sequence[_Drawn],
     1963, Theorem 1). A release that confirmed an item says nothing about its weight, and is left out for this item.
     """
     views: dict[str, tuple[Counter[str], Counter[str], int]] = {}
-    exact: dict[tuple[frozenset[Any], int, int], dict[int, int]] = {}
+    exact: dict[tuple[frozenset[object], int, int], dict[int, int]] = {}
 
     def add(view: str, law: Mapping[str, float], cell: str) -> None:
         chances, seen, number = views.get(view, (Counter(), Counter(), 0))
@@ -295,7 +299,7 @@ def _compared(mechanism: CalibratedCounts, sets: _Sets, drawn: Sequence[_Drawn],
     ]
 
 
-def _weights(sets: _Sets, confirmed: frozenset[Any], full: int, bits: int) -> dict[int, int]:
+def _weights(sets: _Sets, confirmed: frozenset[object], full: int, bits: int) -> dict[int, int]:
     """Return the exact weight of each item that is not confirmed. No user has more than K of them."""
     weights = dict[int, int]()
     for items, users in sets:
@@ -341,7 +345,7 @@ def _twins(mechanism: CalibratedCounts, sets: _Sets, table: Table, rng: _core.Rn
         seed = int(rng.words(1)[0])
         draws = seeded_rng(seed)
 
-        def kept(rest: Sequence[Sequence[int]], most: int, draws: Any = draws) -> list[Sequence[int]]:
+        def kept(rest: Sequence[Sequence[int]], most: int, draws: _core.Rng = draws) -> list[Sequence[int]]:
             draws.words(8)  # the key of a choice of items, which no user needs
             return [items for items in rest if items]
 

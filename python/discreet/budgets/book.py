@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 from discreet.budgets.charge import NOTHING, Account, Charge
 from discreet.budgets.record import Event
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 
 __all__ = ["Book", "Change"]
@@ -74,7 +74,7 @@ class Book:
             raise ParameterError(f"{event.kind!r} is not a kind of event")
         self.number = number
 
-    def replay(self, rows: list[dict[str, Any]]) -> None:
+    def replay(self, rows: list[Fields]) -> None:
         """Add past events, given as the fields of their lines in the file.
 
         All charges are summed, even if they exceed the total: they were spent, and nothing more fits then. Raises
@@ -107,7 +107,7 @@ class Book:
                 account = replace(account, used=_ALL)
             self.accounts[name] = account
 
-    def _changes(self, rows: list[dict[str, Any]]) -> Iterator[Change]:
+    def _changes(self, rows: list[Fields]) -> Iterator[Change]:
         """Open the datasets of past events, and yield the other events as changes."""
         for number, row in enumerate(rows, self.number + 1):
             kind, rho, delta = row["kind"], row.get("rho", 0), row.get("delta", 0)

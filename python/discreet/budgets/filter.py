@@ -6,7 +6,7 @@ import inspect
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, Unpack, cast, overload
 
 from discreet import _core
 from discreet.budgets.balance import Balance
@@ -66,7 +66,7 @@ class PrivacyFilter(Balance):
 
     A charge is made before the randomness of a release is drawn, and is not undone if the release then fails. If the
     budget is in a file, the charge is on the disk before the draw. So a crash or an interrupt can waste budget, but the
-    same budget is never spent twice. An error before the charge costs nothing. Any exception after it has the attribute
+    same budget is never spent twice. An error before the charge costs nothing. Every later exception has the attribute
     `charged`, with the dataset, the cost and the release if that was complete. The choice of each mechanism and of its
     parameters may depend on everything that was released before (Rogers 2024, Theorem 5).
     """
@@ -89,7 +89,7 @@ class PrivacyFilter(Balance):
     def history(self) -> History:
         """The charges in order, one row each."""
 
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+    def plot(self, ax: Axes | None = None, **options: object) -> Axes:
         """Plot the rho of each charge and of the rest, as shares of the total (needs matplotlib).
 
         Args:

@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
@@ -159,7 +159,7 @@ class Ledger:
         """
         self._chain.check()
 
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+    def plot(self, ax: Axes | None = None, **options: object) -> Axes:
         """Plot how much of its budget each dataset has spent over time (needs matplotlib).
 
         A line is the larger of two parts: of the total rho, and of the total delta.

@@ -37,12 +37,13 @@ from __future__ import annotations
 import hashlib
 import json
 from copy import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from discreet import _core
 from discreet.budgets.book import Book
 from discreet.budgets.charge import NOTHING, Charge
 from discreet.budgets.record import Event
+from discreet.engines.untrusted import Fields
 from discreet.errors import LedgerError
 from discreet.release.provenance import Provenance
 
@@ -191,7 +192,7 @@ def mark_line(first: bytes, book: Book) -> bytes:
     return _encoded(first, Mark(book.number, book.end, book.hash))
 
 
-def events_of(rows: list[dict[str, Any]], path: object) -> list[tuple[int, Event]]:
+def events_of(rows: list[Fields], path: object) -> list[tuple[int, Event]]:
     """Return the numbered events of verified rows; raise LedgerError if a field has a wrong type."""
     events = []
     for row in rows:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from discreet.budgets.charge import Charge
 from discreet.errors import Charged
@@ -76,7 +75,6 @@ class Receipt:
 
     def tell(self, error: BaseException) -> None:
         """Give an exception the attribute `charged`, and a note that says it, if anything was charged."""
-        told: Any = error
-        if (charged := self.charged) is not None and getattr(told, "charged", None) is None:
-            told.charged = charged
-            told.add_note(str(charged))
+        if (charged := self.charged) is not None and getattr(error, "charged", None) is None:
+            setattr(error, "charged", charged)  # noqa: B010 - no exception has a field for it
+            error.add_note(str(charged))

@@ -20,6 +20,7 @@ from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, Command
 from discreet.errors import ParameterError
 from discreet.release import export
+from discreet.release.blocks import Column
 
 __all__ = ["demo"]
 
@@ -57,7 +58,7 @@ def demo(rho: float, delta: float, shape: str | None, write: str | None, overwri
     click.echo(f"Now count your own: {count}", err=True)
 
 
-def _made(shape: str | None) -> tuple[list[tuple[str, Any, str]], dict[Any, int]]:
+def _made(shape: str | None) -> tuple[list[Column], dict[Any, int]]:
     """Return the columns user and item of a generated table, and the number of users of each item."""
     if shape is None:
         log = demonstration.synthetic_log()

@@ -9,13 +9,14 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
 from discreet.budgets.ledger import Dataset, Ledger
 from discreet.engines.files import files_in
 from discreet.engines.sql import files_of, reads_files
+from discreet.engines.typed_arrays import Foreign
 from discreet.engines.versions import require_version
 from discreet.imports import importing
 from discreet.release import export, reading
@@ -105,7 +106,7 @@ def require_public(items: str | None, sql: str | None, *read: str | None) -> Non
         )
 
 
-def require_stored(table: Any) -> None:
+def require_stored(table: Foreign) -> None:
     """Raise UsageError if a table of a database is a view that reads files, because one may be that of `--items`."""
     if hasattr(table, "sql_query") and reads_files(table):
         raise click.UsageError(

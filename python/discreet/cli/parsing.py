@@ -44,7 +44,7 @@ def is_in_digits(value: object) -> bool:
 class _InDigits(click.ParamType[Any]):
     """A number whose text is in ASCII digits."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return a number."""
         if not is_in_digits(value):
             self.fail(f"{value!r} is not a valid {self.name}. Use the digits 0 to 9 alone.", param, ctx)
@@ -60,7 +60,7 @@ class AtLeast(_InDigits, click.IntRange):
 
 
 class _Float(_InDigits, click.types.FloatParamType):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return a number; say so if it has a decimal comma."""
         if is_comma(value):
             self.fail(f"{value!r} is not a valid float. Use a point as the decimal separator, such as 0.5.", param, ctx)
@@ -68,7 +68,7 @@ class _Float(_InDigits, click.types.FloatParamType):
 
 
 class _L0(_Whole):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return a whole number; name the command that takes auto."""
         if value == "auto":
             remedy = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import click
 
@@ -29,7 +29,7 @@ def dialect(read: FileOptions) -> Dialect:
     return Dialect(delimiter=mark, encoding=read["encoding"], header=not read["no_header"])
 
 
-def table(file: str | None, *, memory: str | None, **read: Unpack[FileOptions]) -> Any:
+def table(file: str | None, *, memory: str | None, **read: Unpack[FileOptions]) -> object:
     """Return the data that the options name, except standard input.
 
     Raises:

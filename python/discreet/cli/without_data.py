@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, Unpack
+from typing import TypeAlias, Unpack
 
 import click
 
@@ -135,13 +135,14 @@ def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dic
     given = {name.strip().replace("-", "_"): value for name, _, value in pairs}
     if not any(mark for _, mark, _ in pairs):
         raise click.UsageError("--like with a file needs --user and --item, the columns of the public file.")
-    make, known, least = (Shape.of_numbers, _NUMBERS, 3) if "median" in given else (Shape, _LAW, 4)
+    make: Callable[..., Shape] = Shape.of_numbers if "median" in given else Shape
+    known, least = (_NUMBERS, 3) if "median" in given else (_LAW, 4)
     if not {*[*known][:least]} <= given.keys() <= known.keys() or len(pairs) != len(given):
         raise click.UsageError(
             "--like needs three numbers, once each, such as users=20000,median=8,p95=60; items and top20 may follow. "
             "Or it needs users, items, exponent and items-per-user, the numbers of a Shape."
         )
-    numbers: dict[str, Any] = {}
+    numbers: dict[str, object] = {}
     try:
         numbers |= {name: known[name](value) for name, value in given.items()}
     except ValueError:

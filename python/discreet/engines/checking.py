@@ -22,6 +22,7 @@ from discreet.engines.local import Reopened, retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.selection import Names, Period, UserUnit, columns_of, require_names
 from discreet.engines.sql import connect, interruptible, require_whole_csv
+from discreet.engines.typed_arrays import Foreign
 from discreet.engines.values import of_duckdb
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, raise_alone
 from discreet.private import Private
@@ -208,7 +209,7 @@ class _Tables(Private):
 
     @classmethod
     def open(
-        cls, data: Any, wanted: list[str] | None, room: Memory, *, careful: bool = False, value: str | None = None
+        cls, data: Foreign, wanted: list[str] | None, room: Memory, *, careful: bool = False, value: str | None = None
     ) -> _Tables:
         """Open the tables of `data`; `careful` as in `scan`. The column `value` may hold any numbers."""
         if isinstance(data, str | os.PathLike):

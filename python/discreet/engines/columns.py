@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import ma  # here, because a fork during numpy's own import on first use would hang the child
 
 from discreet import _core
 from discreet.engines.pandas_columns import as_arrow, encodable, is_missing, is_untyped, label_cells, plain_cells
-from discreet.engines.typed_arrays import digits_of, is_backed_by_arrow, of_polars, of_pyarrow
+from discreet.engines.typed_arrays import Foreign, digits_of, is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
 from discreet.imports import importing
 from discreet.privacy.validation import require_array
@@ -47,7 +47,7 @@ def library(value: object) -> str:
     return next((root for root in roots if root in _LIBRARIES), roots[0])
 
 
-def require_column(column: Any, name: str) -> None:
+def require_column(column: Foreign, name: str) -> None:
     """Raise ParameterError for a table of a library, a MultiIndex or a relation."""
     kind = library(column)
     is_column = hasattr(column, "null_count") if kind == "pyarrow" else hasattr(column, "dtype")
@@ -56,7 +56,7 @@ def require_column(column: Any, name: str) -> None:
         raise ParameterError(f"{name} must be a Series, a list or an array, not a {type(column).__name__}")
 
 
-def require_ordered(name: str, column: Any) -> None:
+def require_ordered(name: str, column: Foreign) -> None:
     """Raise ParameterError for a column, called `name`, without cells in a fixed order, such as a mapping or a set."""
     if isinstance(column, Mapping):
         raise ParameterError(f'{name} is a mapping; give a list or an array, such as frame.to_dict("list") has')
@@ -64,7 +64,7 @@ def require_ordered(name: str, column: Any) -> None:
     require_column(column, name)
 
 
-def plain_column(column: Any, name: str = "a column") -> Any:
+def plain_column(column: Foreign, name: str = "a column") -> Foreign:
     """Return an array of any library in a form that `_core` takes, with None for missing cells.
 
     Raises:
@@ -88,10 +88,10 @@ def plain_column(column: Any, name: str = "a column") -> Any:
 
 
 def typed_table(
-    columns: dict[str, Any],
+    columns: dict[str, Foreign],
     labels: Sequence[str] | None = None,
-    values: Callable[[str, Any], Any] = lambda _, column: column,
-) -> Any:
+    values: Callable[[str, Foreign], Foreign] = lambda _, column: column,
+) -> Foreign:
     """Return columns as a table of pyarrow or polars, if one has a type of these, of pandas or of a masked array.
 
     If cells decided the type, one row could change the schema of a release, or make it an error. Only lists have no
@@ -129,7 +129,7 @@ def typed_table(
     )
 
 
-def has_type(column: Any) -> bool:
+def has_type(column: Foreign) -> bool:
     """Return whether an array of another library than numpy, or a masked array, has one type for all cells."""
     if isinstance(column, ma.MaskedArray):
         return column.dtype.kind not in "OUT"
@@ -140,7 +140,7 @@ def has_type(column: Any) -> bool:
     return kind in ("pandas", "polars", "pyarrow") and not is_open
 
 
-def typed_cells(column: Any, name: str) -> Any:
+def typed_cells(column: Foreign, name: str) -> Foreign:
     """Return `plain_column`, or a masked array if the type is one of pandas or of a masked array, without pyarrow.
 
     Raises:
@@ -168,7 +168,7 @@ def typed_cells(column: Any, name: str) -> Any:
     return plain_column(column, name)
 
 
-def without_masked(table: dict[str, Any]) -> dict[str, Any]:
+def without_masked(table: dict[str, Foreign]) -> dict[str, Foreign]:
     """Return the rows of a dict of arrays and lists of which no cell is masked, so that arrays keep their types."""
     masks = [ma.getmaskarray(column) for column in table.values() if isinstance(column, ma.MaskedArray)]
     if not masks:
@@ -184,7 +184,7 @@ def without_masked(table: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def pyarrow_if_installed() -> Any:
+def pyarrow_if_installed() -> Foreign:
     """Return pyarrow, or None if it is not installed."""
     try:
         with importing():
@@ -194,7 +194,7 @@ def pyarrow_if_installed() -> Any:
     return pyarrow
 
 
-def _arrow_column(column: Any, name: str, pyarrow: Any, *, is_label: bool) -> Any:
+def _arrow_column(column: Foreign, name: str, pyarrow: Foreign, *, is_label: bool) -> Foreign:
     """Return a column as an array of pyarrow."""
     kind = library(column)
     if kind == "pyarrow":
@@ -219,7 +219,7 @@ def _arrow_column(column: Any, name: str, pyarrow: Any, *, is_label: bool) -> An
     return pyarrow.array(cells, found) if stored is None else pyarrow.array(cells, stored).cast(found)
 
 
-def _series(column: Any, name: str) -> polars.Series:
+def _series(column: Foreign, name: str) -> polars.Series:
     """Return a column as a Series of polars, without pyarrow."""
     import polars
 
@@ -233,7 +233,7 @@ def _series(column: Any, name: str) -> polars.Series:
     cells, (stem, *unit) = _list_cells(column, f"column {name!r}")
     if stem == "numpy":
         return polars.Series(name, cells)
-    types: dict[str, Any] = {"text": polars.String, "binary": polars.Binary, "bool": polars.Boolean}
+    types: dict[str, Foreign] = {"text": polars.String, "binary": polars.Binary, "bool": polars.Boolean}
     types |= {"date": polars.Date, "int64": polars.Int64, "uint64": polars.UInt64}
     types["time"] = polars.Datetime
     found = types[stem](*unit)
@@ -260,7 +260,7 @@ def without_objects(data: polars.DataFrame) -> polars.DataFrame:
     return data
 
 
-def _list_cells(column: Any, name: str) -> tuple[Any, tuple[str, ...]]:
+def _list_cells(column: Foreign, name: str) -> tuple[Foreign, tuple[str, ...]]:
     """Return the cells of a list as `_core` reads them, None for missing ones, and the type of the first other cell.
 
     Arrays of numpy are returned as they are, with the type "numpy". Dates are days since 1970, and times are
@@ -271,7 +271,7 @@ def _list_cells(column: Any, name: str) -> tuple[Any, tuple[str, ...]]:
     """
     kind = getattr(getattr(column, "dtype", None), "kind", "O")
     column = plain_column(column, name)
-    dtype: Any = getattr(column, "dtype", np.dtype(object))
+    dtype: Foreign = getattr(column, "dtype", np.dtype(object))
     if getattr(column, "ndim", 1) != 1:
         raise SchemaError(f"{name} must be a one-dimensional array")
     if dtype.kind == "M" and dtype.name not in _TIMES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from discreet.engines.columns import (
 from discreet.engines.pandas_columns import as_arrow, is_untyped
 from discreet.engines.selection import Names, Period, columns_of
 from discreet.engines.sql import require_whole_csv
+from discreet.engines.typed_arrays import Foreign
 from discreet.engines.validated import validated
 from discreet.engines.values import of_duckdb, of_pandas, plain_values, typed_values
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
@@ -67,7 +68,7 @@ def is_read_once(data: object) -> bool:
     return type(data).__name__ in ("RecordBatchReader", "CsvInput") or hasattr(data, "__next__")
 
 
-def selected(data: Any, columns: list[str], value: str | None = None) -> object:
+def selected(data: Foreign, columns: list[str], value: str | None = None) -> object:
     """Return these columns of a frame, of which `value` holds numbers, if it is given.
 
     Libraries whose columns are not known before reading return the frame unchanged.
@@ -118,7 +119,7 @@ def _of_pandas(data: pandas.DataFrame, labels: list[str]) -> pyarrow.Table | pan
 def frame(data: object, columns: list[str], value: str | None = None) -> object:
     """Return columns of a table in memory, as an Arrow stream or a dict of arrays. The column `value` holds numbers."""
 
-    def arrays(table: Any) -> dict[str, Any]:
+    def arrays(table: Foreign) -> dict[str, Foreign]:
         return without_masked(
             {
                 name: plain_values(name, table[name]) if name == value else typed_cells(table[name], f"column {name!r}")
@@ -175,7 +176,7 @@ def _remedy(data: pandas.DataFrame, missing: set[str]) -> str:
 
 
 def require_types(
-    table: dict[str, Any], user: Names, item: Names, period: Period | None = None, value: str | None = None
+    table: dict[str, Foreign], user: Names, item: Names, period: Period | None = None, value: str | None = None
 ) -> None:
     """Raise the SchemaError of a frame for arrays of a dict of types that users, items, times or values cannot have.
 
@@ -195,7 +196,7 @@ def require_types(
             _core.count_distinct(empty, *((name, others[0]) if name in users else (others[0], name)), threads=1)
 
 
-def without_rows(column: Any, name: str, others: Sequence[str] = ()) -> ArrowStream | None:
+def without_rows(column: Foreign, name: str, others: Sequence[str] = ()) -> ArrowStream | None:
     """Return an Arrow table without rows, with a typed array as a column and `others` of integers.
 
     Returns None for lists, and for columns of pandas whose type is one of numpy or is open: `label_cells` reads these.
@@ -224,7 +225,7 @@ def without_rows(column: Any, name: str, others: Sequence[str] = ()) -> ArrowStr
     return pyarrow.table(cells, [name, *others])  # type: ignore[no-any-return]
 
 
-def name_column(table: dict[str, Any], columns: list[str], error: SchemaError) -> None:
+def name_column(table: dict[str, Foreign], columns: list[str], error: SchemaError) -> None:
     """Raise SchemaError with the name of the column that raises the same error by itself, if there is one."""
     for name in columns:
         try:
@@ -243,7 +244,7 @@ def name_column(table: dict[str, Any], columns: list[str], error: SchemaError) -
             continue
 
 
-def pair_columns(users: Any, items: Any) -> object:
+def pair_columns(users: Foreign, items: Foreign) -> object:
     """Return arrays of users and items as a table that `_core` takes, with the columns "users" and "items"."""
     table = {"users": users, "items": items}
     require_types(table, "users", "items")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from discreet import _core
 from discreet.engines import files
@@ -238,7 +238,7 @@ def scan(
 class Reopened:
     """A table that can be read several times, as DuckDB does."""
 
-    def __init__(self, open_rows: Callable[[], Any]) -> None:
+    def __init__(self, open_rows: Callable[[], object]) -> None:
         self._open_rows = open_rows
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
 
-from discreet.engines.typed_arrays import digits_of, is_backed_by_arrow, of_pandas_zone, of_pyarrow
+from discreet.engines.typed_arrays import Foreign, digits_of, is_backed_by_arrow, of_pandas_zone, of_pyarrow
 from discreet.errors import SchemaError
 from discreet.imports import importing
 
@@ -88,7 +88,7 @@ def _no_labels(column: str, cell: object) -> SchemaError:
     return SchemaError(f"{column} holds {kind}, which are no labels; cast it to text or to integers")
 
 
-def plain_cells(column: Any, name: str, *, digits: int | None = None) -> Any:
+def plain_cells(column: Foreign, name: str, *, digits: int | None = None) -> Foreign:
     """Return a list or an array of objects whose first cell is a decimal, a UUID or a time as plain labels.
 
     Columns other than lists, tuples and arrays of objects are returned as they are. `digits` is the most digits of a

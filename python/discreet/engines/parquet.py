@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def metadata(path: Path, key: str) -> bytes | None:
 
 
 @interruptible()
-def read(path: Path) -> dict[str, list[Any] | NDArray[Any]]:
+def read(path: Path) -> dict[str, list[object] | NDArray[np.generic]]:
     """Return the columns of a Parquet file in the order of its rows.
 
     Raises InputError if it cannot be read, or exceeds the limits of `untrusted`.
@@ -122,7 +122,7 @@ def _damaged() -> tuple[type[Exception], ...]:
     return duckdb.Error, RuntimeError
 
 
-def _plain(cells: NDArray[Any]) -> list[Any] | NDArray[Any] | None:
+def _plain(cells: NDArray[np.generic]) -> list[object] | NDArray[np.generic] | None:
     """Return an array without missing cells if its cells are 64-bit numbers, text or bytes."""
     if isinstance(cells, np.ma.MaskedArray):
         if np.any(np.ma.getmaskarray(cells)):

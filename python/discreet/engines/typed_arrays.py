@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,14 +12,18 @@ from discreet.errors import SchemaError
 from discreet.imports import importing
 
 if TYPE_CHECKING:
+    import pandas
+    import pyarrow
     from numpy.typing import NDArray
 
-__all__ = ["digits_of", "is_backed_by_arrow", "of_pandas_zone", "of_polars", "of_pyarrow"]
+__all__ = ["Foreign", "digits_of", "is_backed_by_arrow", "of_pandas_zone", "of_polars", "of_pyarrow"]
 
+Foreign: TypeAlias = Any
+"""An array, a table or a module of another library, which need not be installed: no class can be named."""
 _FIRST, _LAST = np.datetime64("0001-01-01T00:00:00", "s"), np.datetime64("9999-12-31T23:59:59", "s")
 
 
-def of_pyarrow(column: Any, name: str) -> Any:
+def of_pyarrow(column: pyarrow.Array, name: str) -> Foreign:
     """Return the cells of a pyarrow array. Text that is not UTF-8, and times beyond the year 9999, are missing.
 
     Raises:
@@ -48,7 +52,7 @@ def of_pyarrow(column: Any, name: str) -> Any:
         return [_made(cell.as_py) for cell in column]
 
 
-def of_polars(column: Any, name: str) -> Any:
+def of_polars(column: Foreign, name: str) -> Foreign:
     """Return the cells of a polars Series. Text that is not UTF-8, and times beyond the year 9999, are missing.
 
     Raises:
@@ -71,12 +75,12 @@ def of_polars(column: Any, name: str) -> Any:
     return column.to_list()
 
 
-def of_pandas_zone(series: Any, name: str) -> list[object]:
+def of_pandas_zone(series: pandas.Series[object], name: str) -> list[object]:
     """Return the cells of a pandas Series of zoned times. Times beyond the year 9999 are missing."""
     return _moments(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), name)
 
 
-def digits_of(kind: Any) -> int | None:
+def digits_of(kind: object) -> int | None:
     """Return the most digits of a type of decimals of pyarrow or polars, or None for other types."""
     return getattr(getattr(kind, "value_type", kind), "precision", None)
 
@@ -93,7 +97,7 @@ def is_backed_by_arrow(dtype: object) -> bool:
     return True
 
 
-def _to_numpy(column: Any) -> NDArray[np.datetime64]:
+def _to_numpy(column: pyarrow.Array) -> NDArray[np.datetime64]:
     found: NDArray[np.datetime64]
     found = column.to_numpy(zero_copy_only=False)
     return found

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from discreet.engines.files import require_regular
 from discreet.errors import InputError
 
-__all__ = ["CERTIFICATE", "MOST_BYTES", "MOST_CELLS", "content", "require_limits", "require_size"]
+__all__ = ["CERTIFICATE", "MOST_BYTES", "MOST_CELLS", "Cells", "Fields", "content", "require_limits", "require_size"]
 
+Cells: TypeAlias = list[Any]
+"""The cells of a column from a file. Its reader checks their types."""
+Fields: TypeAlias = dict[str, Any]
+"""The fields of a JSON object from a file. Its reader checks their types."""
 MOST_BYTES = 1 << 28
 """The most bytes of a file of rows, and of the text in a Parquet file."""
 MOST_CELLS = 1 << 24

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.engines.columns import has_type, library, require_ordered
 from discreet.engines.files import quoted
 from discreet.engines.pandas_columns import encodable, is_missing, is_untyped, object_cells
-from discreet.engines.typed_arrays import of_polars, of_pyarrow
+from discreet.engines.typed_arrays import Foreign, of_polars, of_pyarrow
 from discreet.errors import SchemaError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas
     from duckdb import DuckDBPyRelation
     from numpy.typing import NDArray
@@ -62,7 +63,7 @@ def of_pandas(data: pandas.DataFrame, value: str) -> pandas.DataFrame:
     return data
 
 
-def typed_values(name: str, column: Any) -> Any:
+def typed_values(name: str, column: object) -> object:
     """Return a typed array of another library as it is, and another column as `plain_values`.
 
     Raises:
@@ -73,7 +74,7 @@ def typed_values(name: str, column: Any) -> Any:
     return column if is_typed else plain_values(name, column)
 
 
-def plain_values(name: str, column: Any) -> NDArray[np.float64] | list[str]:
+def plain_values(name: str, column: object) -> NDArray[np.float64] | list[str]:
     """Return a column as an array of floats or as text, in which a cell that is no number is no text of a number.
 
     Python parses digits of all scripts, and the engine parses ASCII digits only. The same text must be the same number
@@ -109,7 +110,7 @@ def no_numbers(name: str) -> SchemaError:
     )
 
 
-def _cells(column: Any) -> Sequence[object]:
+def _cells(column: Foreign) -> Sequence[object]:
     """Return the cells of an array of any library, with None for masked and missing ones."""
     if hasattr(column, "to_pylist"):
         return of_pyarrow(column, "the column")  # type: ignore[no-any-return]
@@ -127,7 +128,7 @@ def _is_value(cell: object) -> bool:
     return isinstance(cell, numbers.Real | Decimal | np.bool_ | str) and not isinstance(cell, np.timedelta64)
 
 
-def _number(cell: Any) -> float:
+def _number(cell: Foreign) -> float:
     """Return a value as a float, or NaN if it is not a number."""
     if not _is_value(cell):
         return float("nan")

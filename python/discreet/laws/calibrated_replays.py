@@ -27,6 +27,7 @@ from discreet.theorems.rogers2024 import UNIT, budget_units
 __all__ = ["Past", "Replay", "Steps", "copied", "plan", "replayed", "taken"]
 
 _Lists = Sequence[Sequence[int]]
+_Kept = Callable[[_Lists, int], _Lists]
 
 
 def plan(mechanism: CalibratedCounts, *, factor: int = 2, **changes: Any) -> reference.Plan:
@@ -62,12 +63,12 @@ class _Noiseless:
 class Replay:
     """Draws with given published values, which records the exact values before the noise."""
 
-    def __init__(self, rng: np.random.Generator | None, given: list[tuple[Any, ...]] | None = None) -> None:
+    def __init__(self, rng: np.random.Generator | None, given: list[tuple[object, ...]] | None = None) -> None:
         self._rng, self._given = rng, given
-        self.published: list[tuple[Any, ...]] = []
-        self.steps: list[tuple[str, tuple[Any, ...], Any]] = []
+        self.published: list[tuple[object, ...]] = []
+        self.steps: list[tuple[str, tuple[float, ...], Any]] = []
 
-    def _publish(self, name: str, exact: object, make: Callable[[np.random.Generator], Any], *public: Any) -> Any:
+    def _publish(self, name: str, exact: object, make: Callable[[np.random.Generator], Any], *public: float) -> Any:
         """Return the next published value, and record it with the exact value and the public parameters."""
         self.steps.append((name, public, exact))
         if self._given is None:
@@ -136,17 +137,17 @@ class Past:
         """Return the items of a user."""
         return [item for item in range(self.size) if rng.random() < 0.5]
 
-    def _threshold_of(self, *weighing: Any) -> int:
-        self.weighing = weighing
-        return theorem.threshold_of(*weighing)
+    def _threshold_of(self, scale: float, full: int, bits: int, delta: float) -> int:
+        self.weighing = scale, full, bits, delta
+        return theorem.threshold_of(scale, full, bits, delta)
 
-    def heads(self, module: ModuleType, users: _Lists, **changes: Any) -> Any:
+    def heads(self, module: ModuleType, users: _Lists, **changes: Any) -> reference.Heads:
         """Return the table without its last items, which are confirmed."""
         confirmed = range(self.size - self.number, self.size)
         found = SimpleNamespace(
             rows=np.array(list(confirmed)), values=[0], reason="bound" if self.stuck else "pause", spent=self.spent
         )
-        made = module.heads_of(users, self.size, found, np.arange(self.size), self.known, self.factor)
+        made: reference.Heads = module.heads_of(users, self.size, found, np.arange(self.size), self.known, self.factor)
         return made._replace(smallest=self.smallest, **changes)
 
     def chosen(self, users: _Lists, most: int) -> list[list[int]]:
@@ -166,15 +167,17 @@ def copied(module: ModuleType = reference) -> ModuleType:
     return made
 
 
-def replayed(module: Any, past: Past, found: Any, kept: Callable[..., Any], draws: Replay) -> reference.Calibrated:
+def replayed(
+    module: ModuleType, past: Past, found: reference.Heads, kept: _Kept, draws: Replay
+) -> reference.Calibrated:
     """Run the steps after the first one, by a copy of the reference, with these draws."""
     given = module.measured, module.named
-    module.measured, module.named = partial(draws.measured, given[0]), draws.named
+    module.__dict__.update(measured=partial(draws.measured, given[0]), named=draws.named)
     try:
         made: reference.Calibrated = module.calibrated(found, past.size, past.plan, kept, draws)
         return made
     finally:
-        module.measured, module.named = given
+        module.__dict__.update(measured=given[0], named=given[1])
 
 
 class Steps(NamedTuple):
@@ -189,7 +192,7 @@ class Steps(NamedTuple):
     threshold: int
 
 
-def taken(past: Past, module: ModuleType, kept: Callable[..., Any] | None = None) -> Steps | None:
+def taken(past: Past, module: ModuleType, kept: _Kept | None = None) -> Steps | None:
     """Return the steps of two neighbours with their exact cost, by a copy of the reference.
 
     Return None if the neighbours differ in a public value or in a decision, or if the charges exceed rho.
@@ -215,7 +218,7 @@ def taken(past: Past, module: ModuleType, kept: Callable[..., Any] | None = None
         elif name == "measure":
             cost += Fraction(abs(after - before)) ** 2 / (2 * Fraction(public[0]) ** 2)
         else:
-            seen, weights, threshold = before > 0, (before, after), public[0]
+            seen, weights, threshold = before > 0, (before, after), int(public[0])
             square = int(((after - before)[seen].astype(object) ** 2).sum()) if seen.any() else 0
             cost += Fraction(square) / (2 * Fraction(public[1]) ** 2)
     total = Fraction(first.spent, UNIT) + (0 if past.factor == 1 else Fraction(1, 100) * Fraction(past.plan.rho))

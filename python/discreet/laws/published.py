@@ -44,6 +44,8 @@ Row = tuple[str, int | None, float | None]
 """An item, its noisy count and the standard deviation of the noise; None if not published."""
 Rows = tuple[Row, ...]
 Cell = Hashable
+Law = Mapping[Any, float]
+"""The probability of each cell, of which a mapping has one type."""
 _UNSEEN = "not published"
 _IMPOSSIBLE = "impossible"
 
@@ -53,7 +55,7 @@ class View:
     """The probabilities of some cells, and the function that maps a release to its cell."""
 
     name: str
-    law: Mapping[Any, float]
+    law: Law
     cell: Callable[[Rows], Cell]
 
 
@@ -88,8 +90,7 @@ def _(mechanism: KnownItems, counts: Counts) -> list[View]:
     inner = mechanism.mechanism
     noise = NoiseLaw(inner.noise)
     slots = {}
-    labels: dict[Any, object] = {**_present(counts), **dict.fromkeys(mechanism.items)}
-    for label in labels:
+    for label in dict.fromkeys([*_present(counts), *map(str, mechanism.items)]):
         least: int | None = mechanism.least if label in mechanism.items else inner.threshold.value + 1
         slots[label] = _Slot.of(noise, inner.deviation, counts.get(label, 0), least)
     return _independent(slots)
@@ -221,7 +222,7 @@ def _(mechanism: PrivateCountRelease, counts: Counts) -> list[View]:
     return [*found, _in_order(_present(counts))]
 
 
-def _list_view(law: Mapping[Any, float], k: int) -> View:
+def _list_view(law: Law, k: int) -> View:
     """Return the view of a list of up to k items. A shorter list ends with None."""
 
     def cell(rows: Rows) -> Cell:
@@ -297,7 +298,7 @@ def _independent(slots: Mapping[str, _Slot]) -> list[View]:
     return _of_slots(slots, joint)
 
 
-def _of_slots(slots: Mapping[str, _Slot], joint: Mapping[Any, float]) -> list[View]:
+def _of_slots(slots: Mapping[str, _Slot], joint: Law) -> list[View]:
     """Return a view of each count, a view of all counts together, and a view of the items and their order."""
     require_few(len(joint))
 

@@ -98,7 +98,7 @@ def _size(label: object) -> int:
     return len(label) if isinstance(label, bytes) else len(str(label)) if isinstance(label, int) else 0
 
 
-def require_items(items: Any) -> tuple[str | int | bytes, ...]:
+def require_items(items: object) -> tuple[str | int | bytes, ...]:
     """Return given items as a tuple of plain Python values, so that a repr is readable.
 
     Raises ParameterError if there are no items, or if items repeat. Raises SchemaError if their types are mixed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median_low
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -104,7 +104,7 @@ def _promise(parameters: Parameters) -> dict[str, Any]:
 def _for_count(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
     promise, given = _promise(parameters), parameters.get("l0")
     error = parameters.get("relative_error", RELATIVE_ERROR)
-    more: dict[str, Any] = {"relative_error": error, "delta": promise["delta"]}
+    more: dict[str, object] = {"relative_error": error, "delta": promise["delta"]}
     if parameters.get("k_bar", K_BAR) != K_BAR:  # the mechanisms have different defaults
         more["k_bar"] = parameters["k_bar"]
     kinds: tuple[Any, ...] = (mechanisms.ConfirmedCounts, mechanisms.PrivateCountRelease)
@@ -137,12 +137,12 @@ def _for_select(parameters: Parameters, source: Source) -> Iterator[tuple[str, C
                 yield from _possible(method, _chosen, "select", l0=l0, method=method, **promise)
 
 
-def _chosen(verb: str, **parameters: Any) -> Chosen:
+def _chosen(verb: str, **parameters: Unpack[Parameters]) -> Chosen:
     return choose(verb, **parameters)[0]
 
 
 def _possible(
-    name: str | None, make: Callable[..., Chosen], *arguments: str, **parameters: Any
+    name: str | None, make: Callable[..., Chosen], *arguments: str, **parameters: object
 ) -> Iterator[tuple[str, Chosen]]:
     """Yield a mechanism with its name, or that of its class, unless the parameters are out of its range."""
     try:

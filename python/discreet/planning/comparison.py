@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from discreet.imports import importing
 
@@ -89,7 +88,7 @@ class PlanComparison:
         """The recommended mechanism; None if there is only one, or if none names an item."""
         return next((row for row in self.rows if row.recommended), None)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the comparison as plain values, for JSON."""
         return {
             "like": self.like,

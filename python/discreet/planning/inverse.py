@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -98,9 +98,9 @@ def needed(verb: str, parameters: Parameters, users: int, source: Source | None)
     given = [name for name in ("rho", "epsilon") if parameters.get(name) is not None]
     if len(given) > 1:
         raise ParameterError("give at most one of rho and epsilon with users=: the answer is in its terms")
-    rest: dict[str, Any] = {name: value for name, value in parameters.items() if name not in ("rho", "epsilon")}
+    rest: dict[str, object] = {name: value for name, value in parameters.items() if name not in ("rho", "epsilon")}
     answers: dict[str, float | None] = {"rho": None, "epsilon": None}
-    simulated, l0 = False, rest.get("l0")
+    simulated, l0 = False, parameters.get("l0")
     for name in given or answers:
         answers[name], example = _least(verb, name, rest, users, source)
         simulated, l0 = one_by_one(example), bound_of(example)
@@ -115,7 +115,7 @@ def needed(verb: str, parameters: Parameters, users: int, source: Source | None)
 
 
 def _least(
-    verb: str, name: str, rest: dict[str, Any], users: int, source: Source | None
+    verb: str, name: str, rest: dict[str, object], users: int, source: Source | None
 ) -> tuple[float | None, Chosen]:
     """Return the least value of rho or epsilon, and a mechanism of the same kind."""
     ask: Callable[..., tuple[Chosen, Notes]] = choose
@@ -149,7 +149,7 @@ def bound_of(mechanism: object) -> int | None:
     return found
 
 
-def _named(source: Source, verb: str, rest: dict[str, Any], users: int) -> str:
+def _named(source: Source, verb: str, rest: dict[str, object], users: int) -> str:
     """Return the name of the public data, and whether confirmed items alone were simulated."""
     alone = verb == "count" and rest.get("l0") is None and _near(source, users) is None
     return f"{source.name}, with confirmed items alone: few items have about this many users" if alone else source.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, cast, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, cast, overload
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
@@ -202,7 +202,7 @@ class Plan:
         source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
         return f'{text}<img alt="{html.escape(self.mechanism)}" src="{source}">'
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the plan as plain values, the comparison included."""
         return {
             "mechanism": self.mechanism,
@@ -231,7 +231,7 @@ class Plan:
         """Return the plan as JSON."""
         return json.dumps(self.to_dict(), indent=1)
 
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+    def plot(self, ax: Axes | None = None, **options: object) -> Axes:
         """Plot the release chance over the number of users (needs matplotlib).
 
         For mechanisms that select one item after another, plot how many items the compared mechanisms name instead.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from discreet.engines.engine import Label
     from discreet.engines.selection import Names
 
 __all__ = ["Counts", "Drawn", "PublicTable", "Source", "source_of"]
@@ -64,7 +65,7 @@ class Source:
         """The number of users of each item in the table, by rank."""
         return self.counts
 
-    def ranks(self, items: list[Any]) -> NDArray[np.int64]:
+    def ranks(self, items: Sequence[Label]) -> NDArray[np.int64]:
         """Return the ranks of released items."""
         return np.array(items, np.int64)
 
@@ -157,7 +158,7 @@ class PublicTable(Source):
         """The number of users of each item."""
         return self._counts
 
-    def ranks(self, items: list[Any]) -> NDArray[np.int64]:
+    def ranks(self, items: Sequence[Label]) -> NDArray[np.int64]:
         """Return the ranks of released items."""
         return np.array([self._labels[item] for item in items], np.int64)
 

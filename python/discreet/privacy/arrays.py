@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import ma  # here, because a fork during an import on first use would hang the child
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["whole_array"]
 
 
-def whole_array(values: Any) -> NDArray[np.integer[Any]] | None:
+def whole_array(values: object) -> NDArray[np.integer] | None:
     """Return a list or array as a one-dimensional array of integers, or None if a cell is masked or no whole number.
 
     NumPy reads the number under a mask, and warns about a masked cell of a list.

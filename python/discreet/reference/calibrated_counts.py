@@ -8,13 +8,15 @@ the threshold and the estimates. Each step is a function of its own, so that its
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from types import ModuleType, SimpleNamespace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.reference.confirmed_counts import Confirmed, confirm
 from discreet.reference.confirmed_counts import Draws as ConfirmDraws
+from discreet.reference.confirmed_counts import Plan as ConfirmPlan
 from discreet.reference.threshold import Streams, threshold_release
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
 
 Lists = Sequence[Sequence[int]]
 """The distinct items of every user."""
+Namespace = ModuleType | SimpleNamespace
 Kept = Callable[[Sequence[Sequence[int]], int], Sequence[Sequence[int]]]
 """A function that chooses at most a number of items of each user, uniformly and independently of other users."""
 
@@ -65,13 +68,13 @@ class Plan(NamedTuple):
     """rho in units, rounded down."""
     factor: int
     """2 if order statistics are measured less N, 1 if N is not known."""
-    confirmed: Any
+    confirmed: ConfirmPlan
     """The plan of `reference.confirmed_counts`, without N and the start."""
-    prices: Any
+    prices: Namespace
     """The module `discreet.theorems.calibrated_counts`."""
-    heads: Any
+    heads: Namespace
     """The module `discreet.theorems.confirmed_counts`."""
-    estimator: Any
+    estimator: Namespace
     """The module `discreet.theorems.calibration`."""
     scores: Callable[[NDArray[np.int64]], NDArray[np.int64]]
     """The scores of the numbers 1, 2, ... as l, of the numbers of items of all users (`ContributionBound.scores`)."""
@@ -199,7 +202,7 @@ def weighed(lists: Lists, size: int, most: int, weight: Callable[[int], int], ke
 
 
 def named(
-    weights: NDArray[np.int64], threshold: int, noise: Callable[[Any, int], NDArray[np.int64]], rng: Streams
+    weights: NDArray[np.int64], threshold: int, noise: Callable[[Draws, int], NDArray[np.int64]], rng: Draws
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the items of positive weight whose noisy weight exceeds the threshold, and these noisy weights."""
     items = np.flatnonzero(weights > 0)
@@ -215,7 +218,7 @@ def calibrate(
     plan: Plan,
     budget: int,
     rng: Noisy,
-) -> tuple[list[Any], list[Any], int]:
+) -> tuple[list[slice], list[object], int]:
     """Return the bands of released items, their measured values and their price.
 
     Args:
@@ -227,10 +230,10 @@ def calibrate(
         budget: The most units for all bands together.
         rng: The draws.
     """
-    made, found, spent = plan.estimator.bands(values), list[Any](), 0
+    made, found, spent = plan.estimator.bands(values), list[object](), 0
     scale = plan.prices.band_sigma(budget, len(made), plan.factor)
 
-    def of_rank(offset: NDArray[np.int64], band: Any, rank: int, sigma: float) -> float:
+    def of_rank(offset: NDArray[np.int64], band: slice, rank: int, sigma: float) -> float:
         value = ordered(counts[band.start : band.stop] - offset, rank)
         return (measured(value, 1, heads.users, plan.factor, sigma, rng) + heads.known) / plan.factor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 __all__ = ["rows"]
 
@@ -32,7 +32,7 @@ def rows(content: bytes, keys: Sequence[str], floats: Sequence[str] = ()) -> lis
     return found
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> dict[str, object]:
     """Return the object of a line; an empty one if the line is no object. Values of other keys may be anything."""
     try:
         made = json.loads(line.decode(), parse_int=_Integer, parse_float=_Float, parse_constant=_refuse)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,18 @@ CHUNK = 1 << 16
 class Streams(Protocol):
     """A stream of random bits that splits, as `_core.Rng` does."""
 
-    def split(self) -> Streams:
+    def split(self) -> Self:
         """Return another stream."""
+
+
+_Stream = TypeVar("_Stream", bound=Streams)
 
 
 def threshold_release(
     counts: NDArray[np.int64],
     value: int,
-    noise: Callable[[Streams, int], NDArray[np.int64]],
-    rng: Streams,
+    noise: Callable[[_Stream, int], NDArray[np.int64]],
+    rng: _Stream,
     *,
     least: int = 1,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

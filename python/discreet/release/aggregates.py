@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
+
+from discreet.engines.untrusted import Cells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +22,7 @@ KindOfAggregate: TypeAlias = Literal["rows", "sum", "mean"]
 KINDS: tuple[KindOfAggregate, ...] = ("rows", "sum", "mean")
 _FIELDS = ("kind", "column", "low", "high", "resolution", "most")
 _LIMIT = 2**30
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,7 +106,7 @@ def columns_of(aggregates: Sequence[Aggregate]) -> list[str]:
     return [name for one in aggregates for name, _, _ in one.columns]
 
 
-def in_column_units(units: NDArray[Any], resolution: float) -> NDArray[np.float64]:
+def in_column_units(units: NDArray[np.signedinteger] | NDArray[np.float64], resolution: float) -> NDArray[np.float64]:
     """Return whole numbers of units in the unit of their column, each as the float next to its decimal."""
     digits = max(0, -int(Decimal(str(resolution)).normalize().as_tuple().exponent))
     found: NDArray[np.float64] = np.round(units * resolution, min(digits, 15))
@@ -117,7 +120,7 @@ def to_digits(values: NDArray[np.float64], sigmas: NDArray[np.float64]) -> NDArr
     return np.array([round(value, places) for value, places in pairs], np.float64)
 
 
-def read_aggregates(header: Mapping[str, object], cells: Mapping[str, list[Any]]) -> tuple[Aggregate, ...]:
+def read_aggregates(header: Mapping[str, object], cells: Mapping[str, Cells]) -> tuple[Aggregate, ...]:
     """Return the aggregates in the header and the cells of a file, read as untrusted input.
 
     Raises:
@@ -132,7 +135,7 @@ def read_aggregates(header: Mapping[str, object], cells: Mapping[str, list[Any]]
     return found
 
 
-def _read(given: object, cells: Mapping[str, list[Any]]) -> Aggregate:
+def _read(given: object, cells: Mapping[str, Cells]) -> Aggregate:
     if not isinstance(given, dict) or {*given} != {*_FIELDS} or given["kind"] not in KINDS:
         raise ValueError("an aggregate must have its kind, column and bounds")
     kind, column, low, high, resolution, most = (given[name] for name in _FIELDS)
@@ -148,7 +151,8 @@ def _read(given: object, cells: Mapping[str, list[Any]]) -> Aggregate:
     name = named(kind, column)
     if any(type(cell) in (int, float) and cell < 0 for cell in cells.get(f"{name}_sigma", [])):
         raise ValueError("a sigma of an aggregate is negative")
-    values = _numbers(cells.get(name, []), whole=is_rows)
+    found = cells.get(name, [])
+    values = _numbers(found, np.int64) if is_rows else _numbers(found, np.float64)
     return Aggregate(
         kind=kind,
         column=column,
@@ -157,14 +161,15 @@ def _read(given: object, cells: Mapping[str, list[Any]]) -> Aggregate:
         resolution=float(resolution),
         most=most,
         values=values,
-        sigmas=_numbers(cells.get(f"{name}_sigma", []), whole=False),
+        sigmas=_numbers(cells.get(f"{name}_sigma", []), np.float64),
     )
 
 
-def _numbers(cells: list[Any], *, whole: bool) -> NDArray[Any]:
+def _numbers(cells: list[object], kind: type[_Number]) -> NDArray[_Number]:
+    whole = kind is np.int64
     if any(type(cell) is not int and (whole or type(cell) is not float) for cell in cells):
         raise ValueError("a number of an aggregate is not a number")
-    found = np.array(cells, np.int64 if whole else np.float64)
+    found = np.array(cells, kind)
     if not whole and not np.all(np.abs(found) < 1e30):
         raise ValueError("a number of an aggregate is out of range")
     return found

@@ -7,11 +7,12 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import numpy as np
 
 from discreet import _core
+from discreet.engines.untrusted import Fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,19 +99,19 @@ def csv_of(content: bytes, names: list[str], form: str) -> bytes | None:
     return None if rows is None else _csv_lines([map(_cell, names)]).encode() + rows
 
 
-def header_of(content: bytes) -> dict[str, Any]:
+def header_of(content: bytes) -> Fields:
     """Return the metadata in a JSON file that `blocks` wrote.
 
     Raises:
         ValueError: The metadata is not JSON, or has a key twice.
     """
     start = content.find(_ROWS) + len(_ROWS)
-    found: dict[str, Any] = json.loads(content[:start] + b"]}", object_pairs_hook=distinct_keys)
+    found: Fields = json.loads(content[:start] + b"]}", object_pairs_hook=distinct_keys)
     del found["rows"]
     return found
 
 
-def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct_keys(pairs: list[tuple[str, object]]) -> Fields:
     """Return the pairs of a JSON object as a dict; raise ValueError if it has a key twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -166,7 +167,7 @@ def _rows(columns: Sequence[Values], start: int, stop: int) -> Iterator[tuple[ob
         yield tuple(_decoded(cell) if isinstance(cell, bytes) else cell for cell in row)
 
 
-def _cells(values: Values, start: int, stop: int) -> list[Any]:
+def _cells(values: Values, start: int, stop: int) -> list[object]:
     if isinstance(values, _core.Labels):
         return values.take(np.arange(start, stop))
     cells = values[start:stop]

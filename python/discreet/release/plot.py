@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["bars", "curve", "picture", "running", "shares", "steps"]
 
+Options: TypeAlias = Mapping[str, Any]
+"""Options of a function of matplotlib."""
+
 _FIRST = "C0"
 """The first colour of the reader's style."""
 
@@ -36,7 +39,7 @@ def bars(
     measure: str,
     estimated: NDArray[np.bool_] | None = None,
     ax: Axes | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Options | None = None,
 ) -> Axes:
     """Plot noisy counts as horizontal bars, the largest on top, with error bars of two sigma.
 
@@ -68,7 +71,7 @@ def bars(
 
 
 def curve(
-    users: Sequence[int], chances: Sequence[float], *, title: str, ax: Axes | None = None, options: Mapping[str, Any]
+    users: Sequence[int], chances: Sequence[float], *, title: str, ax: Axes | None = None, options: Options
 ) -> Axes:
     """Plot the probability of a release over the number of users."""
     axes = _axes(ax, 7, 4)
@@ -80,11 +83,11 @@ def curve(
 
 
 def running(
-    series: Mapping[Any, Sequence[tuple[int, int, float]]],
+    series: Mapping[object, Sequence[tuple[int, int, float]]],
     *,
     title: str,
     ax: Axes | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Options | None = None,
 ) -> Axes:
     """Plot released running counts over the rounds, one line for each item, shaded by two sigma on both sides.
 
@@ -112,7 +115,7 @@ def shares(
     title: str,
     label: str,
     ax: Axes | None,
-    options: Mapping[str, Any],
+    options: Options,
 ) -> Axes:
     """Plot the parts of a budget as horizontal bars, the first on top."""
     axes = _axes(ax, 7, 1.2 + 0.25 * len(names))
@@ -130,7 +133,7 @@ def steps(
     *,
     title: str,
     ax: Axes | None,
-    options: Mapping[str, Any],
+    options: Options,
 ) -> Axes:
     """Plot how much of each budget is spent over time, one stepped line for each budget.
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["digests_of", "is_empty", "read"]
 
-Cells: TypeAlias = dict[str, list[Any]]
+Column: TypeAlias = untrusted.Cells
+Cells: TypeAlias = dict[str, Column]
 """The cells of each column of a file, by the name of the column."""
 _MEASURES: tuple[list[str], ...] = ([], ["rank"], ["count", "sigma"], ["count", "sigma", "method"])
 """The columns after those of the items."""
@@ -48,6 +49,7 @@ _NANOS = ("1677-09-21T00:12:43.145224193", "2262-04-11T23:47:16.854775807")
 """The first and the last time in nanoseconds."""
 _CELL = r'(?:"([^"]*(?:""[^"]*)*)"|([^",\n]*))([,\n])'
 _ESCAPE = r"\\(?:\\|x([0-9a-f]{2}))"
+_Choice = TypeVar("_Choice", bound=str)
 _UNSHOWN = (
     "the mechanism needs a bound on the items of a user, and no file can show that it clipped no count: the counts are "
     "taken for clipped ones"
@@ -62,7 +64,7 @@ class _Damaged(ValueError):
     """A file that `Release.write` did not write, or that was changed. The text says what is wrong with it."""
 
 
-def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> dict[str, Any]:
+def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> untrusted.Fields:
     """Return the fields of the release in a file. With `agreeing`, its rows are known to have their digest.
 
     Raises:
@@ -127,7 +129,7 @@ def is_empty(path: str | os.PathLike[str]) -> bool:
     return not any(_content(source, source.suffix.lower().removeprefix("."), agreeing=False)[0].values())
 
 
-def _content(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, dict[str, Any] | None]:
+def _content(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, untrusted.Fields | None]:
     """Return the cells of a file, and the header if the format has one."""
     if form == "parquet":
         untrusted.require_size(source)
@@ -151,12 +153,11 @@ def _content(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, dict[st
     return _of_rows(rows), header
 
 
-def _plain(cells: Any) -> list[Any]:
-    values: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) else cells
-    return values
+def _plain(cells: Column | NDArray[np.generic]) -> Column:
+    return cells.tolist() if isinstance(cells, np.ndarray) else cells
 
 
-def _object(value: object) -> dict[str, Any]:
+def _object(value: object) -> untrusted.Fields:
     if not isinstance(value, dict):
         raise _Damaged("its header is not a JSON object")
     return value
@@ -187,7 +188,7 @@ def _quoted_rows(content: str) -> Iterator[list[str]]:
     yield [*row, content[end:]]
 
 
-def _of_rows(rows: Iterable[Any]) -> Cells:
+def _of_rows(rows: Iterable[untrusted.Fields]) -> Cells:
     """Return the cells of JSON objects."""
     cells: Cells = {}
     for row in rows:
@@ -204,7 +205,7 @@ def _empty(names: Iterable[str]) -> Cells:
     return {name: [] for name in names}
 
 
-def _certificate(source: Path) -> dict[str, Any] | None:
+def _certificate(source: Path) -> untrusted.Fields | None:
     """Return the content of a file's certificate, or None if there is none."""
     place = export.certificate_of(source)
     if not os.path.lexists(place):
@@ -217,7 +218,7 @@ def _certificate(source: Path) -> dict[str, Any] | None:
     return content
 
 
-def _require_agreement(fields: dict[str, Any], own: dict[str, Any] | None, certificate: dict[str, Any]) -> None:
+def _require_agreement(fields: untrusted.Fields, own: untrusted.Fields | None, certificate: untrusted.Fields) -> None:
     """Raise if the rows of a file, or its own header, are not those of its certificate."""
     if own is not None and any(value != certificate.get(name) for name, value in own.items()):
         raise _Damaged("its header and its certificate differ. Restore the files that were written together")
@@ -235,7 +236,7 @@ def _require_agreement(fields: dict[str, Any], own: dict[str, Any] | None, certi
         )
 
 
-def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
+def _fields(header: untrusted.Fields, cells: Cells, form: str) -> untrusted.Fields:
     """Return the fields of a release from a header and cells, all of them checked."""
     missing = [name for name in ("made_by", "rho", "delta", "item_type", "seeded", "clipped") if name not in header]
     if missing:
@@ -301,7 +302,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
     }
 
 
-def _facts(header: dict[str, Any], summed: Summed | None, l0: int | None, *, has_counts: bool) -> dict[str, Any]:
+def _facts(header: untrusted.Fields, summed: Summed | None, l0: int | None, *, has_counts: bool) -> untrusted.Fields:
     """Return what the numbers and items are, as the mechanism implies it. A header that says otherwise is damaged."""
     found, noise = implied(_text(header["made_by"])), _one_of(header, "noise", LAWS)
     kinds = KINDS if found is None else found.kinds
@@ -330,7 +331,7 @@ def _facts(header: dict[str, Any], summed: Summed | None, l0: int | None, *, has
     }
 
 
-def _guarantee(header: dict[str, Any]) -> Guarantee:
+def _guarantee(header: untrusted.Fields) -> Guarantee:
     try:
         pair = (header["epsilon"], header["total_delta"]) if "epsilon" in header else None
         return Guarantee(header["rho"], header["delta"], header["unit"], pair, header["neighbours"])
@@ -366,7 +367,7 @@ def _decoded(text: str) -> bytes:
     return joined
 
 
-def _items(columns: list[list[Any]]) -> list[Any]:
+def _items(columns: list[Column]) -> Column:
     """Return the items of one column, or the tuples of several: all distinct."""
     items = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     if len({*items}) != len(items):
@@ -374,7 +375,7 @@ def _items(columns: list[list[Any]]) -> list[Any]:
     return items
 
 
-def _cells(cells: list[Any], kind: str, form: str) -> list[Any]:
+def _cells(cells: Column, kind: str, form: str) -> Column:
     """Return the cells of a column of items, all of the type that the header names."""
     if kind == "binary" and form in ("json", "jsonl"):
         cells = [_decoded(cell) for cell in cells]
@@ -406,20 +407,20 @@ def _require_typed(cell: str, kind: str) -> None:
         raise _Damaged(f"its items are not of the type {kind}")
 
 
-def _whole(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _whole(cells: Column) -> NDArray[np.int64]:
     if any(type(cell) is not int or not -_MOST < cell < _MOST for cell in cells):
         raise _Damaged("its counts or ranks are not whole numbers below 2^62")
     return np.array(cells, np.int64)
 
 
-def _ranks(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _ranks(cells: Column) -> NDArray[np.int64]:
     ranks = _whole(cells)
     if np.any(ranks < 1) or len(np.unique(ranks)) != len(ranks):
         raise _Damaged("its ranks are not distinct numbers from 1")
     return ranks
 
 
-def _sigmas(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _sigmas(cells: Column) -> NDArray[np.float64]:
     if any(type(cell) not in (int, float) for cell in cells):
         raise _Damaged("its sigmas are not numbers")
     sigmas = np.array(cells, np.float64)
@@ -428,7 +429,7 @@ def _sigmas(cells: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     return sigmas
 
 
-def _confirmed(cells: list[Any]) -> NDArray[np.bool_]:
+def _confirmed(cells: Column) -> NDArray[np.bool_]:
     if any(cell not in METHODS for cell in cells):
         raise _Damaged(f"its methods are not {' or '.join(METHODS)}")
     return np.array([cell == METHODS[0] for cell in cells], np.bool_)
@@ -447,13 +448,13 @@ def _name(value: object) -> str:
     return value
 
 
-def _list(value: object) -> list[Any]:
+def _list(value: object) -> Column:
     if not isinstance(value, list) or len(value) > 1000:
         raise _Damaged("its header has an invalid list")
     return value
 
 
-def _flag(header: dict[str, Any], name: str) -> bool:
+def _flag(header: untrusted.Fields, name: str) -> bool:
     value = header[name]
     if not isinstance(value, bool):
         raise _Damaged(f"{name} in its header is neither true nor false")
@@ -466,7 +467,7 @@ def _number(value: object) -> int:
     return value
 
 
-def _every(header: dict[str, Any], own: list[tuple[str, str]]) -> Any:
+def _every(header: untrusted.Fields, own: list[tuple[str, str]]) -> str | None:
     """Return the length of the periods, which are in the first of several columns of items."""
     if header.get("every") is None:
         return None
@@ -475,10 +476,11 @@ def _every(header: dict[str, Any], own: list[tuple[str, str]]) -> Any:
     return _one_of(header, "every", EVERY)
 
 
-def _one_of(header: dict[str, Any], name: str, values: Iterable[str]) -> Any:
-    if header[name] not in (*values,):
-        raise _Damaged(f"{name} in its header is none of {', '.join(values)}")
-    return header[name]
+def _one_of(header: untrusted.Fields, name: str, values: Iterable[_Choice]) -> _Choice:
+    for value in values:
+        if header[name] == value:
+            return value
+    raise _Damaged(f"{name} in its header is none of {', '.join(values)}")
 
 
 def _users(value: object) -> tuple[int, float] | None:

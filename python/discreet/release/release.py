@@ -443,7 +443,7 @@ class Release(Rows):
             **({"claimed": True} if self.claimed else {}),
         }
 
-    def plot(self, ax: Axes | None = None, *, top: int = 30, **options: Any) -> Axes:
+    def plot(self, ax: Axes | None = None, *, top: int = 30, **options: object) -> Axes:
         """Plot the largest counts with error bars of two sigma (needs matplotlib).
 
         Args:
@@ -459,7 +459,6 @@ class Release(Rows):
         """
         counts, sigmas = self._measured("plot")
         items = self.head(min(top, len(self))).items
-        style: dict[str, Any] = {"title": self.promise, "measure": self.measure, "ax": ax, "options": options}
-        if self.confirmed is not None:
-            style["estimated"] = ~self.confirmed[:top]
-        return plot.bars(items, counts[:top], sigmas[:top], **style)
+        estimated = None if self.confirmed is None else ~self.confirmed[:top]
+        style = {"title": self.promise, "measure": self.measure}
+        return plot.bars(items, counts[:top], sigmas[:top], estimated=estimated, ax=ax, options=options, **style)

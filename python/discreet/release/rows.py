@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import total_ordering
 from itertools import repeat
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
 
 import numpy as np
 
 from discreet import _core
 from discreet.engines.sql import Columns
+from discreet.engines.typed_arrays import Foreign
 from discreet.errors import ParameterError, needs
 from discreet.imports import importing
 from discreet.privacy.validation import require_number, require_whole
@@ -52,7 +54,7 @@ class Row:
         count: int,
         sigma: float,
         method: str | None = None,
-        more: Mapping[str, Any] | None = None,
+        more: Mapping[str, object] | None = None,
         names: tuple[str, ...] = ("item",),
     ) -> None:
         self.item = item
@@ -88,7 +90,7 @@ class Row:
     def __eq__(self, other: object) -> bool:
         return (self.item, self.count) == (tuple(other) if isinstance(other, Row) else other)
 
-    def __lt__(self, other: Row | tuple[Any, ...]) -> bool:
+    def __lt__(self, other: Row | tuple[object, ...]) -> bool:
         return (self.item, self.count) < tuple(other)
 
     def __hash__(self) -> int:
@@ -108,7 +110,7 @@ class _Lazy:
     __slots__ = ("_labels", "_places")
 
     _labels: _core.Labels | None
-    _places: dict[Any, int] | None
+    _places: dict[object, int] | None
 
 
 class Rows(_Lazy):
@@ -129,7 +131,7 @@ class Rows(_Lazy):
         def _part(self, rows: NDArray[np.int64]) -> Self: ...
     else:
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             """Make the list of items, which has no value before it is first read."""
             if name in ("_labels", "_places"):
                 return None
@@ -167,7 +169,7 @@ class Rows(_Lazy):
         """Return whether the item was released."""
         return item in self._rows_by_item
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         """Return the noisy count of an item, its rank in a ranked list, or the rows of a slice as a release.
 
         Raises:
@@ -342,7 +344,7 @@ class Rows(_Lazy):
         return pandas.DataFrame({name: series(pandas, values, kind) for name, values, kind in self._columns})
 
 
-def series(pandas: Any, values: export.Values, kind: str) -> Any:
+def series(pandas: ModuleType, values: export.Values, kind: str) -> Foreign:
     """Return a column as a pandas.Series. Its dtype is explicit, so that a column without rows has it too."""
     if kind == "bool" or kind == "date" or kind.startswith("timestamp"):
         texts = values.to_list() if isinstance(values, _core.Labels) else list(cast("list[str]", values))

@@ -15,7 +15,7 @@ from discreet.engines.frames import library
 from discreet.engines.local import read
 from discreet.engines.pandas_columns import is_missing, object_cells
 from discreet.engines.table import Table, as_table
-from discreet.engines.typed_arrays import is_backed_by_arrow, of_polars, of_pyarrow
+from discreet.engines.typed_arrays import Foreign, is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, ResourceError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
 from discreet.progress import shown
@@ -267,7 +267,7 @@ def can_be_released(label: Item) -> bool:
         return False
 
 
-def _distinct(event: Any, items: ItemType | None) -> set[Any] | None:
+def _distinct(event: Foreign, items: ItemType | None) -> set[Item] | None:
     """Return the distinct items of an event, or None if it is no list of items that can be read."""
     if isinstance(event, str | Mapping) or is_bytes(event) or not hasattr(event, "__iter__"):
         return None
@@ -297,7 +297,7 @@ def _is_of_type(item: object, items: ItemType) -> bool:
     return isinstance(item, ITEM_TYPES[items]) and item is not True and item is not False
 
 
-def _declared_cells(column: Any, items: ItemType) -> Any:
+def _declared_cells(column: Foreign, items: ItemType) -> Foreign:
     """Return a list or an array of objects with None for cells of another type, unless no cell has the type.
 
     Items that no table counts become None too: an integer beyond 64 bits would be an error for all rows.
@@ -310,7 +310,7 @@ def _declared_cells(column: Any, items: ItemType) -> Any:
     return [cell if cell is None or can_be_released(_plain(cell)) else None for cell in cells]
 
 
-def _is_list(column: Any) -> bool:
+def _is_list(column: Foreign) -> bool:
     """Return whether cells have types of their own. Objects of pandas are text."""
     is_typed = library(column) in ("pandas", "polars", "pyarrow")
     return not is_typed and getattr(getattr(column, "dtype", None), "kind", "O") == "O"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.private import Private
 from discreet.release import plot
@@ -32,7 +32,7 @@ class Shown(Private):
         """Remember the largest counts of a release, as new labels without those of the other rows."""
         self._shown.append(release.head(_ITEMS))
 
-    def plot(self, ax: Axes | None = None, *, top: int = 8, **options: Any) -> Axes:
+    def plot(self, ax: Axes | None = None, *, top: int = 8, **options: object) -> Axes:
         """Plot the running counts of the last release's largest items over the rounds (needs matplotlib).
 
         The plot shows what was released since the stream was opened: at most the last 1,000 rounds, and the 30 largest
@@ -47,7 +47,7 @@ class Shown(Private):
             Matplotlib Axes, which a notebook shows.
         """
         releases = [*self._shown]
-        series: dict[Any, list[tuple[int, int, float]]] = {}
+        series: dict[object, list[tuple[int, int, float]]] = {}
         if releases:
             series = {item: [] for item in releases[-1].items[:top]}
         for release in releases:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from discreet.mechanisms.counts.confirmed_counts import Begun, ConfirmedCounts, 
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
-from discreet.mechanisms.published import published
+from discreet.mechanisms.published import Shown, published
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.release.release import Release
 from discreet.theorems import calibrated_counts as theorem
@@ -200,7 +200,7 @@ class CalibratedSteps:
         setting = heads._setting(begun, budget)
         return _core.confirm(self.counts[self.order], heads.rows_needed, levels, setting, self.rng, **more)
 
-    def _published(self, rows: NDArray[np.int64], rng: _core.Rng, **more: Any) -> Release:
+    def _published(self, rows: NDArray[np.int64], rng: _core.Rng, **more: Unpack[Shown]) -> Release:
         """Return the release of confirmed rows."""
         return published(self.mechanism, self.labels, self.order[rows], rng, confirmed=np.ones(len(rows), bool), **more)
 

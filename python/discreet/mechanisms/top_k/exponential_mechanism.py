@@ -42,7 +42,7 @@ class ExponentialMechanism(GumbelNoise, GivenItems):
     each draw has the bounded range epsilon. The guarantee is (k epsilon)-DP and (k epsilon^2/8)-zCDP per user, added or
     removed.
 
-    Any other whole numbers from 0 to 2^35 can be the scores of items: give them as counts to `Histogram.from_counts`,
+    All other whole numbers from 0 to 2^35 can be the scores of items: give them as counts to `Histogram.from_counts`,
     with linf as the most that one user changes a score. If a user may raise some scores and lower others, each by at
     most D, the range is that of 2 D: give linf = 2 D.
 
