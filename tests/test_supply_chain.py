@@ -52,15 +52,15 @@ class TestWorkflow:
     def test_the_token_can_only_read_contents_by_default(self, path):
         assert "permissions: { contents: read }" in lines(path)
 
-    def test_checkouts_do_not_persist_a_token(self, path):
+    @pytest.mark.parametrize(
+        ("action", "option"),
+        [("checkout", r"persist-credentials: false \}"), ("download-artifact", "(?:pattern|name): ")],
+        ids=["checkouts do not persist a token", "downloads name their artifacts"],
+    )
+    def test_steps_have_an_option(self, path, action, option):
         text = path.read_text("utf-8")
-        steps = re.findall(r"uses: actions/checkout@.*\n\s+with: \{ persist-credentials: false \}", text)
-        assert len(steps) == text.count("uses: actions/checkout@")
-
-    def test_downloads_name_their_artifacts(self, path):
-        text = path.read_text("utf-8")
-        steps = re.findall(r"uses: actions/download-artifact@.*\n\s+with: \{ (?:pattern|name): ", text)
-        assert len(steps) == text.count("uses: actions/download-artifact@")
+        steps = re.findall(rf"uses: actions/{action}@.*\n\s+with: \{{ {option}", text)
+        assert len(steps) == text.count(f"uses: actions/{action}@")
 
 
 def test_one_action_has_one_version():

@@ -48,16 +48,10 @@ def check_guarantee(generator):
         assert outcomes * mpmath.mpf(epsilon) <= made.dp[0] <= outcomes * mpmath.mpf(epsilon) * slack
 
 
-def test_guarantees_are_rounded_up_only_slightly():
-    generator = random.Random(7)
-    for _ in range(500):
-        check_guarantee(generator)
-
-
-@pytest.mark.statistical
-def test_guarantees_are_rounded_up_only_slightly_at_full_size():
-    generator = random.Random(8)
-    for _ in range(100_000):
+@pytest.mark.parametrize(("seed", "trials"), [(7, 500), pytest.param(8, 100_000, marks=pytest.mark.statistical)])
+def test_guarantees_are_rounded_up_only_slightly(seed, trials):
+    generator = random.Random(seed)
+    for _ in range(trials):
         check_guarantee(generator)
 
 

@@ -1,6 +1,5 @@
 """The command `discreet stream`: its memory, messages and errors."""
 
-import io
 import json
 import os
 import sqlite3
@@ -9,28 +8,12 @@ from pathlib import Path
 import pytest
 
 from discreet import BinaryMechanism, Stream
-from discreet.cli import main
 from discreet.engines import local
 from discreet.errors import StateError
 from discreet.streams import file as stream_file
 from discreet.streams.clock import Clock
 
 PROMISE = ("--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "60")
-
-
-@pytest.fixture
-def discreet(tmp_path, monkeypatch, capsys):
-    """Return a function that runs a command in an empty folder without a terminal."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def ended(*arguments, stdin=""):
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        with pytest.raises(SystemExit) as exit_:
-            main([str(argument) for argument in arguments])
-        return exit_.value.code, *capsys.readouterr()
-
-    return ended
 
 
 @pytest.fixture
@@ -314,18 +297,6 @@ def test_a_clock_in_memory_is_fixed_by_the_first_round():
         stream.keep(Clock(since="2026-01-02", every="1w"))
 
 
-@pytest.mark.parametrize("ending", ["", "-key", "-rounds", "-journal"])
-def test_no_output_overwrites_a_file_of_its_stream(discreet, step, ending):
-    assert step(time=None)[0] == 0
-    before = Path(f"s{ending}").read_bytes()
-    os.link(f"s{ending}", "out.csv")
-    for command in (("stream", "show", "s"), ("stream", "step", "s", "log.csv", "--user", "visit", "--item", "page")):
-        code, _, err = discreet(*command, "-o", "out.csv")
-        assert code == 2
-        assert "would overwrite" in err
-    assert Path(f"s{ending}").read_bytes() == before
-
-
 def test_a_stream_with_times_refuses_rows_without_times(discreet, step):
     assert step("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-03", "--yes")[0] == 0
     rows = ("stream", "step", "s", "log.csv", "--user", "visit", "--item", "page")
@@ -335,15 +306,18 @@ def test_a_stream_with_times_refuses_rows_without_times(discreet, step):
     assert discreet(*rows, "--round", "3")[0] == 0
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 @pytest.mark.parametrize("ending", ["", "-key", "-rounds", "-journal"])
-def test_no_output_overwrites_a_file_of_a_linked_stream(discreet, step, ending):
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_no_output_overwrites_a_file_of_its_stream(discreet, step, ending, is_linked):
+    if is_linked and os.name == "nt":
+        pytest.skip("links need a privilege on Windows")
     assert step(time=None)[0] == 0
-    before = Path(f"s{ending}").read_bytes()
-    os.mkdir("links")
-    os.symlink(Path("s").resolve(), "links/t")
+    before, name = Path(f"s{ending}").read_bytes(), "links/t" if is_linked else "s"
+    if is_linked:
+        os.mkdir("links")
+        os.symlink(Path("s").resolve(), "links/t")
     os.link(f"s{ending}", "out.csv")
-    for command in (("show", "links/t"), ("step", "links/t", "log.csv", "--user", "visit", "--item", "page")):
+    for command in (("show", name), ("step", name, "log.csv", "--user", "visit", "--item", "page")):
         code, _, err = discreet("stream", *command, "-o", "out.csv")
         assert code == 2
         assert "would overwrite" in err

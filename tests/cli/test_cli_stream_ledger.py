@@ -1,6 +1,5 @@
 """The command `discreet stream init --ledger`: the charge comes before the stream, even if the process is killed."""
 
-import io
 import json
 import os
 import signal
@@ -16,21 +15,6 @@ from discreet.streams import file as stream_file
 PROMISE = ("--rho", "2", "--delta", "1e-6")
 LEDGER = ("--ledger", "l", "--dataset", "visits")
 COST = ("--rho", "0.6", "--delta", "1e-7", "--l0", "1", "--horizon", "60")
-
-
-@pytest.fixture
-def discreet(tmp_path, monkeypatch, capsys):
-    """Return a function that runs a command in an empty folder without a terminal."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def ended(*arguments, stdin=""):
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        with pytest.raises(SystemExit) as exit_:
-            main([str(argument) for argument in arguments])
-        return exit_.value.code, *capsys.readouterr()
-
-    return ended
 
 
 @pytest.fixture

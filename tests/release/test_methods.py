@@ -54,19 +54,15 @@ def test_methods_are_a_column_of_frames():
     assert empty.schema.field("method").type == pyarrow.string()
 
 
-def test_an_unknown_method_is_damage(tmp_path):
+@pytest.mark.parametrize(
+    ("method", "match"),
+    [("guessed", "its methods are not confirmed or estimated"), ("confirmed", "not those of its certificate")],
+)
+def test_a_changed_method_is_noticed(tmp_path, method, match):
     path = tmp_path / "rows.csv"
     both().write(path, certificate=True)
-    path.write_text(path.read_text().replace("estimated", "guessed"))
-    with pytest.raises(InputError, match="its methods are not confirmed or estimated"):
-        Release.read(path)
-
-
-def test_a_changed_method_is_noticed(tmp_path):
-    path = tmp_path / "rows.csv"
-    both().write(path, certificate=True)
-    path.write_text(path.read_text().replace("estimated", "confirmed"))
-    with pytest.raises(InputError, match="not those of its certificate"):
+    path.write_text(path.read_text().replace("estimated", method))
+    with pytest.raises(InputError, match=match):
         Release.read(path)
 
 

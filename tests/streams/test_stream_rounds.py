@@ -79,24 +79,18 @@ def test_every_changed_digit_of_a_begun_round_is_refused(path, monkeypatch):
     assert Stream.open(path).round == 4
 
 
-def test_a_round_that_a_later_release_skipped_is_refused(path, monkeypatch):
-    interrupt_round(path, BATCH, "written", monkeypatch)
-    written = path.read_bytes()
-    shutil.copy(path.with_name("before"), path)
-    with Stream.open(path) as stream:
-        stream.step(batch(5), round=5)
-    path.write_bytes(written)
-    with pytest.raises(StateError, match="differs from its journal"):
-        Stream.open(path)
-
-
-def test_the_same_round_after_other_rounds_is_refused(path, monkeypatch):
-    interrupt_round(path, batch(5), "written", monkeypatch, number=5)
+@pytest.mark.parametrize(
+    ("lost", "number", "later"),
+    [(BATCH, 4, [(batch(5), 5)]), (batch(5), 5, [(BATCH, None), (batch(5), None)])],
+    ids=["a later release skipped it", "it comes after other rounds"],
+)
+def test_a_lost_round_beside_later_ones_is_refused(path, monkeypatch, lost, number, later):
+    interrupt_round(path, lost, "written", monkeypatch, number=number)
     written = path.read_bytes()
     shutil.copy(path.with_name("before"), path)
     with Stream.open(path, MECHANISM) as stream:
-        stream.step(BATCH)
-        stream.step(batch(5))
+        for events, place in later:
+            stream.step(events, round=place)
     path.write_bytes(written)
     with pytest.raises(StateError, match="differs from its journal"):
         Stream.open(path)

@@ -27,38 +27,26 @@ def test_continuous_thresholds_match_theorem_7(epsilon, delta, l0, linf, union, 
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "l0", "linf", "threshold", "tail"),
+    ("noise", "error", "epsilon", "delta", "l0", "linf", "threshold", "tail"),
     [
-        (1.0, 1e-6, 1, 1, 14, 6.0789620347788e-7),
-        (0.5, 1e-8, 10, 1, 41, 7.7816931711117e-10),
-        (0.1, 1e-10, 100, 3, 811, 9.8780996081294e-13),
-        (2.0, 1e-5, 5, 2, 14, 1.6524332035032e-6),
-        (0.01, 1e-6, 1, 1, 1313, 9.9735438328506e-7),
+        ("laplace", 1e-11, 1.0, 1e-6, 1, 1, 14, 6.0789620347788e-7),
+        ("laplace", 1e-11, 0.5, 1e-8, 10, 1, 41, 7.7816931711117e-10),
+        ("laplace", 1e-11, 0.1, 1e-10, 100, 3, 811, 9.8780996081294e-13),
+        ("laplace", 1e-11, 2.0, 1e-5, 5, 2, 14, 1.6524332035032e-6),
+        ("laplace", 1e-11, 0.01, 1e-6, 1, 1, 1313, 9.9735438328506e-7),
+        ("gaussian", 1e-9, 1.0, 1e-6, 1, 1, 6, 6.0850225909724e-9),
+        ("gaussian", 1e-9, 0.5, 1e-8, 10, 1, 13, 1.3816947445476e-10),
+        ("gaussian", 1e-9, 0.1, 1e-10, 100, 3, 214, 8.9249374518034e-13),
+        ("gaussian", 1e-9, 2.0, 1e-5, 5, 2, 6, 1.4928045293705e-6),
+        ("gaussian", 1e-9, 0.3, 1e-6, 1, 1, 17, 3.3759441826971e-7),
+        ("gaussian", 1e-9, 0.7, 1e-9, 3, 1, 10, 6.431706691661e-12),
     ],
 )
-def test_integer_laplace_thresholds_are_minimal(epsilon, delta, l0, linf, threshold, tail):
-    law = _core.Noise.discrete_laplace(linf / epsilon)
+def test_integer_thresholds_are_minimal(noise, error, epsilon, delta, l0, linf, threshold, tail):
+    law = getattr(_core.Noise, f"discrete_{noise}")(linf / epsilon)
     found = _core.Threshold.for_chance(law, linf, delta / l0)
     assert found.value == threshold
-    assert found.chance(linf) == pytest.approx(tail, rel=1e-11)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "l0", "linf", "threshold", "tail"),
-    [
-        (1.0, 1e-6, 1, 1, 6, 6.0850225909724e-9),
-        (0.5, 1e-8, 10, 1, 13, 1.3816947445476e-10),
-        (0.1, 1e-10, 100, 3, 214, 8.9249374518034e-13),
-        (2.0, 1e-5, 5, 2, 6, 1.4928045293705e-6),
-        (0.3, 1e-6, 1, 1, 17, 3.3759441826971e-7),
-        (0.7, 1e-9, 3, 1, 10, 6.431706691661e-12),
-    ],
-)
-def test_integer_gaussian_thresholds_are_minimal(epsilon, delta, l0, linf, threshold, tail):
-    law = _core.Noise.discrete_gaussian(linf / epsilon)
-    found = _core.Threshold.for_chance(law, linf, delta / l0)
-    assert found.value == threshold
-    assert found.chance(linf) == pytest.approx(tail, rel=1e-9)
+    assert found.chance(linf) == pytest.approx(tail, rel=error)
 
 
 @pytest.mark.parametrize(
