@@ -41,10 +41,7 @@ def read_pairs(
 
     Raises:
         ParameterError: The rows are not on this machine, can be read only once, or a column of values is also one of
-            users, items or times.
-        SchemaError: A column is missing or of another type.
-        ItemTypeError: The items are not of the type of the column of items.
-        InputError: The data cannot be read.
+            users, items or times. Other errors are those of `sums.clipped_sums`.
     """
     require_rows(table, "aggregates need")
     if table.value is not None:

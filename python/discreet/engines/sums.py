@@ -98,10 +98,7 @@ def items_per_user(table: Table, items: Sequence[Label]) -> NDArray[np.int64]:
     """Return the number of distinct items in `items` of each user who has any of them, in any order of the users.
 
     Raises:
-        SchemaError: A column is missing or of another type.
-        ItemTypeError: The items are not of the type of the column of items.
-        InputError: The data cannot be read.
-        ParameterError: The rows are not on this machine.
+        ParameterError: The rows are not on this machine. Other errors are those of `clipped_sums`.
     """
     if isinstance(table.data, LocalLists):
         return table.data.sizes(items)
@@ -114,10 +111,7 @@ def sums_of_users(table: Table, *, resolution: float, items: Sequence[Label] | N
     Sums are whole units of the resolution, in any order of the users. Rows without a finite value are dropped.
 
     Raises:
-        SchemaError: A column is missing or of another type.
-        ItemTypeError: The items are not of the type of the column of items.
-        InputError: The data cannot be read.
-        ParameterError: The table has no column to sum, or its rows are not on this machine.
+        ParameterError: The rows are not on this machine. Other errors are those of `clipped_sums`.
     """
     what, options = "a search for bounds of sums", {"resolution": resolution, "valued": True}
     return _swept(table, _core.Pairs.extents, what, items, value=summed_column(table), **options)

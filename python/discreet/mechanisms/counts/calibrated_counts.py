@@ -79,42 +79,14 @@ class CalibratedCounts(TableMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Args:
-            rho: The privacy cost in zCDP: above 0 and at most 10,000.
-            delta: The probability that the guarantee fails: from 1e-100 to below 1.
-            relative_error: The error of confirmed counts to aim for, as a fraction of a count.
-            k_bar: Confirm only the k_bar most common items.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or rho is too small for one measurement.
-        """
+        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         return cls(rho=rho, delta=delta, relative_error=relative_error, k_bar=k_bar)
 
     @classmethod
     def from_epsilon(
         cls, *, epsilon: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR
     ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Half of delta goes to the conversion from zCDP.
-
-        Args:
-            epsilon: The total epsilon: above 0 and at most 1000.
-            delta: The probability that the guarantee fails: above 0 and below 1.
-            relative_error: The error of confirmed counts to aim for, as a fraction of a count.
-            k_bar: Confirm only the k_bar most common items.
-
-        Returns:
-            The mechanism.
-
-        Raises:
-            ParameterError: A parameter is out of range, or too small for one measurement.
-        """
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
         rho, own_delta = resolve_rho(None, epsilon, delta)
         return cls(rho=rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
 
