@@ -64,6 +64,7 @@ class Verified:
         provenance: What the certificate says about the origin of the rows; None if it says nothing.
         epsilon: The epsilon of the guarantee at the delta of the policy, rounded up; None if no policy was given.
         policy: The largest epsilon that the policy allows, and its delta; None if no policy was given.
+        condition: What the guarantee assumes of the data, which nothing checks; None if it assumes nothing.
     """
 
     made_by: str
@@ -75,12 +76,14 @@ class Verified:
     provenance: Provenance | None = None
     epsilon: float | None = None
     policy: tuple[float, float] | None = None
+    condition: str | None = None
 
     def __str__(self) -> str:
         lines = [
             "the rows match their certificate",
             f"made by {export.plain_text(self.made_by)}, version {export.plain_text(self.version)}",
             f"guarantee: {self.guarantee.promise}",
+            *([] if self.condition is None else [f"only if {self.condition}"]),
             *(f"{name}: {text}" for name, text in self.provenance or ()),
             *([] if self.policy is None else [policy_text(self.epsilon or 0.0, *self.policy)]),
             f"rows sha256 {self.digest}",
@@ -212,6 +215,7 @@ def verify(
         version=version,
         digest=digest,
         dataset=dataset,
+        condition=mechanism.assumes if isinstance(mechanism, streams.StreamMechanism) else None,
         claims=(
             *_claims(content, facts, is_paid=dataset is not None),
             *(() if rows is not None else ("the rows: the file is too large",)),

@@ -15,6 +15,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.parameters import PERCENTILE
+from discreet.mechanisms.sums.clipped_sums import SKIPPED
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_one, require_promise, unusual
 from discreet.privacy.validation import brief, require_number, require_whole
@@ -28,7 +29,6 @@ __all__ = ["aggregate", "sum"]
 
 _Sums: TypeAlias = mechanisms.DiscoverAndSum | mechanisms.ClippedSums | mechanisms.SumsWithFoundBounds
 _SKIPPED_VALUES = "cells that are no finite numbers, such as dates or 3,50, count as rows without a value"
-_SKIPPED = "rows whose cell is no finite number, such as a date or 3,50, are left out"
 
 
 def sum(  # noqa: A001 - the name of the command, and of SQL
@@ -126,8 +126,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     at = delta if listed is not None and epsilon is None else None
     asked = Asked(chosen, epsilon, delta, quoted_at=at)
     made, _ = asked.chosen()
-    alone = f"{_SKIPPED}: a sum of such cells is noise alone"
-    notes = (_SKIPPED if listed is None else alone, *unusual(asked.guarantee(made)))
+    alone = f"{SKIPPED}: a sum of such cells is noise alone"
+    notes = (SKIPPED if listed is None else alone, *unusual(asked.guarantee(made)))
     return publish(made, lambda: call.table, call, asked, notes)
 
 

@@ -184,7 +184,7 @@ def test_rounds_without_times_come_before_rounds_with_times(discreet, step):
     assert step("--round", "5", time=None)[2].startswith("Closed rounds 2 to 5.\n")
     code, _, err = step("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-08")
     assert code == 2
-    assert "5 rounds were closed without times" in err
+    assert "5 rounds closed without times" in err
 
 
 def test_a_clock_is_stored_only_together_with_a_round(discreet, step, monkeypatch):
@@ -344,3 +344,23 @@ def test_a_step_by_times_counts_a_user_in_each_round(discreet, tmp_path):
         assert code == 0, err
         (row,) = json.loads(out)["rows"]
         assert abs(row["count"] - expected) < 9
+
+
+def test_steps_with_and_without_times_name_the_same_users(tmp_path, discreet):
+    rows = [f"{n},{n + 7},home,2026-01-0{day}" for n in range(600) for day in (1, 2)]
+    (tmp_path / "rows.csv").write_text("\n".join(["who,visit,page,when", *rows]), "utf-8")
+    promise = ("--rho", "500", "--delta", "1e-9", "--l0", "1", "--horizon", "20", "--unit", "user", "--rounds", "2")
+    timed = ("--time", "when", "--every", "1d", "--since", "2026-01-01", "--yes")
+
+    def step(user, *options):
+        return discreet("stream", "step", "s", "rows.csv", "--user", user, "--item", "page", *options, "-q")
+
+    assert discreet("stream", "init", "s", *promise)[0] == 0
+    assert step("who", *timed, "--until", "2026-01-02")[0] == 0
+    code, _, err = step("visit", *timed, "--until", "2026-01-03")
+    assert code == 1
+    assert "'who' (numbers or text), not by 'visit'" in err
+    assert step("who", *timed, "--until", "2026-01-03")[0] == 0
+    code, out, err = step("who", "--round", "3")
+    assert code == 0, err
+    assert abs(int(out.splitlines()[1].split(",")[1]) - 1200) < 9

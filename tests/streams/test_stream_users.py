@@ -105,8 +105,10 @@ def test_lists_of_events_and_contradictions_are_refused():
             Stream.recommended(**given, **wrong)
     with pytest.raises(ParameterError, match="needs horizon"):
         Stream.recommended(rho=1.0, delta=1e-6, l0=1, unit="user", rounds=2)
+    with pytest.raises(ParameterError, match="needs rounds"):
+        Stream.recommended(**given, unit="user")
     note = " ".join(stream.show().notes)
-    assert "at most 2 items in each of 2 rounds" in note
+    assert "a user counts in the user's first 2 rounds only, with at most 2 items in each" in note
     assert "clipped to 4 items each, at most 2 of a user for an item" in note
     assert "does not check" not in note
 

@@ -32,6 +32,7 @@ from discreet.streams.events import ITEM_TYPES, ItemType
 from discreet.streams.file import require_new
 from discreet.streams.paths import beside
 from discreet.streams.stream import Stream
+from discreet.wording import counted
 
 __all__ = ["stream"]
 
@@ -60,6 +61,7 @@ def stream() -> None:
     discreet stream plan --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
     discreet stream init visits.stream --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
     discreet stream step visits.stream today.csv --user visit --item page
+    discreet stream init users.stream --rho 0.5 --delta 1e-6 --l0 2 --horizon 365 --unit user --rounds 30
     discreet stream show visits.stream
     """
 
@@ -68,7 +70,13 @@ _chosen = options.joined(
     click.option("--rho", type=FLOAT, help="Privacy cost rho of all rounds together, in delta-approximate zCDP."),
     click.option("--epsilon", type=FLOAT, help="Instead of --rho: (epsilon, delta)-DP of all rounds together."),
     click.option("--delta", type=FLOAT, required=True, help="Probability that the guarantee fails."),
-    click.option("--l0", type=L0, required=True, metavar="N", help="Count at most N items of each event."),
+    click.option(
+        "--l0",
+        type=L0,
+        required=True,
+        metavar="N",
+        help="Count at most N items of each event, or of a user in each round.",
+    ),
     click.option(
         "--horizon", type=WHOLE, metavar="ROUNDS", help="Number of rounds. Without it, the stream takes any number."
     ),
@@ -90,7 +98,7 @@ _chosen = options.joined(
         "--rounds",
         type=WHOLE,
         metavar="N",
-        help="With --unit user: count a user in at most N rounds, with at most --l0 items in each.",
+        help="With --unit user: count a user in the user's first N rounds, with at most --l0 items in each.",
     ),
     click.option(
         "--linf",
@@ -281,7 +289,7 @@ def step(
                     rows_of = timed.rounds(clock.begin, clock.span)
                     opened.keep(clock)
                     for following in range(opened.round + 1, last + 1):
-                        opened.step(rows_of(following), user="user", item="item", round=following, release=False)
+                        opened.step(rows_of(following), user=event, item=item, round=following, release=False)
                 release = opened.show()
     report.publish(release, output, form, quiet=quiet)
 
@@ -352,7 +360,7 @@ def _confirmed_clock(opened: Stream, clock: Clock, time: str, last: int, *, text
         clock = dataclasses.replace(clock, column=time)
     if opened.clock is None and opened.round:
         doubts.append(
-            f"{opened.round} rounds were closed without times. --since must be the start of the first of them."
+            f"{counted(opened.round, 'round')} closed without times. --since must be the start of the first of them."
         )
     if doubts:
         times = f"{clock.end(opened.round)} to {clock.end(last)}"

@@ -77,7 +77,7 @@ class TimedEvents:
 
     @interruptible()
     def rounds(self, since: datetime, span: timedelta) -> Callable[[int], DuckDBPyRelation]:
-        """Return a function that returns the rows of a round, as a table of user and item.
+        """Return a function that returns the rows of a round, as a table of the columns of users and items.
 
         Raises:
             InputError: The rows cannot be read.
@@ -109,7 +109,9 @@ class TimedEvents:
                     ResourceError("the rounds need more memory than half of this machine's; use a machine with more")
                 )
             raise_alone(InputError(f"cannot read the rounds of {self._data}; check its columns and times"))
-        return lambda number: connection.sql(f'SELECT "user", item FROM placed WHERE place = {number}')
+        # The names of the columns are those of the file: a stream requires the same column of users in all rounds.
+        columns = f'"user" AS {event}, item AS {item}'
+        return lambda number: connection.sql(f"SELECT {columns} FROM placed WHERE place = {number}")
 
 
 def _text_moment(cell: str) -> str:

@@ -113,7 +113,8 @@ def as_table(data: object, columns: Columns, value: str | None = None, *, caller
         TypeError: There is no parameter of such a name; `caller` is the function that has none.
     """
     if unknown := [name for name in columns if name not in Columns.__annotations__]:
-        raise TypeError(f"{caller}() got an unexpected keyword argument {unknown[0]!r}")
+        hint = "; to charge a budget, call budget.release(mechanism, ...)" if unknown[0] in ("budget", "charge") else ""
+        raise TypeError(f"{caller}() got an unexpected keyword argument {unknown[0]!r}{hint}")
     if isinstance(data, Table):
         if value is not None or any(given is not None for given in columns.values()):
             raise ParameterError("a Table already has its columns, memory and progress: leave them out")

@@ -27,6 +27,7 @@ from discreet.privacy.validation import require_whole
 from discreet.queries.choose import AnswerPlan, plan_answers
 from discreet.release import plot
 from discreet.streams.base import FORECAST, StreamMechanism
+from discreet.streams.endless import EndlessMechanism
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ class Plan:
         deviations: If the noise grows with the count: pairs of a number of users and the standard deviation of a count
             of this number.
         memory: The most bytes that a stream keeps for one item, in addition to its label.
-        rounds: The number of rounds of a stream that the plan covers. For a stream without end they are the first ones.
+        rounds: The number of rounds of a stream that the plan covers.
+        grows: Whether the stream has later rounds with more noise.
         needed: The least rho or epsilon that names an item of the given number of users; None if no number was given.
         single_item: Whether `users_for_50_percent`, `users_for_95_percent` and the chances are for an item without
             competitors, because the mechanism selects one item after another. They are not printed then.
@@ -121,6 +123,7 @@ class Plan:
     deviations: tuple[tuple[int, float], ...] = ()
     memory: int | None = None
     rounds: int | None = None
+    grows: bool = False
     needed: Needed | None = None
     single_item: bool = False
     worst_case: bool = False
@@ -155,7 +158,8 @@ class Plan:
             lines.append(f"noise of standard deviation {self.deviation:.4g} on every count")
         if self.memory is not None:
             rounds = counted(self.rounds or 0, "round")
-            lines.append(f"in the noisiest of {rounds}; at most {self.memory:,} bytes for an item, without its label")
+            of = f"the first {rounds}, and more in later ones" if self.grows else rounds
+            lines.append(f"in the noisiest of {of}; at most {self.memory:,} bytes for an item, without its label")
         if self.deviations:
             ends = [(number, _rounded(sigma)) for number, sigma in (self.deviations[0], self.deviations[-1])]
             on = " and ".join(f"{sigma} on a count of {number:,}" for number, sigma in ends)
@@ -388,6 +392,7 @@ def _planned(
         deviation=_deviation(mechanism),
         deviations=_deviations(mechanism, min((smallest for *_, smallest in forecast), default=nearly)),
         memory=mechanism.item_bytes if isinstance(mechanism, StreamMechanism) else None,
+        grows=isinstance(mechanism, EndlessMechanism),
         rounds=(mechanism.last_round or FORECAST) if isinstance(mechanism, StreamMechanism) else None,
         users_for_50_percent=half,
         users_for_95_percent=nearly,

@@ -19,6 +19,7 @@ from discreet.privacy.validation import brief, require_choice, require_whole
 from discreet.private import Private
 from discreet.release.release import Release
 from discreet.streams.release_rule import ReleaseRule
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +95,14 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
         With `rounds` it is `l0` items in each of that many rounds.
         """
         return Sensitivity(l0=self.l0 * (self.rounds or 1), linf=self.alone)
+
+    @property
+    def assumes(self) -> str | None:
+        """What the guarantee assumes of the data, which the stream does not check; None if it assumes nothing."""
+        if self.unit == "event" or self.rounds is not None:
+            return None
+        held = f"at most {counted(self.l0, 'item')}, each at most {counted(self.linf, 'time')}"
+        return f"every user has {held}, in all rounds together; discreet does not check this"
 
     @property
     def alone(self) -> int:

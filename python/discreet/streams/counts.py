@@ -112,14 +112,12 @@ class RunningCounts(Private):
         named, order = labels.ordered(np.arange(len(noisy)), noisy)
         what = f"round {number}" if number else "no round yet"
         notes = [f"{what}; the guarantee is for all rounds together"]
-        if self.mechanism.unit == "user":
-            l0, linf, rounds = self.mechanism.l0, self.mechanism.linf, self.mechanism.rounds
-            if rounds is None:
-                held = f"at most {counted(l0, 'item')}, each at most {linf} times"
-                notes.append(f"it holds if every user has {held}, in all rounds together; discreet does not check this")
-            else:
-                each = f"{counted(l0, 'item')} in each of {counted(rounds, 'round')}"
-                notes.append(f"the stream counts at most {each} for a user, who is recognized by value")
+        if self.mechanism.assumes is not None:
+            notes.append(f"it holds if {self.mechanism.assumes}")
+        if self.mechanism.rounds is not None:
+            rounds, each = counted(self.mechanism.rounds, "round"), counted(self.mechanism.l0, "item")
+            first = f"a user counts in the user's first {rounds} only, with at most {each} in each"
+            notes.append(f"{first}: later rounds show new users")
         release = Release(
             items=later(named),
             counts=noisy[order],

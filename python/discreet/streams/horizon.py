@@ -35,10 +35,10 @@ class HorizonMechanism(StreamMechanism):
         self._set(horizon=require_horizon(self.horizon), sigma=require_number("sigma", self.sigma, 1e-3, 1e9))
         if self.rounds is not None:
             self._set(rounds=_require_rounds(self.rounds, self.horizon))
-            if self.unit != "user" or self.linf != 1:
-                raise ParameterError(
-                    "rounds is for unit='user', and counts a user's item once a round: give this unit, leave out linf"
-                )
+            if self.unit != "user":
+                raise ParameterError("rounds limits the rounds of a user: give unit='user' too", names="rounds unit")
+            if self.linf != 1:
+                raise ParameterError("rounds counts a user's item once a round: leave out linf", names="rounds linf")
         if self.delta / self.horizon / self.l0 / (self.rounds or 1) < 1e-280:
             raise ParameterError("delta is too small for the tail of the noise in floating point; give a larger one")
 

@@ -33,7 +33,7 @@ def recommended(
     horizon: int | None = None,
     item_bytes: int = 4400,
     unit: Literal["event", "user"] = "event",
-    linf: int = 1,
+    linf: int | None = None,
     rounds: int | None = None,
 ) -> StreamMechanism:
     """Return the continual mechanism with the lowest threshold in its widest round, for this guarantee.
@@ -51,7 +51,8 @@ def recommended(
         item_bytes: The most memory for one item, in bytes, without its label.
         unit: The protected unit, "event" or "user". "user" needs a horizon, and either `rounds` or limits that you
             enforce: a user has at most `l0` items in all rounds together, and each of them at most `linf` times.
-        linf: The most times that a user contributes an item. It is 1 for `unit="event"` and with `rounds`.
+        linf: The most times that a user contributes an item. With `rounds`, and for
+            `unit="event"`, it is 1.
         rounds: The most rounds in which the stream counts a user, with at most `l0` items in each. The stream enforces
             it: it keeps the number of rounds of each user.
 
@@ -68,7 +69,15 @@ def recommended(
     """
     require_one(rho, epsilon)
     promise: dict[str, object] = {"delta": delta, "l0": l0}
-    if horizon is None and (unit, linf, rounds) != ("event", 1, None):
+    if unit == "event" and (rounds is not None or linf not in (None, 1)):
+        raise ParameterError("rounds and linf limit a user: give unit='user' too", names="rounds linf unit")
+    if unit == "user" and linf is None and rounds is None:
+        raise ParameterError(
+            "unit='user' needs rounds, the most rounds in which the stream counts a user; or, if you limit the rows of "
+            "each user yourself, linf, the most times that a user has one item, over all rounds",
+            names="unit rounds linf",
+        )
+    if horizon is None and unit == "user":
         raise ParameterError(
             "unit='user' needs horizon, the number of rounds of the whole stream: give it", names="horizon unit"
         )
@@ -84,7 +93,7 @@ def recommended(
                     return made_of
         return hybrid
     horizon = require_horizon(horizon)
-    promise |= {"unit": unit, "linf": linf, "rounds": rounds}
+    promise |= {"unit": unit, "linf": 1 if linf is None else linf, "rounds": rounds}
     made: list[StreamMechanism] = [getattr(BinaryMechanism, make)(**promise, horizon=horizon)]
     for kind in (HonakerMechanism, SquareRootMechanism) if horizon <= _SHORT else ():
         with suppress(ParameterError):  # its range of parameters is narrower; the others remain

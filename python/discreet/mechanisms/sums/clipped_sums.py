@@ -23,10 +23,12 @@ from discreet.release.release import Release, changed
 from discreet.theorems import rogers2024
 from discreet.wording import counted
 
-__all__ = ["LIMIT", "WHOLE", "ClippedSums", "sums_sigma"]
+__all__ = ["LIMIT", "SKIPPED", "WHOLE", "ClippedSums", "sums_sigma"]
 
 WHOLE = "each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01"
 """The note of sums whose unit is 1."""
+SKIPPED = "rows whose cell is no finite number, such as a date or 3,50, are left out"
+"""The note of sums of a column, whose cells may be anything."""
 LIMIT = 2**30
 _NOISIEST = 1e9
 """The largest scale of discrete Gaussian noise."""
