@@ -5,17 +5,15 @@ A test raises the signal at each line of the interrupted call in turn.
 
 import os
 import signal
-import sys
-from pathlib import Path
 
 import pytest
+from lines import at_line
 from small import histogram, top
 
 import discreet
 from discreet import Budget, BudgetExceeded, DiscreetError, Guarantee, Ledger
 from discreet.budgets import ledger_file
 
-PACKAGE = str(Path(discreet.__file__).parent)
 CHARGE = Guarantee(0.4, 1e-8)
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="the system has no POSIX signals")
 
@@ -36,7 +34,7 @@ def end_a_hanging_test():
 
 def handled_at(number, call, handler):
     """Raise a signal at line `number` of a call. Return the results or errors of the call and of the signal handler."""
-    seen, ends = 0, {}
+    ends = {}
 
     def noted(name, run):
         try:
@@ -44,41 +42,36 @@ def handled_at(number, call, handler):
         except DiscreetError as error:
             ends[name] = error
 
-    def handle(*_):
-        sys.settrace(None)
-        noted("handler", handler)
-
-    def trace(frame, event, _):
-        nonlocal seen
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        if event == "line":
-            seen += 1
-            if seen == number:
-                signal.raise_signal(signal.SIGUSR1)
-        return trace
-
-    before = signal.signal(signal.SIGUSR1, handle)
-    sys.settrace(trace)
+    before = signal.signal(signal.SIGUSR1, lambda *_: noted("handler", handler))
     try:
-        noted("call", call)
+        at_line(number, lambda: noted("call", call), lambda: signal.raise_signal(signal.SIGUSR1))
     finally:
-        sys.settrace(None)
         signal.signal(signal.SIGUSR1, before)
     return ends
 
 
-def handle_everywhere(budget_of, stride=1):
-    """Interrupt a charge with a second charge, at every `stride`-th line.
+def handled_everywhere(budget_of, spend, least, stride=1):
+    """Spend a new budget, and again at every `stride`-th line, until the call has fewer lines: more than `least`.
 
-    Returns the number of lines and the types of errors.
+    Yields what `budget_of` made, and the results or errors.
     """
-    number, errors = 1, set()
-    while True:
+    number, ends = 1, {"handler": None}
+    while "handler" in ends:
         budget = budget_of(number)
-        ends = handled_at(
-            number, lambda budget=budget: budget.charge(CHARGE), lambda budget=budget: budget.charge(CHARGE)
-        )
+        ends = handled_at(number, lambda budget=budget: spend(budget), lambda budget=budget: spend(budget))
+        yield budget, ends
+        number += stride
+    assert number > least
+
+
+def charge(budget):
+    return budget.charge(CHARGE)
+
+
+def charged_twice(budget_of, least):
+    """Interrupt a charge with a second charge, at every line. Return the types of errors."""
+    errors = set()
+    for budget, ends in handled_everywhere(budget_of, charge, least):
         errors |= {type(end) for end in ends.values() if end is not None}
         paid = sum(end is None for end in ends.values())
         assert paid <= len(budget.history) <= len(ends)
@@ -86,30 +79,19 @@ def handle_everywhere(budget_of, stride=1):
         while budget.fits(CHARGE):
             budget.charge(CHARGE)
         assert len(budget.history) == 2
-        if "handler" not in ends:
-            return number, errors
-        number += stride
+    return errors
 
 
 def test_a_handler_charges_the_budget_that_it_interrupts():
-    lines, errors = handle_everywhere(lambda _: Budget(rho=1.0, delta=1e-6))
-    assert lines > 30
-    assert errors == set()
+    assert charged_twice(lambda _: Budget(rho=1.0, delta=1e-6), least=30) == set()
 
 
 def test_only_one_of_a_charge_and_its_handlers_charge_fits():
-    number, refused = 1, set()
-    while True:
-        budget = Budget(rho=0.6, delta=1e-6)
-        ends = handled_at(
-            number, lambda budget=budget: budget.charge(CHARGE), lambda budget=budget: budget.charge(CHARGE)
-        )
+    refused = set()
+    for budget, ends in handled_everywhere(lambda _: Budget(rho=0.6, delta=1e-6), charge, least=30):
         assert len(budget.history) == 1
         assert budget.spent.rho == pytest.approx(0.4)
         refused |= {name for name, end in ends.items() if isinstance(end, BudgetExceeded)}
-        if "handler" not in ends:
-            break
-        number += 1
     assert refused == {"call", "handler"}
 
 
@@ -119,48 +101,29 @@ def test_a_handler_charges_the_ledger_that_it_interrupts(tmp_path, monkeypatch):
     def budget_of(number):
         return Ledger.open(tmp_path / f"ledger {number}").dataset("views", rho=1.0, delta=1e-6)
 
-    lines, errors = handle_everywhere(budget_of)
-    assert lines > 200
-    assert errors == {discreet.errors.LedgerError}
+    assert charged_twice(budget_of, least=200) == {discreet.errors.LedgerError}
     for path in tmp_path.iterdir():
         Ledger.open(path).check()
     assert not ledger_file._held
 
 
 def test_a_handler_uses_the_exchange_that_it_interrupts():
-    number, lists = 1, 0
-    while True:
-        budget = Budget(rho=1.0, delta=1e-6)
-        exchange = budget.pay_what_you_get(outcomes=1, queries=2, epsilon=1.0, delta=1e-8)
+    def exchange_of(_):
+        return Budget(rho=1.0, delta=1e-6).pay_what_you_get(outcomes=1, queries=2, epsilon=1.0, delta=1e-8)
 
-        def ask(exchange=exchange):
-            return exchange.top_k(histogram(), k=1)
-
-        ends = handled_at(number, ask, ask)
-        lists += sum(not isinstance(end, DiscreetError) for end in ends.values())
+    for exchange, ends in handled_everywhere(exchange_of, lambda e: e.top_k(histogram(), k=1), least=100, stride=3):
         assert exchange.outcomes_left in (0, 1)
         assert exchange.queries_left in (0, 1)
         assert {type(end) for end in ends.values()} <= {discreet.Release, BudgetExceeded}
-        if "handler" not in ends:
-            break
-        number += 3
-    assert number > 100
 
 
 def test_a_release_interrupted_by_a_handler_is_charged():
-    number = 1
-    while True:
-        budget = Budget(rho=1.0, delta=1e-6)
-        mechanism = top(rho=0.4, delta=1e-8)
-        ends = handled_at(
-            number,
-            lambda budget=budget, mechanism=mechanism: budget.release(mechanism, histogram()),
-            lambda budget=budget, mechanism=mechanism: budget.release(mechanism, histogram()),
-        )
+    mechanism = top(rho=0.4, delta=1e-8)
+
+    def release(budget):
+        return budget.release(mechanism, histogram())
+
+    for budget, ends in handled_everywhere(lambda _: Budget(rho=1.0, delta=1e-6), release, least=100, stride=3):
         released = sum(isinstance(end, discreet.Release) for end in ends.values())
         assert len(budget.history) == released == len(ends)
         assert {row.status for row in budget.history} == {"released"}
-        if "handler" not in ends:
-            break
-        number += 3
-    assert number > 100

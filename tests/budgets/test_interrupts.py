@@ -2,19 +2,16 @@
 
 import linecache
 import os
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from lines import at_line
 from small import histogram, top
 
 import discreet
 from discreet import Budget, Guarantee, GumbelTopK, Ledger
 from discreet.budgets import ledger_file
 from discreet.errors import InputError, LedgerError
-
-PACKAGE = str(Path(discreet.__file__).parent)
 
 
 class Interrupted(BaseException):
@@ -32,26 +29,14 @@ def is_line_of_lock(frame):
 
 def interrupted_at(number, call):
     """Raise an exception at line `number` of `call` inside the package. Return it if the call reached this line."""
-    seen = 0
 
-    def trace(frame, event, argument):
-        nonlocal seen
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        if event == "line" and not is_line_of_lock(frame):
-            seen += 1
-            if seen == number:
-                sys.settrace(None)
-                raise Interrupted
-        return trace
+    def interrupt():
+        raise Interrupted
 
-    sys.settrace(trace)
     try:
-        call()
+        at_line(number, call, interrupt, counts=lambda frame: not is_line_of_lock(frame))
     except Interrupted as error:
         return error
-    finally:
-        sys.settrace(None)
     return None
 
 

@@ -2,9 +2,11 @@
 
 import os
 import threading
+from contextlib import suppress
 
 import pytest
 from children import forks, in_child
+from lines import together
 
 from discreet import Guarantee, Ledger
 from discreet.errors import LedgerError
@@ -93,21 +95,15 @@ def test_two_threads_cannot_spend_two_copies(path, tmp_path):
         opened(first)
         copy.write_bytes(first.read_bytes())
         payers = [Ledger.open(name).dataset("views") for name in (first, copy)]
-        together, paid = threading.Barrier(2), []
+        both, paid = threading.Barrier(2), []
 
-        def charge(payer, together=together, paid=paid):
-            together.wait()
-            try:
+        def charge(payers=payers, both=both, paid=paid):
+            payer = payers[both.wait()]
+            with suppress(LedgerError):
                 payer.charge(Guarantee(0.6, 0))
                 paid.append(payer)
-            except LedgerError:
-                pass
 
-        threads = [threading.Thread(target=charge, args=[payer]) for payer in payers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together(charge, threads=2)
         assert len(paid) == 1
 
 

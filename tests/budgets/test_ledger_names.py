@@ -120,13 +120,6 @@ def test_a_ledger_is_moved_by_moving_its_one_file(tmp_path):
     assert charges(copied) == charges(moved)
 
 
-def test_a_ledger_in_use_has_no_other_files(tmp_path):
-    dataset = Ledger.open(tmp_path / "ledger").dataset("views", rho=1.0, delta=1e-6)
-    dataset.charge(Guarantee(0.1, 0))
-    assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
-    assert dataset.spent.rho == pytest.approx(0.1)
-
-
 @forks
 def test_a_ledger_in_a_read_only_folder_is_charged(tmp_path):
     folder = tmp_path / "folder"

@@ -3,10 +3,12 @@
 import copy
 import os
 import pickle
-import threading
+from contextlib import suppress
 from fractions import Fraction
 
 import pytest
+from children import forks, lines, start
+from lines import together
 
 from discreet import BudgetExceeded, Guarantee, Ledger
 
@@ -33,66 +35,43 @@ def test_a_copied_or_unpickled_ledger_uses_the_same_file(path):
         Ledger()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@forks
 def test_forked_processes_never_exceed_one_budget(path):
     ledger = Ledger.open(path)
     dataset = ledger.dataset("views", rho=1.0, delta=1e-6)
     dataset.charge(Guarantee(0.1, 0))
-    children = []
-    for _ in range(4):
-        child = os.fork()
-        if child == 0:
-            fitted = 0
-            try:
-                for _ in range(5):
-                    dataset.charge(Guarantee(0.1, 0))
-                    fitted += 1
-            except BudgetExceeded:
-                os._exit(fitted)
-            except BaseException:
-                os._exit(99)
-            os._exit(fitted)
-        children.append(child)
-        dataset.remaining  # noqa: B018 - the parent reads while its children charge
-    fitted = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert sum(fitted) == 9
+
+    def spend(tell):
+        with suppress(BudgetExceeded):
+            for number in range(5):
+                dataset.charge(Guarantee(0.1, 0))
+                tell(number)
+
+    children = [start(spend) for _ in range(4)]
+    dataset.remaining  # noqa: B018 - the parent reads while its children charge
+    assert sum(len([*lines(heard)]) for _, heard in children) == 9
+    assert [os.waitpid(child, 0)[1] for child, _ in children] == [0] * 4
     assert len(dataset.history) == 10
     ledger.check()
 
 
 def test_threads_never_exceed_one_budget(path):
     dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
-    fitted, failed = [], []
+    fitted = []
 
     def charge():
-        try:
+        with suppress(BudgetExceeded):
             for _ in range(10):
                 dataset.charge(Guarantee(0.03, 0))
                 fitted.append(1)
-        except BudgetExceeded:
-            pass
-        except BaseException as error:
-            failed.append(error)
 
-    threads = [threading.Thread(target=charge) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    together(charge)
     assert len(fitted) == 33
     assert Fraction(dataset.spent.rho) <= 1
 
 
 def test_threads_that_open_the_same_new_file_get_one_ledger(path):
-    ledgers, threads = [], []
-    for _ in range(8):
-        threads.append(threading.Thread(target=lambda: ledgers.append(Ledger.open(path))))
-        threads[-1].start()
-    for thread in threads:
-        thread.join()
-    for ledger in ledgers:
+    for ledger in together(lambda: Ledger.open(path)):
         ledger.dataset("views", rho=1.0, delta=1e-6).charge(Guarantee(0.1, 0))
-    assert len(ledgers) == 8
     assert len(Ledger.open(path).history) == 8
     assert [p.name for p in path.parent.iterdir() if p.name.startswith(".")] == []
