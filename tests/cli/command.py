@@ -37,8 +37,8 @@ def standard_input(content):
 def discreet(*arguments, stdin=b""):
     """Run the command in this process; return its exit code, output and errors."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    nothing = patch("sys.stdin", io.TextIOWrapper(io.BytesIO()))
-    with patch.dict(os.environ, WIDTH), nothing, redirect_stdout(out), redirect_stderr(err), standard_input(stdin):
+    given = patch("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+    with patch.dict(os.environ, WIDTH), given, redirect_stdout(out), redirect_stderr(err), standard_input(stdin):
         with pytest.raises(SystemExit) as ended:
             main([str(argument) for argument in arguments])
         out.flush()
@@ -54,3 +54,17 @@ def process(*arguments, stdin=b"", encoding="utf-8"):
     assert b"Traceback" not in done.stderr
     assert b"nanobind" not in done.stderr
     return done.returncode, done.stdout.decode("utf-8"), done.stderr.decode(encoding)
+
+
+def output(*arguments, **options):
+    """Return the output and errors of a command that succeeds."""
+    code, out, err = discreet(*arguments, **options)
+    assert code == 0, err
+    return out, err
+
+
+def errors_of(*arguments, code=2, **options):
+    """Return the errors, as one line, of a command that fails with this exit code and prints no rows."""
+    found, out, err = discreet(*arguments, **options)
+    assert (found, out) == (code, ""), err
+    return " ".join(err.split())

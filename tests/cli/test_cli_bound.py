@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from command import BUDGET, COUNT, discreet
+from command import BUDGET, COUNT, discreet, errors_of, output
 
 import discreet as dp
 
@@ -17,15 +17,13 @@ def log(tmp_path):
 
 
 def test_a_bound_that_was_found_is_in_every_output(log, tmp_path):
-    code, out, errors = discreet("count", log, *COUNT, *BUDGET, "--l0", "auto", "-f", "table")
-    assert code == 0, errors
+    out, errors = output("count", log, *COUNT, *BUDGET, "--l0", "auto", "-f", "table")
     assert "clipped to" in " ".join(out.split())
     assert "was found with privacy" in errors
     assert "pairs were kept" in errors
     for name in ("rows.csv", "rows.json", "rows.html"):
         more = ["--certificate"] if name.endswith(".csv") else []
-        code, _, errors = discreet("count", log, *COUNT, *BUDGET, "--l0", "auto", "-o", tmp_path / name, *more)
-        assert code == 0, errors
+        output("count", log, *COUNT, *BUDGET, "--l0", "auto", "-o", tmp_path / name, *more)
     for name in ("rows.csv.certificate.json", "rows.json"):
         content = json.loads((tmp_path / name).read_text())
         assert content["clipped"] is True
@@ -47,8 +45,7 @@ def test_the_percentile_and_the_share_of_rho_are_options(log, tmp_path):
 def test_the_share_of_a_given_bound_is_stated(log, tmp_path):
     # The share has a sigma of 0.02 at this rho, and is stated up to 0.1: 20 deviations of the number of pairs away.
     given = ["--rho", "20", "--delta", "1e-6", "--l0", "2", "--kept-share", "-o", tmp_path / "rows.json"]
-    code, _, errors = discreet("count", log, *COUNT, *given)
-    assert code == 0
+    _, errors = output("count", log, *COUNT, *given)
     assert "pairs were kept" in errors
     exact = (2 * 3000) / (2 * 2700 + 5 * 300)
     share = dp.Release.read(tmp_path / "rows.json").kept_share
@@ -90,25 +87,18 @@ def test_a_named_mechanism_refuses_options_of_others(log, given):
     "given", [["--l0", "auto"], ["--l0", "2", "--kept-share"], ["--mechanism", "plume", "--l0", "2"]]
 )
 def test_standard_input_is_refused_before_a_charge(log, given):
-    code, _, errors = discreet("count", "-", *COUNT, *BUDGET, *given, stdin=log.read_bytes())
-    assert code == 2
-    assert "Give a FILE" in errors
+    assert "Give a FILE" in errors_of("count", "-", *COUNT, *BUDGET, *given, stdin=log.read_bytes())
 
 
 @pytest.mark.parametrize("given", ["some", "2.5", ""])
 def test_a_bound_is_a_number_or_auto(log, given):
-    code, _, errors = discreet("count", log, *COUNT, *BUDGET, "--l0", given)
-    assert code == 2
-    assert "neither a whole number nor auto" in errors
+    assert "neither a whole number nor auto" in errors_of("count", log, *COUNT, *BUDGET, "--l0", given)
 
 
 def test_a_plan_takes_a_number_alone():
-    code, _, errors = discreet("plan", "count", *BUDGET, "--l0", "auto")
-    assert code == 2
-    assert "--l0" in errors
+    assert "--l0" in errors_of("plan", "count", *BUDGET, "--l0", "auto")
 
 
 def test_the_help_of_check_names_the_private_way_to_a_bound_in_one_step():
-    code, out, _ = discreet("check", "--help")
-    assert code == 0
+    out = output("check", "--help")[0]
     assert "discreet count --l0 auto" in " ".join(out.split())

@@ -8,86 +8,60 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import discreet, errors_of, output
 from rich.cells import cell_len
 
 from discreet import Guarantee, Ledger
 from discreet.budgets import filter as filters
-from discreet.cli import main
 
 COUNT = ["--user", "user", "--item", "item", "--rho", "0.1", "--delta", "1e-6"]
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Return a function that runs a command next to a small log and returns its exit code, output and errors."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Make a folder with a small log the working directory."""
     rows = "".join(f"{user},{item}\n" for user in range(3000) for item in ("home", "search"))
     (tmp_path / "log.csv").write_text("user,item\n" + rows + "7,secret\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def ended(*arguments):
-        with pytest.raises(SystemExit) as exit_:
-            main([str(argument) for argument in arguments])
-        return exit_.value.code, *capsys.readouterr()
-
-    return ended
 
 
-def test_a_budget_is_created_charged_shown_and_exceeded(run, tmp_path):
-    code, out, err = run("budget", "init", "l", "--dataset", "views", "--rho", "0.25", "--delta", "1e-5")
+def test_a_budget_is_created_charged_shown_and_exceeded(tmp_path):
+    code, out, err = discreet("budget", "init", "l", "--dataset", "views", "--rho", "0.25", "--delta", "1e-5")
     assert (code, out) == (0, "")
     assert "0.25-zCDP" in err
     paying = ["--ledger", "l", "--dataset", "views"]
-    code, out, err = run("count", "log.csv", *COUNT, *paying, "-o", "rows.csv", "--certificate")
-    assert code == 0
+    _, err = output("count", "log.csv", *COUNT, *paying, "-o", "rows.csv", "--certificate")
     assert "Remaining for views: rho 0.15, delta 9e-06" in err
     assert "Charged to views: the whole guarantee, rho 0.1 and delta 1e-06." in err
-    code, out, err = run("verify", "rows.csv", "--ledger", "l")
-    assert code == 0
+    out = output("verify", "rows.csv", "--ledger", "l")[0]
     assert "paid for by the dataset 'views'" in out
-    code, out, err = run("top-k", "log.csv", *COUNT, *paying, "-k", "1")
+    code, out, err = discreet("top-k", "log.csv", *COUNT, *paying, "-k", "1")
     assert (code, "home" in out or "search" in out) == (0, True)
     for command in (["count"], ["select", "--l0", "2"], ["top-k", "-k", "2"]):
-        code, out, err = run(command[0], "log.csv", *command[1:], *COUNT, *paying)
-        assert (code, out) == (3, "")
+        err = errors_of(command[0], "log.csv", *command[1:], *COUNT, *paying, code=3)
         assert "Privacy budget exceeded: this release costs rho=0.1; rho=0.05 is left. Nothing was charged." in err
         assert "Try --rho 0.0" in err
-    code, out, err = run("budget", "show", "l")
-    assert code == 0
+    out = output("budget", "show", "l")[0]
     assert out.splitlines()[1].split()[:7] == ["views", "0.25", "0.2", "0.05", "1e-05", "2e-06", "8e-06"]
     assert out.splitlines()[1].endswith("2e-05)-DP")
-    code, out, err = run("budget", "history", "l", "--dataset", "views")
+    code, out, err = discreet("budget", "history", "l", "--dataset", "views")
     assert [line.split()[3] for line in out.splitlines()] == ["mechanism", "CalibratedCounts", "GumbelTopK"]
     assert "secret" not in (tmp_path / "l").read_bytes().decode("latin-1")
 
 
-def test_a_release_at_the_whole_epsilon_spends_the_budget(run):
-    run("budget", "init", "l", "--dataset", "views", "--epsilon", "1", "--delta", "1e-6")
-    whole = [
-        "--user",
-        "user",
-        "--item",
-        "item",
-        "--epsilon",
-        "1",
-        "--delta",
-        "1e-6",
-        "--ledger",
-        "l",
-        "--dataset",
-        "views",
-    ]
-    code, _, err = run("count", "log.csv", *whole, "--l0", "3")
-    assert code == 0
+def test_a_release_at_the_whole_epsilon_spends_the_budget():
+    discreet("budget", "init", "l", "--dataset", "views", "--epsilon", "1", "--delta", "1e-6")
+    whole = [*COUNT[:4], "--epsilon", "1", "--delta", "1e-6", "--ledger", "l", "--dataset", "views"]
+    _, err = output("count", "log.csv", *whole, "--l0", "3")
     assert "Note: this release took the whole budget of (1, 1e-06)-DP" in err
     assert "Charged to views: the whole budget. " in err
     assert "Remaining for views: rho 0, delta 0." in err
-    assert run("count", "log.csv", *whole, "--l0", "3")[0] == 3
+    assert discreet("count", "log.csv", *whole, "--l0", "3")[0] == 3
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
-def test_a_failed_write_reports_the_charge(run, tmp_path):
-    run("budget", "init", "l", "--dataset", "views", "--rho", "0.25", "--delta", "1e-5")
+def test_a_failed_write_reports_the_charge(tmp_path):
+    discreet("budget", "init", "l", "--dataset", "views", "--rho", "0.25", "--delta", "1e-5")
     command = [sys.executable, "-m", "discreet", "count", "log.csv", *COUNT, "--ledger", "l", "--dataset", "views"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -96,38 +70,38 @@ def test_a_failed_write_reports_the_charge(run, tmp_path):
     assert "-o FILE" in done.stderr
 
 
-def test_a_stream_is_charged_when_it_is_created(run, tmp_path):
-    run("budget", "init", "l", "--dataset", "events", "--rho", "1", "--delta", "1e-5", "--unit", "event")
+def test_a_stream_is_charged_when_it_is_created(tmp_path):
+    discreet("budget", "init", "l", "--dataset", "events", "--rho", "1", "--delta", "1e-5", "--unit", "event")
     stream = ["--rho", "0.6", "--delta", "1e-6", "--l0", "1", "--horizon", "8", "--ledger", "l", "--dataset", "events"]
-    assert run("stream", "init", "s", *stream)[0] == 0
-    assert run("stream", "init", "s", *stream)[0] == 2
-    assert run("stream", "init", "other", *stream)[0] == 3
+    assert discreet("stream", "init", "s", *stream)[0] == 0
+    assert discreet("stream", "init", "s", *stream)[0] == 2
+    assert discreet("stream", "init", "other", *stream)[0] == 3
     assert not (tmp_path / "other").exists()
-    (row,) = csv.DictReader(io.StringIO(run("budget", "export", "l")[1]))
+    (row,) = csv.DictReader(io.StringIO(discreet("budget", "export", "l")[1]))
     assert row["status"] == "charged"
     assert 0.5 < float(row["rho"]) <= 0.6
 
 
-def test_the_history_is_exported(run, tmp_path):
-    run("budget", "init", "l", "--dataset", "views", "--epsilon", "2", "--delta", "1e-5")
-    run("select", "log.csv", *COUNT, "--l0", "2", "--ledger", "l", "--dataset", "views", "-q")
-    (row,) = csv.DictReader(io.StringIO(run("budget", "export", "l")[1]))
+def test_the_history_is_exported(tmp_path):
+    discreet("budget", "init", "l", "--dataset", "views", "--epsilon", "2", "--delta", "1e-5")
+    discreet("select", "log.csv", *COUNT, "--l0", "2", "--ledger", "l", "--dataset", "views", "-q")
+    (row,) = csv.DictReader(io.StringIO(discreet("budget", "export", "l")[1]))
     assert (row["dataset"], row["status"], float(row["rho"]) <= 0.1) == ("views", "released", True)
-    (line,) = run("budget", "export", "l", "-f", "jsonl")[1].splitlines()
+    (line,) = discreet("budget", "export", "l", "-f", "jsonl")[1].splitlines()
     assert "delta=" in json.loads(line)["parameters"]
-    assert run("budget", "export", "l", "-o", "history.parquet")[0] == 0
+    assert discreet("budget", "export", "l", "-o", "history.parquet")[0] == 0
     assert (tmp_path / "history.parquet").stat().st_size > 0
-    assert run("budget", "show", "l")[1].splitlines()[1].split()[0] == "views"
+    assert discreet("budget", "show", "l")[1].splitlines()[1].split()[0] == "views"
 
 
-def test_a_history_with_unencodable_text_is_exported(run, tmp_path, monkeypatch):
-    run("budget", "init", "l", "--dataset", "views", "--rho", "2", "--delta", "1e-5")
+def test_a_history_with_unencodable_text_is_exported(tmp_path, monkeypatch):
+    discreet("budget", "init", "l", "--dataset", "views", "--rho", "2", "--delta", "1e-5")
     monkeypatch.setattr(filters, "require_text", lambda name, value: value)
     Ledger.open(tmp_path / "l").dataset("views").charge(Guarantee(0.1, 0), made_by="half \ud800")
-    (row,) = csv.DictReader(io.StringIO(run("budget", "export", "l")[1]))
+    (row,) = csv.DictReader(io.StringIO(discreet("budget", "export", "l")[1]))
     assert row["mechanism"] == "half \\ud800"
     for name in ("history.csv", "history.json", "history.jsonl", "history.parquet"):
-        assert run("budget", "export", "l", "-o", name)[0] == 0
+        assert discreet("budget", "export", "l", "-o", name)[0] == 0
         assert b"\\ud800" in (tmp_path / name).read_bytes()
 
 
@@ -164,51 +138,50 @@ def test_a_history_with_unencodable_text_is_exported(run, tmp_path, monkeypatch)
         (["verify", "log.csv", "--delta", "1e-6", "--max-epsilon", "nan"], 2, "--max-epsilon must be a number above 0"),
     ],
 )
-def test_an_error_has_an_exit_code_and_a_message(run, arguments, code, message):
-    run("budget", "init", "l", "--dataset", "views", "--rho", "1", "--delta", "1e-6")
-    ended, out, err = run(*arguments)
+def test_an_error_has_an_exit_code_and_a_message(arguments, code, message):
+    discreet("budget", "init", "l", "--dataset", "views", "--rho", "1", "--delta", "1e-6")
+    ended, out, err = discreet(*arguments)
     assert (ended, out) == (code, "")
     assert message in err
-    assert run("budget", "show", "l")[1].splitlines()[1].split()[2] == "0"
+    assert discreet("budget", "show", "l")[1].splitlines()[1].split()[2] == "0"
 
 
-def test_verify_checks_a_policy_for_one_file_and_for_the_sum(run):
+def test_verify_checks_a_policy_for_one_file_and_for_the_sum():
     for name in ("a.csv", "b.csv"):
-        assert run("count", "log.csv", *COUNT, "-o", name, "--certificate")[0] == 0  # rho 0.1 and delta 1e-6
-    code, out, _ = run("verify", "a.csv", "--max-epsilon", "2.3", "--delta", "2e-6")
+        assert discreet("count", "log.csv", *COUNT, "-o", name, "--certificate")[0] == 0  # rho 0.1 and delta 1e-6
+    code, out, _ = discreet("verify", "a.csv", "--max-epsilon", "2.3", "--delta", "2e-6")
     assert (code, "at delta 2e-06; the policy allows at most 2.3" in out) == (0, True)
     for policy, reason in (
         (("2.1", "2e-6"), "exceeds the policy: epsilon 2."),
         (("9", "1e-6"), "no epsilon at delta 1e-06, because its own delta is 1e-06"),
     ):
-        code, out, err = run("verify", "a.csv", "--max-epsilon", policy[0], "--delta", policy[1])
-        assert (code, out, reason in err) == (1, "", True)
-    code, out, err = run("verify", "a.csv", "b.csv", "--max-epsilon", "2.3", "--delta", "4e-6")
+        assert reason in errors_of("verify", "a.csv", "--max-epsilon", policy[0], "--delta", policy[1], code=1)
+    code, out, err = discreet("verify", "a.csv", "b.csv", "--max-epsilon", "2.3", "--delta", "4e-6")
     assert (code, out.count("the rows match their certificate")) == (1, 2)
     assert "the sum of 2 files: 2e-06-approximate 0.2-zCDP" in out
     assert "the sum of 2 files exceeds the policy: epsilon 3." in err
-    code, out, _ = run("verify", "a.csv", "b.csv", "--max-epsilon", "3.3", "--delta", "4e-6")
+    code, out, _ = discreet("verify", "a.csv", "b.csv", "--max-epsilon", "3.3", "--delta", "4e-6")
     assert (code, out.splitlines()[-1].endswith("the policy allows at most 3.3")) == (0, True)
-    assert run("verify", "a.csv", "b.csv")[0] == 0
+    assert discreet("verify", "a.csv", "b.csv")[0] == 0
 
 
-def test_help_explains_budgets(run):
-    code, out, _ = run("budget", "--help")
+def test_help_explains_budgets():
+    code, out, _ = discreet("budget", "--help")
     assert code == 0
     for word in ("init", "show", "history", "export", "exit code 3", "before they draw"):
         assert word in " ".join(out.split())
-    assert "--ledger" in run("top-k", "--help")[1]
-    assert "no signature" in " ".join(run("verify", "--help")[1].split())
+    assert "--ledger" in discreet("top-k", "--help")[1]
+    assert "no signature" in " ".join(discreet("verify", "--help")[1].split())
 
 
-def test_charges_in_epsilon_are_shown_in_epsilon_within_120_columns(run):
-    run("budget", "init", "l", "--dataset", "views", "--epsilon", "2", "--delta", "1e-5")
-    run("budget", "init", "l", "--dataset", "clicks", "--rho", "1", "--delta", "1e-5")
+def test_charges_in_epsilon_are_shown_in_epsilon_within_120_columns():
+    discreet("budget", "init", "l", "--dataset", "views", "--epsilon", "2", "--delta", "1e-5")
+    discreet("budget", "init", "l", "--dataset", "clicks", "--rho", "1", "--delta", "1e-5")
     named = ["--once", "visits-2026-11-01", "--label", "a long label " * 9, "--l0", "1", "-q"]
     for dataset, cost in (("views", ["--epsilon", "0.5", "--delta", "1e-6"]), ("clicks", ["--rho", "0.1"])):
         columns = ["--user", "user", "--item", "item", "--delta", "1e-6", "--ledger", "l", "--dataset", dataset]
-        assert run("count", "log.csv", *columns, *cost, *named)[0] == 0
-    out = run("budget", "show", "l")[1]
+        assert discreet("count", "log.csv", *columns, *cost, *named)[0] == 0
+    out = discreet("budget", "show", "l")[1]
     lines = [line.split() for line in out.splitlines()]
     assert [lines[0][1], *lines[1][:7]] == ["rho", "clicks", "1", "0.1", "0.9", "1e-05", "1e-06", "9e-06"]
     assert [lines[2][1], *lines[3][:7]] == ["epsilon", "views", "2", "0.5", "1.5", "1e-05", "1e-06", "9e-06"]
@@ -216,13 +189,13 @@ def test_charges_in_epsilon_are_shown_in_epsilon_within_120_columns(run):
     assert [row[-3:] for row in lines[6:8]] == [["0.5", "1e-06", "released"], ["0.1", "1e-06", "released"]]
     assert all("visits-2026-11-01" in row for row in lines[6:8])
     for command in ("show", "history"):
-        out = run("budget", command, "l", "--dataset", "views")[1]
+        out = discreet("budget", command, "l", "--dataset", "views")[1]
         assert ("epsilon" in out, " rho " in out) == (True, False)
 
 
-def test_wide_characters_keep_the_columns_aligned(run):
+def test_wide_characters_keep_the_columns_aligned():
     for name in ("数据集", "views"):
-        assert run("budget", "init", "l", "--dataset", name, "--rho", "1", "--delta", "1e-6")[0] == 0
-    head, *rows = run("budget", "show", "l")[1].splitlines()
+        assert discreet("budget", "init", "l", "--dataset", name, "--rho", "1", "--delta", "1e-6")[0] == 0
+    head, *rows = discreet("budget", "show", "l")[1].splitlines()
     ends = {cell_len(row[: row.index("  (")]) for row in rows}
     assert ends == {cell_len(head[: head.index("  total")])}

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command import COUNT, discreet
+from command import COUNT, discreet, errors_of
 
 import discreet as dp
 from discreet import Release
@@ -90,8 +90,7 @@ def test_what_can_be_refused_is_refused_before_a_charge(dataset, output):
 
 def test_a_full_disk_is_refused_before_a_charge(dataset, monkeypatch):
     monkeypatch.setattr(replacing.os, "fsync", once(FULL))
-    code, out, err = discreet(*COUNTED, "-o", "r.csv")
-    assert (code, out, "No space left" in err) == (1, "", True)
+    assert "No space left" in errors_of(*COUNTED, "-o", "r.csv", code=1)
     assert dataset.spent.rho == 0
 
 
@@ -240,8 +239,7 @@ def test_a_link_and_a_mode_are_kept_and_a_ledger_too(name, arguments):
     assert target.read_text() != "before"
     target.unlink()
     dp.Ledger.open(target).dataset("kept", rho=1, delta=1e-6)
-    code, _, err = discreet(*arguments)
-    assert (code, "is a ledger and would be overwritten" in err) == (1, True)
+    assert "is a ledger and would be overwritten" in errors_of(*arguments, code=1)
     assert dp.Ledger.open(target).datasets == ["kept"]
 
 

@@ -6,7 +6,7 @@ import sqlite3
 
 import duckdb
 import pytest
-from command import BUDGET, discreet
+from command import BUDGET, discreet, errors_of, output
 
 from discreet.cli.known import released
 from discreet.errors import Charged, ItemTypeError, SchemaError
@@ -28,13 +28,10 @@ def rows(out):
 
 
 def test_several_columns_are_one_item(visits):
-    code, out, _ = discreet("count", visits, "--user", "user", "--item", "country", "--item", "page", *BUDGET)
-    assert code == 0
+    out = output("count", visits, "--user", "user", "--item", "country", "--item", "page", *BUDGET)[0]
     assert list(rows(out)[0]) == ["country", "page", "count", "sigma", "method"]
     assert sorted((row["country"], row["page"]) for row in rows(out)) == [("DE", "home"), ("FR", "help")]
-    code, out, _ = discreet(
-        "count", visits, "--user", "user", "--item", "country", "--item", "page", *BUDGET, "-f", "table"
-    )
+    out = output("count", visits, "--user", "user", "--item", "country", "--item", "page", *BUDGET, "-f", "table")[0]
     assert out.split()[:4] == ["country", "page", "count", "±"]
 
 
@@ -49,17 +46,14 @@ def test_several_columns_are_one_user(visits):
 @pytest.mark.parametrize("verb", [["count"], ["top-k", "-k", "5"], ["select", "--l0", "2"]])
 def test_periods_are_the_first_column(visits, verb):
     options = ["--user", "user", "--item", "page", "--time", "ts", "--every", "1d", *BUDGET]
-    code, out, _ = discreet(verb[0], visits, *verb[1:], *options)
-    assert code == 0
+    out = output(verb[0], visits, *verb[1:], *options)[0]
     assert sorted((row["ts"], row["page"]) for row in rows(out)) == [("2026-01-05", "home"), ("2026-01-06", "help")]
 
 
 def test_limits_of_time_choose_rows(visits):
     options = ["--user", "user", "--item", "page", "--time", "ts", "--since", "2026-01-05", "--until", "2026-01-06"]
     assert [row["page"] for row in rows(discreet("count", visits, *options, *BUDGET)[1])] == ["home"]
-    code, _, err = discreet("count", visits, *options[:4], "--since", "2026-01-05", *BUDGET)
-    assert code == 2
-    assert "need --time" in err
+    assert "need --time" in errors_of("count", visits, *options[:4], "--since", "2026-01-05", *BUDGET)
 
 
 @pytest.mark.parametrize("verb", [["count"], ["top-k", "-k", "5"], ["select"], ["sum", *SUMMED]])
@@ -75,10 +69,9 @@ def test_a_user_in_one_day_is_the_unit_of_rows_and_ledger(visits, tmp_path, verb
     assert (code, "per user and day in UTC" in err) == (0, True), err
     assert "per user and day in UTC" in discreet("verify", out, "--ledger", ledger)[1]
     assert discreet("verify", out, "--max-epsilon", "99", "--delta", "1e-3")[0] == 1
-    code, _, err = discreet(verb[0], visits, *verb[1:], *day, *paid, "user")
-    assert (code, "--unit user-day" in err) == (2, True), err
-    code, _, err = discreet(verb[0], visits, *verb[1:], *day[:4], "--unit", "user-day", *BUDGET)
-    assert (code, "--unit user-day needs --time" in err) == (2, True), err
+    assert "--unit user-day" in errors_of(verb[0], visits, *verb[1:], *day, *paid, "user")
+    err = errors_of(verb[0], visits, *verb[1:], *day[:4], "--unit", "user-day", *BUDGET)
+    assert "--unit user-day needs --time" in err
     found = discreet("check", visits, *day)[1]
     assert "user-days" in found
     assert "items per user-day" in found
@@ -86,8 +79,7 @@ def test_a_user_in_one_day_is_the_unit_of_rows_and_ledger(visits, tmp_path, verb
 
 def test_standard_input_has_periods_too():
     options = ["--user", "user", "--item", "page", "--time", "ts", "--every", "1w", *BUDGET]
-    code, out, _ = discreet("count", "-", *options, stdin=ROWS.encode())
-    assert code == 0
+    out = output("count", "-", *options, stdin=ROWS.encode())[0]
     assert {row["ts"] for row in rows(out)} == {"2026-01-05"}
 
 
@@ -95,12 +87,11 @@ def test_public_items_are_counted_without_a_threshold(visits, tmp_path):
     known = tmp_path / "known.txt"
     known.write_text("home\r\nnever\n\nhome\n")
     options = ["--user", "user", "--item", "page", "--items", known, *BUDGET]
-    code, out, err = discreet("count", visits, *options)
-    assert code == 0
+    out, err = output("count", visits, *options)
     assert sorted(row["page"] for row in rows(out)) == ["home", "never"]
     assert "threshold" not in err.lower().replace("gaussianthreshold", "")
     assert "lower than" not in err
-    code, out, _ = discreet("count", visits, *options, "--others", "--l0", "2")
+    out = output("count", visits, *options, "--others", "--l0", "2")[0]
     assert sorted(row["page"] for row in rows(out)) == ["help", "home", "never"]
 
 
@@ -119,10 +110,8 @@ def test_public_items_need_no_delta_and_charge_none(visits, tmp_path):
             assert (code, guarantee in err, "and delta 0." in err, "delta 1e-06." in err) == (0, True, True, True), err
             assert len(rows(out)) == (3 if verb == ["count"] else 2)
     for verb in (["count"], ["top-k", "-k", "2"]):
-        code, _, err = discreet(*verb, *given, "--rho", "0.5")
-        assert (code, "Missing option '--delta'" in err) == (2, True)
-    code, _, err = discreet("count", *given, "--rho", "0.5", "--items", known, "--k-bar", "9")
-    assert (code, "--k-bar" in err) == (2, True)
+        assert "Missing option '--delta'" in errors_of(*verb, *given, "--rho", "0.5")
+    assert "--k-bar" in errors_of("count", *given, "--rho", "0.5", "--items", known, "--k-bar", "9")
 
 
 def test_public_items_are_never_read_from_the_data(visits, tmp_path):
@@ -135,9 +124,7 @@ def test_public_items_are_never_read_from_the_data(visits, tmp_path):
             [tmp_path / "*.csv"],
             ["--sql", f"SELECT * FROM read_csv('{listed}', parallel = false, quote = chr(34), escape = chr(34))"],
         ):
-            code, out, err = discreet("count", *read, *options, "--items", listed)
-            assert (code, out) == (2, "")
-            assert "would be published as they are" in err
+            assert "would be published as they are" in errors_of("count", *read, *options, "--items", listed)
 
 
 @pytest.mark.parametrize(
@@ -180,8 +167,7 @@ def test_public_items_are_never_read_from_the_data_of_a_view(visits, tmp_path):
 def test_a_space_in_a_public_item_is_reported(visits, tmp_path):
     known = tmp_path / "known.txt"
     known.write_text("home \nhelp\n")
-    code, _, err = discreet("count", visits, "--user", "user", "--item", "page", "--items", known, *BUDGET)
-    assert code == 0
+    _, err = output("count", visits, "--user", "user", "--item", "page", "--items", known, *BUDGET)
     assert "1 line of" in err
 
 
@@ -191,12 +177,10 @@ def test_public_items_are_numbers_if_the_column_holds_integers(tmp_path):
     pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"u": range(3000), "i": [7] * 3000}), path)
     known.write_text("7\n8\n")
     for more in ([], ["--others", "--l0", "2"]):
-        code, out, _ = discreet("count", path, "--user", "u", "--item", "i", "--items", known, *BUDGET, *more)
-        assert code == 0
+        out = output("count", path, "--user", "u", "--item", "i", "--items", known, *BUDGET, *more)[0]
         assert sorted(row["i"] for row in rows(out)) == ["7", "8"]
     known.write_text("seven\n")
-    code, _, err = discreet("count", path, "--user", "u", "--item", "i", "--items", known, *BUDGET)
-    assert code == 1
+    err = errors_of("count", path, "--user", "u", "--item", "i", "--items", known, *BUDGET, code=1)
     assert "different types" in err
 
 
@@ -232,9 +216,7 @@ def test_files_of_public_items_are_checked(visits, tmp_path):
         assert "8,192 bytes" in discreet(*more, *(options if verb == "count" else BUDGET), "--items", known)[2]
     known.write_text("home")
     assert "needs --items" in discreet("count", visits, *options, "--others")[2]
-    code, _, err = discreet("count", visits, *options, "--item", "country", "--items", known)
-    assert code == 2
-    assert "one column" in err
+    assert "one column" in errors_of("count", visits, *options, "--item", "country", "--items", known)
     inside = tmp_path / "known.csv"
     inside.write_text("home")
     assert "overwrite an input" in discreet("count", visits, *options, "--items", inside, "-o", inside)[2]
@@ -248,6 +230,5 @@ def test_a_sqlite_database_gets_calibrated_counts_with_any_k_bar(tmp_path):
         database.executemany("insert into visits values (?, ?)", [(user, "home") for user in range(900)])
     for more in ([], ["--k-bar", "50"]):
         options = ["--user", "user", "--item", "page", "--rho", "1", "--delta", "1e-6", *more]
-        code, out, err = discreet("count", "--database", path, "--table", "visits", *options)
-        assert code == 0, err
+        out = output("count", "--database", path, "--table", "visits", *options)[0]
         assert out.splitlines()[0] == "page,count,sigma,method"

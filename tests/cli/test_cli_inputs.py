@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from command import discreet
+from command import discreet, errors_of
 from counting import csv
 
 from discreet.engines.sql import query
@@ -27,15 +27,13 @@ def test_a_named_pipe_or_device_is_refused_before_it_is_opened(tmp_path, pipe, o
     log = csv(tmp_path, "user,page\n1,a\n")
     given = [option.format(pipe, log=log) for option in options]
     given += ["--table", "t"] if given[-1] == "/dev/zero" else []
-    code, _, err = discreet("count", *given, *COUNT)
-    assert code == 1
+    err = errors_of("count", *given, *COUNT, code=1)
     assert "it is not a regular file" in err
 
 
 def test_a_named_pipe_is_refused_as_a_ledger(tmp_path, pipe):
     log = csv(tmp_path, "user,page\n1,a\n")
-    code, _, err = discreet("count", log, *COUNT, "--ledger", pipe, "--dataset", "logs")
-    assert code == 1
+    err = errors_of("count", log, *COUNT, "--ledger", pipe, "--dataset", "logs", code=1)
     assert "is not a file" in err
 
 
@@ -45,9 +43,7 @@ def test_an_output_in_a_folder_of_data_is_refused(tmp_path, place):
     (folder / "below").mkdir(parents=True)
     csv(folder, "user,page\n1,a\n")
     (tmp_path / "link").symlink_to(folder / "below")
-    code, _, err = discreet("count", folder, *COUNT, "-o", tmp_path / place)
-    assert code == 2
-    assert "in a folder that the command reads as data" in err
+    assert "in a folder that the command reads as data" in errors_of("count", folder, *COUNT, "-o", tmp_path / place)
     assert not (tmp_path / place).exists()
     assert discreet("count", folder, *COUNT, "-o", tmp_path / "out.csv")[0] == 0
 
@@ -59,9 +55,7 @@ def test_an_output_that_the_pattern_of_the_input_matches_is_refused(tmp_path, pa
     csv(folder, "user,page\n1,a\n")
     (tmp_path / "link").symlink_to(folder)
     for output in (folder / "out.csv", tmp_path / "link" / "out.csv"):
-        code, _, err = discreet("count", folder / pattern, *COUNT, "-o", output)
-        assert code == 2
-        assert "-o matches the pattern of the input" in err
+        assert "-o matches the pattern of the input" in errors_of("count", folder / pattern, *COUNT, "-o", output)
         assert not output.exists()
     for output in (tmp_path / "out.csv", folder / "out.json"):
         assert discreet("count", folder / pattern, *COUNT, "-o", output)[0] == 0
@@ -69,8 +63,7 @@ def test_an_output_that_the_pattern_of_the_input_matches_is_refused(tmp_path, pa
 
 @pytest.mark.parametrize("address", ["s3://bucket/log.parquet", "https://example.invalid/log.parquet"])
 def test_a_remote_address_is_refused_with_its_remedy(address):
-    code, _, err = discreet("count", address, *COUNT)
-    assert code == 1
+    err = errors_of("count", address, *COUNT, code=1)
     assert "Download it first" in err
     assert "httpfs" in err
     with pytest.raises(InputError, match="download the file first"):

@@ -7,15 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import BUDGET, COUNT, discreet
+from command import BUDGET, COUNT, discreet, errors_of
 
 import discreet as dp
 from discreet import GaussianThreshold, Histogram, Release
-from discreet.cli import main, report
+from discreet.cli import report
 from discreet.errors import InputError
 from discreet.release import export
 
 INPUT = "would overwrite an input"
+WHOLE = "parallel = false, quote = chr(34), escape = chr(34)"
+QUERY = ["count", "--sql", f"FROM read_csv('log.csv', {WHOLE})", *COUNT, *BUDGET]
 NO_CERTIFICATE = "which is not a certificate"
 posix = pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX links and descriptors")
 
@@ -44,12 +46,17 @@ def state(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def refused(folder, *arguments, message=INPUT, **options):
+def refused(folder, *arguments, message=INPUT):
     before = state(folder)
-    code, out, err = discreet(*arguments, **options)
-    assert (code, out) == (2, "")
-    assert message in err
+    assert message in errors_of(*arguments)
     assert state(folder) == before
+
+
+def run(*arguments, **options):
+    """Run the command in a new process; return its exit code and errors."""
+    line = [sys.executable, "-m", "discreet", *arguments]
+    done = subprocess.run(line, stderr=subprocess.PIPE, text=True, check=False, **options)
+    return done.returncode, done.stderr
 
 
 @posix
@@ -65,9 +72,8 @@ def test_data_is_not_overwritten_by_any_of_its_names(data):
 @posix
 def test_redirected_input_is_not_overwritten(data):
     with data.open("rb") as rows:
-        command = [sys.executable, "-m", "discreet", "count", "-", *COUNT, *BUDGET, "-o", "log.csv"]
-        done = subprocess.run(command, stdin=rows, capture_output=True, text=True, check=False)
-    assert (done.returncode, INPUT in done.stderr) == (2, True)
+        code, err = run("count", "-", *COUNT, *BUDGET, "-o", "log.csv", stdin=rows)
+    assert (code, INPUT in err) == (2, True)
 
 
 @posix
@@ -75,9 +81,8 @@ def test_redirected_input_is_not_overwritten(data):
 def test_rows_are_not_appended_to_the_data(data, source):
     before = data.read_bytes()
     with data.open("rb") as rows, data.open("ab") as out:
-        command = [sys.executable, "-m", "discreet", "count", source, *COUNT, *BUDGET]
-        done = subprocess.run(command, stdin=rows, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, "Standard output is a file that the command reads" in done.stderr) == (2, True)
+        code, err = run("count", source, *COUNT, *BUDGET, stdin=rows, stdout=out)
+    assert (code, "Standard output is a file that the command reads" in err) == (2, True)
     assert data.read_bytes() == before
 
 
@@ -87,25 +92,26 @@ def test_shown_rows_are_not_appended_to_their_ledger(data, ledger):
     before = kept.read_bytes()
     for command in (["budget", "show"], ["budget", "history"], ["budget", "export"], ["verify", data, "--ledger"]):
         with kept.open("ab") as out:
-            line = [sys.executable, "-m", "discreet", *command, kept]
-            done = subprocess.run(line, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
-        assert (done.returncode, "a file that the command reads" in done.stderr) == (2, True)
+            code, err = run(*command, kept, stdout=out)
+        assert (code, "a file that the command reads" in err) == (2, True)
     assert kept.read_bytes() == before
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))",
-        "read_csv($$log.csv$$, parallel = false, quote = chr(34), escape = chr(34))",
-        "read_csv('log' || '.csv', parallel = false, quote = chr(34), escape = chr(34))",
-        r"read_csv(E'\x6cog.csv', parallel = false, quote = chr(34), escape = chr(34))",
-        "read_csv('*.c?v', parallel = false, quote = chr(34), escape = chr(34))",
-        "read_csv([concat('lo', chr(103), '.csv')], parallel = false, quote = chr(34), escape = chr(34))",
+        *(
+            "'log.csv'",
+            "$$log.csv$$",
+            "'log' || '.csv'",
+            r"E'\x6cog.csv'",
+            "'*.c?v'",
+            "[concat('lo', chr(103), '.csv')]",
+        ),
     ],
 )
 def test_a_query_overwrites_no_file(data, name):
-    sql = f"SELECT * FROM {name}"
+    sql = f"SELECT * FROM read_csv({name}, {WHOLE})"
     assert discreet("count", "--sql", sql, *COUNT, *BUDGET, "-q")[0] == 0
     refused(data.parent, "count", "--sql", sql, *COUNT, *BUDGET, "-o", "log.csv", message="-o overwrites no file")
 
@@ -116,31 +122,12 @@ def test_a_query_overwrites_no_link_and_no_certificate(data):
     os.link(data, "other.csv.certificate.json")
     for output in ("new.csv", "other.csv"):
         for more in ([], ["--certificate"]):
-            code, _, err = discreet(
-                "count",
-                "--sql",
-                "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))",
-                *COUNT,
-                *BUDGET,
-                "-o",
-                output,
-                *more,
-            )
-            assert (code, "-o overwrites no file" in err) == (2, True)
+            assert "-o overwrites no file" in errors_of(*QUERY, "-o", output, *more)
     assert os.readlink("new.csv") == "nowhere.csv"
 
 
 def test_a_query_writes_a_new_file_once(data):
-    command = [
-        "count",
-        "--sql",
-        "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))",
-        *COUNT,
-        *BUDGET,
-        "-o",
-        "new.csv",
-        "--certificate",
-    ]
+    command = [*QUERY, "-o", "new.csv", "--certificate"]
     assert discreet(*command)[0] == 0
     refused(data.parent, *command, message="-o overwrites no file")
 
@@ -192,14 +179,6 @@ def test_new_rows_overwrite_old_rows_and_certificate(data):
     assert {path.name for path in data.parent.iterdir()} == {"log.csv", "rows.csv"}
 
 
-def inside(capsys, *arguments):
-    """Run the command in this process, so that a test can patch its functions."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    printed = capsys.readouterr()
-    return ended.value.code or 0, printed.out, printed.err
-
-
 def appears(monkeypatch, name, content):
     """Patch `Release.write` so that another file with this name appears after the release is drawn."""
     made = Release.write
@@ -220,7 +199,7 @@ def appears(monkeypatch, name, content):
 @pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("name", ["new.csv", "new.csv.certificate.json"])
 @pytest.mark.parametrize("early", [True, False])
-def test_a_file_that_appears_during_a_query_is_kept(capsys, data, ledger, monkeypatch, links, name, early):
+def test_a_file_that_appears_during_a_query_is_kept(data, ledger, monkeypatch, links, name, early):
     kept = ledger("kept.ledger")
     content = b'{"made_by": 1, "digest": 2, "columns": 3}'
     if early:
@@ -230,9 +209,8 @@ def test_a_file_that_appears_during_a_query_is_kept(capsys, data, ledger, monkey
         appears(monkeypatch, name, content)
     if not links:
         monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError()))
-    sql = ["--sql", "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))"]
     paid = ["--ledger", kept, "--dataset", "d", "-o", "new.csv", "--certificate"]
-    code, out, err = inside(capsys, "count", *sql, *COUNT, *BUDGET, *paid)
+    code, out, err = discreet(*QUERY, *paid)
     assert (code, "a file of this name has appeared" in err) == (1, True)
     assert "home" in out
     assert "These rows were released" in err
@@ -241,26 +219,23 @@ def test_a_file_that_appears_during_a_query_is_kept(capsys, data, ledger, monkey
     assert not list(data.parent.glob(".discreet-*"))
 
 
-def test_a_certificate_that_appears_during_a_query_is_kept(capsys, data, monkeypatch):
+def test_a_certificate_that_appears_during_a_query_is_kept(data, monkeypatch):
     content = b'{"made_by": 1, "digest": 2, "columns": 3}'
     appears(monkeypatch, "new.csv.certificate.json", content)
-    sql = ["--sql", "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))"]
-    assert inside(capsys, "count", *sql, *COUNT, *BUDGET, "-o", "new.csv")[0] == 0
+    assert discreet(*QUERY, "-o", "new.csv")[0] == 0
     assert Path("new.csv.certificate.json").read_bytes() == content
 
 
-def test_rows_are_written_without_support_for_hard_links(capsys, data, monkeypatch):
+def test_rows_are_written_without_support_for_hard_links(data, monkeypatch):
     monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError()))
-    sql = ["--sql", "FROM read_csv('log.csv', parallel = false, quote = chr(34), escape = chr(34))"]
-    assert inside(capsys, "count", *sql, *COUNT, *BUDGET, "-o", "new.csv", "--certificate")[0] == 0
+    assert discreet(*QUERY, "-o", "new.csv", "--certificate")[0] == 0
     assert discreet("verify", "new.csv")[0] == 0
 
 
 def test_the_demo_does_not_overwrite_a_file_unasked(tmp_path):
     mine = tmp_path / "mine.csv"
     mine.write_text("mine")
-    code, _, err = discreet("demo", "--write", mine)
-    assert (code, "--overwrite" in err) == (2, True)
+    assert "--overwrite" in errors_of("demo", "--write", mine)
     assert mine.read_text() == "mine"
     assert discreet("demo", "--write", mine, "--overwrite")[0] == 0
     assert mine.read_text().startswith("user,item")
@@ -269,8 +244,7 @@ def test_the_demo_does_not_overwrite_a_file_unasked(tmp_path):
 @posix
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.parametrize("certified", [True, False])
-@pytest.mark.parametrize("renames", range(4))
+@pytest.mark.parametrize(("certified", "renames"), [*((True, n) for n in range(4)), *((False, n) for n in range(3))])
 def test_a_kill_leaves_rows_that_their_certificate_fits(tmp_path, suffix, certified, renames):
     path = tmp_path / f"rows.{suffix}"
     old, new = (GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=1).release(users(n)) for n in (1, 2))

@@ -71,7 +71,7 @@ ENDS = ["discreet._core", "discreet.cli", "discreet.cli.without_data"]
         *(("module", module, "SIGINT") for module in MODULES),
         *(("module", module, "SIGTERM") for module in ENDS),
         ("module", ENDS[0], "SIGHUP"),
-        *(("script", module, by) for module in ENDS for by in ("SIGINT", "SIGTERM")),
+        *zip(["script"] * 3, ENDS, ["SIGINT", "SIGTERM", "SIGINT"], strict=True),
     ],
 )
 def test_an_interrupt_while_importing_ends_with_130(interrupted_at, command, module, by):
@@ -221,14 +221,17 @@ atexit.register(check)
 """
 
 
+ASKED = b"--user u --item i --rho 1 --delta 1e-6".split()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        [b"count", b"\xff.csv", b"--user", b"u", b"--item", b"i", b"--rho", b"1", b"--delta", b"1e-6"],
-        [b"count", b"x.csv", b"--user", b"\xff", b"--item", b"i", b"--rho", b"1", b"--delta", b"1e-6"],
-        [b"count", b"--sql", b"SELECT '\xff'", b"--user", b"u", b"--item", b"i", b"--rho", b"1", b"--delta", b"1e-6"],
-        [b"budget", b"init", b"x.ledger", b"--dataset", b"\xff", b"--rho", b"1", b"--delta", b"1e-6"],
-        [b"stream", b"init", b"\xff", b"--rho", b"1", b"--delta", b"1e-6", b"--l0", b"1"],
+        [b"count", b"\xff.csv", *ASKED],
+        [b"count", b"x.csv", b"--user", b"\xff", *ASKED[2:]],
+        [b"count", b"--sql", b"SELECT '\xff'", *ASKED],
+        [b"budget", b"init", b"x.ledger", b"--dataset", b"\xff", *ASKED[4:]],
+        [b"stream", b"init", b"\xff", *ASKED[4:], b"--l0", b"1"],
         [b"\xff"],
     ],
 )

@@ -4,7 +4,7 @@ import ast
 import json
 
 import pytest
-from command import discreet
+from command import discreet, output
 from counting import csv
 
 import discreet as dp
@@ -59,8 +59,7 @@ def test_other_files_are_checked(tmp_path, form):
     table = pyarrow.table({"user": users, "page": pages, "day": ["d"] * 6})
     path = tmp_path / f"log.{form}"
     options = written(table, path)
-    code, out, _ = discreet("check", *options, "--user", "user", "--item", "page", "--item", "day")
-    assert code == 0
+    out = output("check", *options, "--user", "user", "--item", "page", "--item", "day")[0]
     lines = out.splitlines()
     assert all(line.startswith("NOT PRIVATE  ") for line in lines)
     facts = [line.removeprefix("NOT PRIVATE  ") for line in lines]
@@ -74,8 +73,7 @@ def test_other_files_are_checked(tmp_path, form):
 
 
 def test_a_file_is_checked_without_columns(tmp_path):
-    code, out, _ = discreet("check", csv(tmp_path, BAD))
-    assert code == 0
+    out = output("check", csv(tmp_path, BAD))[0]
     assert out.splitlines()[0] == "NOT PRIVATE  9 rows"
     assert "1 file with an unclosed quote" in out
     assert "users" not in out
@@ -107,8 +105,7 @@ def test_text_of_parquet_that_is_not_utf8_is_counted(tmp_path):
 def test_files_of_another_dialect_are_checked(tmp_path):
     path = csv(tmp_path, "1;Caf\xe9\n2;Caf\xe9\n3\n".encode("latin-1"))
     options = ["--delimiter", ";", "--encoding", "latin-1", "--no-header"]
-    code, out, _ = discreet("check", path, "--user", "1", "--item", "2", *options)
-    assert code == 0
+    out = output("check", path, "--user", "1", "--item", "2", *options)[0]
     assert "NOT PRIVATE  1 row left out: too few cells" in out
     assert "NOT PRIVATE  2 users" in out
     assert "give --user and --item as numbers" in discreet("check", path, *options)[2]
@@ -170,8 +167,7 @@ def test_a_column_to_sum_is_checked(tmp_path, form):
     else:
         written(table, path)
     options = ["--database", path, "--table", "log"] if form == "duckdb" else [path]
-    code, out, _ = discreet("check", *options, "--user", "user", "--item", "shop", "--column", "cents")
-    assert code == 0
+    out = output("check", *options, "--user", "user", "--item", "shop", "--column", "cents")[0]
     facts = [line.removeprefix("NOT PRIVATE  ") for line in out.splitlines()]
     summed = 4 if form == "jsonl" else 3
     assert f"{summed} rows summed" in facts
@@ -189,8 +185,7 @@ def test_a_column_to_sum_is_checked(tmp_path, form):
 
 def test_a_column_of_amounts_as_text_is_visible(tmp_path):
     path = csv(tmp_path, b"user,shop,price\n" + b"".join(b'%d,a,"3,50"\n' % user for user in range(50)))
-    code, out, _ = discreet("check", path, "--user", "user", "--item", "shop", "--column", "price")
-    assert code == 0
+    out = output("check", path, "--user", "user", "--item", "shop", "--column", "price")[0]
     assert "50 rows left out: price is no finite number" in out
     assert "NOT PRIVATE  0 rows summed" in out
 
@@ -208,8 +203,7 @@ def test_a_column_whose_type_cannot_be_read_is_a_schema_error(tmp_path, column):
 
 def test_a_column_of_times_alone_is_checked(tmp_path):
     path = csv(tmp_path, b"user,page,ts\n1,a,2026-01-31\n2,a,soon\n3,b,2026/2/1 12:00\n4,b,\n")
-    code, out, _ = discreet("check", path, "--user", "user", "--item", "page", "--time", "ts")
-    assert code == 0
+    out = output("check", path, "--user", "user", "--item", "page", "--time", "ts")[0]
     assert "2 rows left out: ts is NULL or is no time" in out
     assert "2 rows counted" in out
 

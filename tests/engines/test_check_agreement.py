@@ -5,7 +5,7 @@ import sqlite3
 
 import numpy as np
 import pytest
-from command import discreet
+from command import discreet, errors_of, output
 from counting import csv
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,9 +103,7 @@ def test_rows_outside_the_times_are_counted_separately(tmp_path):
     assert "1 row left out: page is NULL" in facts
     assert "2 rows excluded by --since and --until" in facts
     assert "1 row counted" in facts
-    code, _, err = discreet("check", csv(tmp_path, content), "--time", "ts", "--every", "1d")
-    assert code == 2
-    assert "need --user and --item" in err
+    assert "need --user and --item" in errors_of("check", csv(tmp_path, content), "--time", "ts", "--every", "1d")
     with pytest.raises(ParameterError, match="need user and item"):
         check(csv(tmp_path, content), period=period_of("ts", "1d", None, None))
 
@@ -143,13 +141,10 @@ def test_a_table_of_sqlite_is_checked(tmp_path):
     assert (found.rows, found.counted, found.users, found.items, counts.sum()) == (7, 3, 2, 2, 3)
     assert found.dropped["a cell is not of its column's type, or not UTF-8"] == 2
     options = ["--database", path, "--table", "visits"]
-    code, out, err = discreet("check", *options, "--user", "u", "--item", "page")
-    assert code == 0, err
+    out = output("check", *options, "--user", "u", "--item", "page")[0]
     assert all(line.startswith("NOT PRIVATE  ") for line in out.splitlines())
     assert "NOT PRIVATE  3 rows counted" in out.splitlines()
-    code, out, err = discreet("check", *options)
-    assert code == 0, err
+    out = output("check", *options)[0]
     assert "NOT PRIVATE  7 rows" in out.splitlines()
-    code, _, err = discreet("check", *options, "--user", "u", "--item", "page", "--time", "t", "--every", "1d")
-    assert code == 2
+    err = errors_of("check", *options, "--user", "u", "--item", "page", "--time", "t", "--every", "1d")
     assert "does not read time" in err

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import duckdb
 import pytest
-from command import BUDGET, discreet
+from command import BUDGET, errors_of, output
 from counting import clipped_sums, counted, csv
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -255,8 +255,7 @@ def test_a_check_shows_reasons_and_lines_of_all_files(tmp_path):
     bad = [b"[]", b'{"user": 1}', b'{"user": 1.5, "item": null}', b"\xff", b'{"user": {}, "item": "\\udfff"}']
     first = csv(tmp_path, b"\n".join([*PLAIN, b"", *bad]), "1.jsonl")
     second = csv(tmp_path, b"\n".join([b"{", LONG, *PLAIN[:1]]), "2.jsonl")
-    code, out, _ = discreet("check", tmp_path / "*.jsonl", "--user", "user", "--item", "item")
-    assert code == 0
+    out = output("check", tmp_path / "*.jsonl", "--user", "user", "--item", "item")[0]
     lines = [line.removeprefix("NOT PRIVATE  ") for line in out.splitlines()]
     assert lines[:3] == ["18 rows", "column user: VARCHAR", "column item: VARCHAR"]
     left = [line.partition("left out: ")[2] for line in lines if "left out" in line]
@@ -293,17 +292,16 @@ def test_events_of_a_stream_are_those_of_the_same_csv_file(tmp_path):
 
 def test_a_stream_of_integers_refuses_json_lines(tmp_path):
     path = csv(tmp_path, b"\n".join(PLAIN), "log.jsonl")
-    code, _, err = discreet("stream", "init", tmp_path / "s", "--items", "integer", "--l0", "1", *BUDGET)
-    assert code == 0, err
-    code, _, err = discreet("stream", "step", tmp_path / "s", path, "--user", "user", "--item", "item")
-    assert (code, "items of a JSON lines file are text" in err) == (1, True)
+    output("stream", "init", tmp_path / "s", "--items", "integer", "--l0", "1", *BUDGET)
+    err = errors_of("stream", "step", tmp_path / "s", path, "--user", "user", "--item", "item", code=1)
+    assert "items of a JSON lines file are text" in err
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "tsv"])
 def test_spark_refuses_other_formats_before_a_session_starts(tmp_path, suffix):
     path = csv(tmp_path, b"\n".join(PLAIN), f"log.{suffix}")
-    code, _, err = discreet("count", path, "--user", "user", "--item", "item", *BUDGET, "--engine", "spark")
-    assert (code, "with Spark: this needs Parquet files" in err) == (1, True)
+    err = errors_of("count", path, "--user", "user", "--item", "item", *BUDGET, "--engine", "spark", code=1)
+    assert "with Spark: this needs Parquet files" in err
 
 
 @pytest.mark.parametrize(("name", "remedy"), [("a.json", "jq -c"), ("a.json.gz", "jq -c"), ("a.jsonl.zst", "zstd -d")])
@@ -314,7 +312,7 @@ def test_other_json_is_refused_with_a_remedy(tmp_path, name, remedy):
 
 def test_options_of_csv_are_refused_for_json_lines(tmp_path):
     path = csv(tmp_path, b"\n".join(PLAIN), "log.jsonl")
-    code, _, err = discreet("count", path, "--delimiter", ";", "--user", "user", "--item", "item", *BUDGET)
-    assert (code, "its suffix is that of JSON lines" in err) == (1, True)
+    err = errors_of("count", path, "--delimiter", ";", "--user", "user", "--item", "item", *BUDGET, code=1)
+    assert "its suffix is that of JSON lines" in err
     with pytest.raises(DiscreetError, match="suffix"):
         dp.count(dp.tables.CsvFiles(path=path), user="user", item="item", rho=1, delta=1e-6)
