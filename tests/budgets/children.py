@@ -6,6 +6,7 @@ open a ledger only in children: each child reads the ledger for the first time.
 
 import json
 import os
+import signal
 import traceback
 from contextlib import contextmanager
 
@@ -51,7 +52,7 @@ def in_child(work, *arguments):
     """Run `work(*arguments)` in a child process, and return its result."""
     child, heard = start(lambda tell: tell(work(*arguments)))
     (answer,) = lines(heard)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert ended(child) == 0
     return answer
 
 
@@ -76,6 +77,34 @@ def spend(tell, path):
             return
         tell(name)
         count += 1
+
+
+def ended(child):
+    """Wait for the end of a child, and return its exit code, or minus the signal that ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def spent(path):
+    """Use up the budget in a child process. Return the names of its charges."""
+    child, heard = start(spend, path)
+    told = [*lines(heard)]
+    assert ended(child) == 0
+    return told
+
+
+def killed(path, number, wait=0):
+    """Kill a child process once `number` of its charges have returned. Return their names, and whether it was killed.
+
+    Before that, wait for some steps, so that the kill comes in the middle of a charge.
+    """
+    child, heard = start(spend, path)
+    hearing = lines(heard)
+    told = [name for name in [next(hearing, None) for _ in range(number)] if name]
+    for _ in range(wait):
+        pass
+    os.kill(child, signal.SIGKILL)
+    told += hearing
+    return told, ended(child) == -signal.SIGKILL
 
 
 def charges(path):

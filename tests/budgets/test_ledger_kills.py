@@ -1,11 +1,9 @@
 """Writers that are killed at any moment, with damage to all other files in the folder of the ledger."""
 
-import os
 import random
-import signal
 
 import pytest
-from children import charges, forks, lines, make, spend, start
+from children import charges, forks, killed, make, spent
 
 STRAYS = ("-wal", "-shm", "-journal", ".lock", "-journal2", "~", ".tmp")
 
@@ -31,43 +29,26 @@ def damage_other_files(path, generator, before):
         planted.write_bytes(generator.choice([b"", generator.randbytes(600), path.read_bytes()]))
 
 
-def check_kills(folder, kills, seed):
-    """Kill one writer after another, and check that the ledger has every charge that returned and at most the total."""
-    generator, path, parts = random.Random(seed), folder / "ledger", 10 * kills
+@forks
+@pytest.mark.parametrize("kills", [20, pytest.param(300, marks=pytest.mark.statistical)])
+def test_damage_to_other_files_changes_no_charge(tmp_path, kills):
+    """The ledger has every charge that returned and at most the total, whenever a writer is killed."""
+    generator, path, parts = random.Random(kills), tmp_path / "ledger", 10 * kills
     make(path, parts)
-    told, before, killed = [], {}, 0
+    told, before, ended_early = [], {}, 0
     for _ in range(kills):
-        child, heard = start(spend, path)
-        hearing = lines(heard)
-        for _ in range(generator.randrange(1, 8)):
-            told += [name for name in [next(hearing, None)] if name]
-        # Wait for a random part of the next charge, which takes some milliseconds.
-        for _ in range(generator.randrange(20_000)):
-            pass
-        os.kill(child, signal.SIGKILL)
-        told += hearing
-        killed += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        others = {other.name: other.read_bytes() for other in folder.iterdir() if other != path}
+        # A charge takes some milliseconds.
+        names, is_killed = killed(path, generator.randrange(1, 8), wait=generator.randrange(20_000))
+        told += names
+        ended_early += is_killed
+        others = {other.name: other.read_bytes() for other in tmp_path.iterdir() if other != path}
         damage_other_files(path, generator, before)
         before = others
         there = charges(path)
         assert len(there) <= parts
         assert set(told) <= set(there)
-    child, heard = start(spend, path)
-    told += lines(heard)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    told += spent(path)
     there = charges(path)
     assert len(there) == len(set(there)) == parts
     assert set(told) <= set(there)
-    return killed
-
-
-@forks
-def test_damage_to_other_files_changes_no_charge(tmp_path):
-    assert check_kills(tmp_path, 20, 1) > 10
-
-
-@forks
-@pytest.mark.statistical
-def test_300_damages_to_other_files_change_no_charge(tmp_path):
-    assert check_kills(tmp_path, 300, 2) > 150
+    assert ended_early > kills // 2

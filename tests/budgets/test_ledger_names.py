@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from children import charges, forks, in_child, lines, make, spend, start
+from children import charges, ended, forks, in_child, killed, lines, make, spend, spent, start
 
 from discreet import Guarantee, Ledger
 
@@ -21,15 +20,6 @@ spend(lambda name: print(name, flush=True), sys.argv[2])
 """
 
 
-def spent_at_once(first, second):
-    """Let two processes charge the same ledger under two names. Return the charges that each process has reported."""
-    workers = [start(spend, path) for path in (first, second)]
-    told = [list(lines(heard)) for _, heard in workers]
-    for child, _ in workers:
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    return told
-
-
 @forks
 @pytest.mark.parametrize("link", [os.link, os.symlink])
 def test_two_processes_never_exceed_a_linked_ledger(tmp_path, link):
@@ -37,9 +27,11 @@ def test_two_processes_never_exceed_a_linked_ledger(tmp_path, link):
     other.parent.mkdir()
     make(path, PARTS)
     link(path, other)
-    told = spent_at_once(path, other)
-    assert len(told[0]) + len(told[1]) == PARTS
-    assert sorted(charges(path)) == sorted(charges(other)) == sorted(told[0] + told[1])
+    workers = [start(spend, name) for name in (path, other)]
+    told = [name for _, heard in workers for name in lines(heard)]
+    assert [ended(child) for child, _ in workers] == [0, 0]
+    assert len(told) == PARTS
+    assert sorted(charges(path)) == sorted(charges(other)) == sorted(told)
 
 
 def mounted(source, target, path):
@@ -73,9 +65,7 @@ def test_two_processes_never_exceed_a_mounted_ledger(tmp_path, whole_folder):
         command = mounted(path, other, other)
     mounting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     first = mounting.stdout.readline().strip()  # waits until the other process has charged
-    child, heard = start(spend, path)
-    told = list(lines(heard))
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    told = spent(path)
     there = [first, *mounting.communicate()[0].split()]
     assert mounting.returncode == 0
     assert len(told) + len(there) == PARTS
@@ -90,12 +80,7 @@ def test_both_names_have_all_charges_of_killed_writers(tmp_path):
     told = []
     for _ in range(5):
         for name in (path, other):
-            child, heard = start(spend, name)
-            hearing = lines(heard)
-            told += [next(hearing) for _ in range(3)]
-            os.kill(child, signal.SIGKILL)
-            told += hearing
-            os.waitpid(child, 0)
+            told += killed(name, 3)[0]
     assert set(told) <= set(charges(path))
     assert charges(path) == charges(other)
 
@@ -104,12 +89,7 @@ def test_both_names_have_all_charges_of_killed_writers(tmp_path):
 def test_a_ledger_is_moved_by_moving_its_one_file(tmp_path):
     path = tmp_path / "ledger"
     make(path, 10_000)
-    child, heard = start(spend, path)
-    hearing = lines(heard)
-    told = [next(hearing) for _ in range(5)]
-    os.kill(child, signal.SIGKILL)
-    told += hearing
-    os.waitpid(child, 0)
+    told, _ = killed(path, 5)
     (tmp_path / "new").mkdir()
     moved = tmp_path / "new" / "ledger"
     path.replace(moved)

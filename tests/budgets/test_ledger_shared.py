@@ -1,13 +1,12 @@
 """One ledger file that copied ledgers, threads and forked processes use together."""
 
 import copy
-import os
 import pickle
 from contextlib import suppress
 from fractions import Fraction
 
 import pytest
-from children import forks, lines, start
+from children import ended, forks, lines, start
 from lines import together
 
 from discreet import BudgetExceeded, Guarantee, Ledger
@@ -50,7 +49,7 @@ def test_forked_processes_never_exceed_one_budget(path):
     children = [start(spend) for _ in range(4)]
     dataset.remaining  # noqa: B018 - the parent reads while its children charge
     assert sum(len([*lines(heard)]) for _, heard in children) == 9
-    assert [os.waitpid(child, 0)[1] for child, _ in children] == [0] * 4
+    assert [ended(child) for child, _ in children] == [0] * 4
     assert len(dataset.history) == 10
     ledger.check()
 

@@ -8,7 +8,7 @@ import signal
 
 import numpy as np
 import pytest
-from children import forks, in_child, lines, start
+from children import ended, forks, in_child, lines, start
 
 import discreet as dp
 from discreet import Budget, Ledger, releasing
@@ -319,7 +319,7 @@ def test_a_killed_release_is_never_charged_again(tmp_path):
         in_child(lambda path=path: Ledger.open(path).dataset("views", rho=10, delta=1e-6) and None)
         child, heard = start(killed, path, "night", place)
         assert [*lines(heard)] == []
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        assert ended(child) == -signal.SIGKILL
         again.append(in_child(counted, path, "night"))
         assert in_child(counted, path, "night") is False
         assert in_child(keys, path) == ["night"]
@@ -334,7 +334,7 @@ def test_processes_at_the_same_time_charge_a_key_once(tmp_path):
         key = f"night {number}"
         children = [start(lambda tell, key=key: tell(counted(path, key))) for _ in range(4)]
         answers = [answer for _, heard in children for answer in lines(heard)]
-        assert [os.waitpid(child, 0)[1] for child, _ in children] == [0] * 4
+        assert [ended(child) for child, _ in children] == [0] * 4
         assert sorted(answers) == [False, False, False, True]
     assert in_child(keys, path) == [f"night {n}" for n in range(5)]
 

@@ -220,16 +220,16 @@ def test_an_interrupt_waits_for_a_stream_that_is_paid_for(monkeypatch, how):
 
 
 WRITERS = {
-    "count": ("x.csv", [*COMMANDS["count"], *PRICE, "-o", "x.csv"]),
-    "demo": ("x.csv", ["demo", "--write", "x.csv", "--overwrite"]),
-    "export": ("x.csv", ["budget", "export", "l", "-o", "x.csv"]),
+    "count": [*COMMANDS["count"], *PRICE, "-o", "x.csv"],
+    "demo": ["demo", "--write", "x.csv", "--overwrite"],
+    "export": ["budget", "export", "l", "-o", "x.csv"],
 }
 
 
 @posix
-@pytest.mark.parametrize(("name", "arguments"), WRITERS.values(), ids=[*WRITERS])
-def test_a_link_and_a_mode_are_kept_and_a_ledger_too(name, arguments):
-    target = Path("folder") / name
+@pytest.mark.parametrize("arguments", WRITERS.values(), ids=[*WRITERS])
+def test_a_link_and_a_mode_are_kept_and_a_ledger_too(arguments):
+    name, target = "x.csv", Path("folder/x.csv")
     target.parent.mkdir()
     target.write_text("before")
     target.chmod(0o640)

@@ -1,6 +1,6 @@
 """Helpers of the tests of engines: `counted` returns counts by label, and `csv` writes a file."""
 
-import numpy as np
+from pairs import as_dict
 
 from discreet import engines
 from discreet.engines import sums
@@ -11,8 +11,7 @@ WHOLE = """parallel = false, quote = '"', escape = '"'"""
 
 def counted(data, user="user", item="item", **options):
     columns = {name: options.pop(name) for name in engines.Columns.__annotations__ if name in options}
-    labels, counts, _ = engines.histogram(engines.Table(data, user=user, item=item, **columns), **options)
-    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+    return as_dict(engines.histogram(engines.Table(data, user=user, item=item, **columns), **options))
 
 
 def read(data, user="user", item="item", **options):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from counting import read
+from pairs import as_dict
 
 from discreet import Histogram, _core
 
@@ -36,26 +37,19 @@ def test_the_number_of_users_includes_all_counted_users(names, labels, most):
         if not any(user is not None for user in users) or not any(item is not None for item in items):
             continue
         listed = sorted({item for item in items if item is not None})[:3]
-        expected = dict(
-            zip(*(part.tolist() if hasattr(part, "tolist") else part for part in plain(users, items)), strict=True)
-        )
+        expected = as_dict(_core.count_distinct((users, items), "", ""))
         whole, some = users_of(users, items), users_of(users, items, set(listed))
         for memory in (None, 0):
             for threads in (1, 3):
                 limits = {"threads": threads, "memory": memory, "users": True}
                 found = _core.count_distinct((users, items), "", "", **limits)
                 assert found[2] == whole
-                assert dict(zip(found[0].take(np.arange(len(found[1]))), found[1].tolist(), strict=True)) == expected
+                assert as_dict(found) == expected
                 only = _core.Labels.from_sequence(listed)
                 kept = _core.count_distinct((users, items), "", "", only=only, **limits)
                 assert kept[2] == some
                 one = _core.count_distinct((users, items), "", "", l0=1, **limits)
                 assert one[2] == int(one[1].sum()) == whole
-
-
-def plain(users, items):
-    labels, counts, _ = _core.count_distinct((users, items), "", "")
-    return labels.take(np.arange(len(counts))), counts
 
 
 def test_limit_and_cap_do_not_change_the_number_of_users():
@@ -81,21 +75,22 @@ def test_users_of_dictionary_columns_are_counted():
     assert read(pa.table({"u": users, "i": items}), "u", "i", users=True).users == 96
 
 
+USERS, ITEMS = [1, 1, 2, 3, 4, 4, None, 5], ["a", "b", "a", "c", "d", "d", "a", None]
+
+
 @pytest.mark.parametrize("limit", [None, 2])
 @pytest.mark.parametrize("only", [None, ["a", "b"], []])
 def test_ibis_counts_users_without_a_further_query(limit, only, monkeypatch):
     ibis = pytest.importorskip("ibis")
     pytest.importorskip("duckdb")
-    users = [1, 1, 2, 3, 4, 4, None, 5]
-    items = ["a", "b", "a", "c", "d", "d", "a", None]
     memory = ibis.duckdb.connect()
-    data = memory.create_table("t", ibis.memtable({"u": users, "i": items}, schema={"u": "int64", "i": "string"}))
+    data = memory.create_table("t", ibis.memtable({"u": USERS, "i": ITEMS}, schema={"u": "int64", "i": "string"}))
     execute, queries = type(memory).to_pyarrow, []
     monkeypatch.setattr(
         type(memory), "to_pyarrow", lambda *given, **named: queries.append(1) or execute(*given, **named)
     )
     counted = read(data, "u", "i", users=True, only=only, limit=limit)
-    assert counted.users == users_of(users, items, only)
+    assert counted.users == users_of(USERS, ITEMS, only)
     with_users = len(queries)
     assert read(data, "u", "i", only=only, limit=limit).users is None
     assert with_users == len(queries) - with_users > 0
@@ -105,11 +100,9 @@ def test_ibis_counts_users_without_a_further_query(limit, only, monkeypatch):
 @pytest.mark.parametrize("limit", [None, 2])
 @pytest.mark.parametrize("only", [None, ["a", "b"], []])
 def test_spark_counts_users_of_the_counted_rows(spark, limit, only):
-    users = [1, 1, 2, 3, 4, 4, None, 5]
-    items = ["a", "b", "a", "c", "d", "d", "a", None]
-    data = spark.createDataFrame(list(zip(users, items, strict=True)), "u long, i string")
+    data = spark.createDataFrame(list(zip(USERS, ITEMS, strict=True)), "u long, i string")
     counted = read(data, "u", "i", users=True, only=only, limit=limit)
-    assert counted.users == users_of(users, items, only)
+    assert counted.users == users_of(USERS, ITEMS, only)
     assert read(data, "u", "i").users is None
 
 

@@ -64,12 +64,7 @@ def test_half_characters_drop_their_row(tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "error"),
     [
-        ({"delimiter": ""}, "delimiter"),
-        ({"delimiter": ";;"}, "delimiter"),
-        ({"delimiter": '"'}, "delimiter"),
-        ({"delimiter": "\n"}, "delimiter"),
-        ({"delimiter": "\xe9"}, "delimiter"),
-        ({"delimiter": 5}, "delimiter"),
+        *(({"delimiter": mark}, "delimiter") for mark in ("", ";;", '"', "\n", "\xe9", 5)),
         ({"encoding": "utf-7"}, "encoding must be one of"),
         ({"header": 1}, "header"),
     ],
@@ -235,13 +230,6 @@ def test_rows_of_a_hive_tree_with_invalid_text_are_skipped(tmp_path):
     assert counted(tmp_path, item=["country", "item"]) == {("DE", "a"): 1}
 
 
-def test_an_output_in_a_folder_that_is_read_is_refused(tmp_path):
-    parquet(tmp_path / "a.parquet", user=[1], item=["x"])
-    output = tmp_path / "a.parquet"
-    err = errors_of("count", tmp_path, "--user", "user", "--item", "item", *BUDGET, "-o", output)
-    assert "overwrite an input" in err
-
-
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_table_of_a_database_is_read(tmp_path, kind):
     path = tmp_path / "odd ?#%'name.db"
@@ -279,13 +267,11 @@ def test_databases_are_checked(tmp_path):
     with pytest.raises(InputError, match="must be a DuckDB or SQLite database"):
         open_database(csv(tmp_path, "user,item\n"), "visits")
     assert discreet("count", "--database", "x", "--user", "u", "--item", "i", *BUDGET)[0] == 2
-    assert (
-        discreet("count", "log.csv", "--database", "x", "--table", "t", "--user", "u", "--item", "i", *BUDGET)[0] == 2
-    )
+    errors_of("count", "log.csv", "--database", "x", "--table", "t", "--user", "u", "--item", "i", *BUDGET)
 
 
 REMEDIES = {"a.csv.zst": "zstd -d", "a.jsonl.bz2": "bzip2 -dk", "a.parquet.xz": "xz -dk", "a.xlsx": "as CSV"}
-REMEDIES |= {"a.json": "jq -cs", "a.sqlite": "--database"}
+REMEDIES |= {"a.json": "jq -cs", "a.json.gz": "jq -c", "a.jsonl.zst": "zstd -d", "a.sqlite": "--database"}
 
 
 @pytest.mark.parametrize(("name", "remedy"), REMEDIES.items())
@@ -381,12 +367,8 @@ def test_a_view_is_refused_if_its_plan_reads_csv(tmp_path):
     with duckdb.connect(str(path)) as database:
         database.execute("CREATE MACRO m(p) AS TABLE SELECT * FROM read_csv(p)")
         database.execute("CREATE TABLE rows AS SELECT 1 AS u, 'x.csv' AS i")
-        reading = {
-            "named": f"'{rows}'",
-            "outer_view": "named",
-            "made": f"m('{rows}')",
-            "joined": "rows UNION FROM made",
-        }
+        reading = {"named": f"'{rows}'", "outer_view": "named", "made": f"m('{rows}')"}
+        reading["joined"] = "rows UNION FROM made"
         for name, read in {**reading, "csv": "rows", "of_csv": "csv WHERE i = 'read_csv'"}.items():
             database.execute(f"CREATE VIEW {name} AS FROM {read}")
     for view in reading:

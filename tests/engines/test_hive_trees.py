@@ -15,22 +15,8 @@ pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 dataset = pytest.importorskip("pyarrow.dataset")
 
-ODD = [
-    "a%20b",
-    "a%2Fb",
-    "a%3Db",
-    "with space",
-    "é",
-    "%C3%A9t%C3%A9",
-    "1",
-    "2026-01-31",
-    "true",
-    "",
-    "+",
-    "100%25",
-    "a%3Fb",
-    "a%0Ab",
-]
+ODD = ["a%20b", "a%2Fb", "a%3Db", "with space", "é", "%C3%A9t%C3%A9", "1", "2026-01-31", "true", "", "+", "100%25"]
+ODD += ["a%3Fb", "a%0Ab"]
 ODD += ["%zz", "NULL", "'quoted\"", "[a-z]*", "__HIVE_DEFAULT_PARTITION__"]
 
 
@@ -82,22 +68,10 @@ def test_values_of_several_types_are_text(tmp_path):
     assert counted(folder, item="place") == dict.fromkeys(["1", "01", "x", "1.0"], 2)
 
 
-@pytest.mark.parametrize(
-    "name, value",
-    [
-        ("a=b", "a=b"),
-        ("a?b", "a?b"),
-        ("a\nb", "a\nb"),
-        ("a\\b", "a\\b"),
-        ("\\", "\\"),
-        ("x\\place=fine", "x\\place=fine"),
-        ("%FF", None),
-        ("a%ff%41", None),
-    ],
-)
-def test_a_value_of_a_folder_is_data_and_is_never_refused(tmp_path, name, value):
+@pytest.mark.parametrize("name", ["a=b", "a?b", "a\nb", "a\\b", "\\", "x\\place=fine", "%FF", "a%ff%41"])
+def test_a_value_of_a_folder_is_data_and_is_never_refused(tmp_path, name):
     folder = tree(tmp_path, "place=fine", f"place={name}")
-    assert counted(folder, item="place") == {"fine": 2} | ({value: 2} if value else {})
+    assert counted(folder, item="place") == {"fine": 2} | ({} if "%" in name else {name: 2})
     assert counted(folder, item="page") == {"home": 4}
 
 

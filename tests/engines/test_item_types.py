@@ -15,6 +15,9 @@ import discreet as dp
 from discreet.errors import InputError, ItemTypeError, ParameterError, SchemaError
 from discreet.tables import Histogram, UserItems
 
+pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
+parquet = pytest.importorskip("pyarrow.parquet")
+compute = pytest.importorskip("pyarrow.compute")
 DAY, TIME = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, 0, 0, 500_000)
 ZONED = dt.datetime(2026, 1, 31, 13, tzinfo=dt.timezone(dt.timedelta(hours=1)))
 CELLS = {
@@ -37,18 +40,17 @@ def table(form, cell, tmp_path, rows=3000):
             return {"user": np.arange(rows), "item": np.full(rows, cell)}
         kind = "datetime64[us]" if isinstance(cell, dt.datetime) else "datetime64[D]"
         return {"user": np.array(users), "item": np.array(cells, kind)}
-    pyarrow = pytest.importorskip("pyarrow")
     found = pyarrow.table({"user": users, "item": cells})
     if form == "pyarrow":
         return found
     if form == "polars":
-        return pytest.importorskip("polars").from_arrow(found)
+        return polars.from_arrow(found)
     if form == "pandas":
         if isinstance(cell, bool):
             return found.to_pandas().astype({"item": "boolean"})
         return found.to_pandas(date_as_object=False)
     path = str(tmp_path / "log.parquet")
-    pytest.importorskip("pyarrow.parquet").write_table(found, path)
+    parquet.write_table(found, path)
     return path if form == "parquet" else duckdb.connect().read_parquet(path)
 
 
@@ -65,7 +67,7 @@ def test_items_keep_their_type_in_a_release(tmp_path, form, kind):
     assert release.item_type == (("item", kind),)
     assert release.to_arrow()["item"].to_pylist() == [cell.astimezone(dt.UTC) if kind.endswith("UTC]") else cell]
     assert release.to_pandas()["item"].dtype.kind == ("b" if kind == "bool" else "M")
-    assert release.to_polars()["item"].dtype != pytest.importorskip("polars").String
+    assert release.to_polars()["item"].dtype != polars.String
 
 
 @pytest.mark.parametrize("kind", CELLS)
@@ -103,7 +105,6 @@ def test_nanoseconds_are_distinct_items(tmp_path):
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])
 def test_floats_are_refused_with_the_reason(name):
-    pyarrow = pytest.importorskip("pyarrow")
     floats = pyarrow.nulls(1, getattr(pyarrow, name)())
     other = pyarrow.table({"user": [1], "item": floats, "page": ["a"]})
     for columns in ({"item": "item"}, {"item": ["item", "page"]}, {"user": "item", "item": "page"}):
@@ -112,24 +113,12 @@ def test_floats_are_refused_with_the_reason(name):
     with pytest.raises(SchemaError, match="floats are no labels"):
         counted({"user": [1], "item": np.ones(1)})
     with pytest.raises(SchemaError, match="floats are no labels"):
-        counted(pytest.importorskip("pandas").DataFrame({"user": [1], "item": [0.5]}))
+        counted(pandas.DataFrame({"user": [1], "item": [0.5]}))
 
 
-ARROW = {
-    "time64": ("us",),
-    "time32": ("s",),
-    "duration": ("s",),
-    "decimal32": (5, 0),
-    "decimal128": (38, 0),
-    "decimal256": (40, 0),
-    "decimal64": (12, 2),
-    "float16": (),
-    "int8": (),
-    "string": (),
-    "timestamp": ("ms", "UTC"),
-    "bool_": (),
-    "month_day_nano_interval": (),
-}
+ARROW = {"time64": ("us",), "time32": ("s",), "duration": ("s",), "timestamp": ("ms", "UTC")}
+ARROW |= {"decimal32": (5, 0), "decimal64": (12, 2), "decimal128": (38, 0), "decimal256": (40, 0)}
+ARROW |= dict.fromkeys(("float16", "int8", "string", "bool_", "month_day_nano_interval"), ())
 """Types of Arrow, with their parameters."""
 
 
@@ -143,11 +132,10 @@ def refused(call, *given, **more):
 
 @pytest.mark.parametrize("kind", ARROW)
 def test_the_type_of_an_array_in_a_dict_is_refused_as_that_of_a_column(kind):
-    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     typed = pyarrow.nulls(2, getattr(pyarrow, kind)(*ARROW[kind]))
     arrays = [typed, pandas.Series(typed, dtype=pandas.ArrowDtype(typed.type))]
     if kind in ("time64", "duration", "decimal128", "int8", "string", "bool_"):
-        arrays.append(pytest.importorskip("polars").Series(typed))
+        arrays.append(polars.Series(typed))
     plain, summed = {"user": [1, 2], "item": ["a", "b"]}, {"columns": ("user", "item", "ts"), "items": ["a"]}
     for column in ("user", "item", "ts"):
         table = {**plain, "ts": [None, None], column: typed}
@@ -163,12 +151,11 @@ def test_the_type_of_an_array_in_a_dict_is_refused_as_that_of_a_column(kind):
 
 
 def test_whole_decimals_are_integers():
-    pyarrow = pytest.importorskip("pyarrow")
     cells = [decimal.Decimal(5), decimal.Decimal(-7), None, decimal.Decimal(5)]
     data = pyarrow.table({"user": [1, 2, 3, 4], "item": pyarrow.array(cells, pyarrow.decimal128(18, 0))})
     assert counted(data) == {5: 2, -7: 1}
     wide = pyarrow.table({"user": pyarrow.array(cells, pyarrow.decimal128(38, 0)), "item": ["a"] * 4})
-    series = pytest.importorskip("polars").Series(wide["user"])
+    series = polars.Series(wide["user"])
     for same in (wide, {"user": wide["user"], "item": ["a"] * 4}, {"user": series, "item": ["a"] * 4}):
         assert counted(same) == {"a": 2}
         with pytest.raises(SchemaError, match="may not fit 64 bits"):
@@ -178,30 +165,24 @@ def test_whole_decimals_are_integers():
 
 
 def test_dictionaries_of_dates_are_dates():
-    pyarrow = pytest.importorskip("pyarrow")
     days = pyarrow.array([DAY, None, DAY], pyarrow.date32())
     data = pyarrow.table({"user": [1, 2, 3], "item": pyarrow.DictionaryArray.from_arrays([0, 1, 2], days)})
     assert counted(data) == {"2026-01-31": 2}
 
 
 def test_years_of_more_than_four_digits_are_skipped():
-    pyarrow = pytest.importorskip("pyarrow")
     days = pyarrow.array([-719_163, -719_162, 2_932_896, 2_932_897, 2**31 - 1], pyarrow.int32()).cast(pyarrow.date32())
     assert counted(pyarrow.table({"user": range(5), "item": days})) == {"0001-01-01": 1, "9999-12-31": 1}
 
 
 def test_objects_of_pandas_are_text():
-    pandas = pytest.importorskip("pandas")
     cells = [DAY, TIME, pandas.NaT, uuid.UUID(int=7), pandas.Period("2026-01"), True, 1.5]
     frame = pandas.DataFrame({"user": range(7), "item": pandas.Series(cells, dtype=object)})
     expected = ["2026-01-31", "2026-01-31T12:00:00.500000", str(uuid.UUID(int=7)), "2026-01", "true"]
     assert counted(frame) == dict.fromkeys(expected, 1)
-    periods = pandas.DataFrame({"user": [1], "item": pandas.period_range("2026-01", periods=1, freq="M")})
-    assert counted(periods) == {"2026-01": 1}
 
 
 def test_polars_integers_of_128_bits_are_refused_with_a_remedy():
-    polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"user": [1], "item": polars.Series([1], dtype=polars.Int128)})
     with pytest.raises(SchemaError, match="cast it to Int64"):
         counted(frame)
@@ -214,14 +195,12 @@ def test_streams_take_no_dates():
 
 
 def arrow_type(name):
-    pyarrow = pytest.importorskip("pyarrow")
     stem, _, unit = (name or "").partition("_")
     return getattr(pyarrow, stem)(*[unit][: len(unit)]) if stem else None
 
 
 def doors(cells, kind, tmp_path):
     """Yield the same column in tables of every form: lists, arrays and frames of objects, and typed ones."""
-    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
     users = [*range(len(cells))]
     objects = np.array([*cells, None], object)[:-1]
     yield "list", {"user": users, "item": cells}
@@ -235,16 +214,14 @@ def doors(cells, kind, tmp_path):
     plain = [None if cell is None or cell != cell else to_plain(cell) for cell in cells]
     given = pyarrow.table({"user": users, "item": pyarrow.array(plain, arrow_type(kind))})
     path = str(tmp_path / "log.parquet")
-    pytest.importorskip("pyarrow.parquet").write_table(given, path)
+    parquet.write_table(given, path)
     yield "pyarrow", given
     yield "parquet", path
     yield "duckdb", duckdb.connect().read_parquet(path)
     yield "registered", duckdb.connect().from_arrow(given)
     yield "array of pyarrow", given.to_pydict() | {"item": given["item"]}
-    yield (
-        "Arrow in pandas",
-        {"user": users, "item": pandas.Series(given["item"], dtype=pandas.ArrowDtype(given["item"].type))},
-    )
+    arrow = pandas.Series(given["item"], dtype=pandas.ArrowDtype(given["item"].type))
+    yield "Arrow in pandas", {"user": users, "item": arrow}
     if kind != "uuid":  # polars has no such type, and reads its bytes
         yield "polars", polars.from_arrow(given)
         yield "series of polars", {"user": users, "item": polars.from_arrow(given)["item"]}
@@ -298,17 +275,16 @@ def test_times_of_odd_offsets_are_the_same_through_every_door(tmp_path, offset):
         is_text = door in ("objects of pandas", "series of objects")
         found = {text, ZONED.isoformat()} if is_text else {text.replace("+00:00", "Z"), "2026-01-31T12:00:00Z"}
         assert {*counted(data)} == found, door
-    objects = pytest.importorskip("pandas").Series(cells, dtype=object)
+    objects = pandas.Series(cells, dtype=object)
     for times in (cells, objects, np.ma.array(objects.to_numpy())):
         data = {"user": [1, 2, 3], "item": ["a", "b", "c"], "ts": times}
         assert len(counted(data, time="ts", every="1d")) == 2
     edges = [dt.datetime.min.replace(tzinfo=dt.timezone(abs(offset))), *cells]
-    for edge in (edges, pytest.importorskip("pandas").Series(edges, dtype=object)):
+    for edge in (edges, pandas.Series(edges, dtype=object)):
         assert len(counted({"user": range(4), "item": edge})) == 2
 
 
 def test_the_largest_times_of_pandas_keep_their_nanoseconds(tmp_path):
-    pandas = pytest.importorskip("pandas")
     cells = [pandas.Timestamp.max, pandas.Timestamp.min, pandas.NaT]
     expected = {"2262-04-11T23:47:16.854775807": 1, "1677-09-21T00:12:43.145224193": 1}
     for _, data in doors(cells, "timestamp_ns", tmp_path):
@@ -329,14 +305,8 @@ def test_lists_of_decimals_or_uuids_hold_nothing_else():
 
 
 def test_decimals_among_objects_of_pandas_are_digits():
-    pandas = pytest.importorskip("pandas")
     cells = ["a", decimal.Decimal(5), decimal.Decimal("5.0"), decimal.Decimal("NaN"), decimal.Decimal("sNaN")]
-    cells += [
-        decimal.Decimal("Infinity"),
-        decimal.Decimal("1E+2"),
-        decimal.Decimal("1E+999999"),
-        np.timedelta64(5, "s"),
-    ]
+    cells += [*map(decimal.Decimal, ("Infinity", "1E+2", "1E+999999")), np.timedelta64(5, "s")]
     frame = pandas.DataFrame({"user": range(len(cells)), "item": pandas.Series(cells, dtype=object)})
     assert counted(frame) == {"a": 1, "5": 1, "100": 1}
 
@@ -346,7 +316,6 @@ OBJECTS = [dt.timedelta(1), dt.time(1), 1.5, decimal.Decimal("1.5"), 1j, [1], ob
 
 @pytest.mark.parametrize("cell", OBJECTS, ids=lambda cell: type(cell).__name__)
 def test_a_column_of_objects_that_are_no_labels_is_refused(cell):
-    pandas = pytest.importorskip("pandas")
     cell = pandas.Timedelta(cell) if isinstance(cell, dt.timedelta) else cell  # which has a method isoformat
     objects = pandas.Series([cell, None], dtype=object)
     budget = dp.Budget(rho=1, delta=1e-6)
@@ -357,8 +326,6 @@ def test_a_column_of_objects_that_are_no_labels_is_refused(cell):
 
 
 def test_run_end_encoded_and_opaque_columns_have_a_remedy():
-    pyarrow = pytest.importorskip("pyarrow")
-    compute = pytest.importorskip("pyarrow.compute")
     encoded = pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([2], pyarrow.int32()), pyarrow.array(["a"]))
     with pytest.raises(SchemaError, match="run_end_decode"):
         counted(pyarrow.table({"user": [1, 2], "item": encoded}))
@@ -370,7 +337,6 @@ def test_run_end_encoded_and_opaque_columns_have_a_remedy():
 
 
 def test_arrays_of_extension_types_in_a_dict_count_as_columns_of_a_table():
-    pyarrow = pytest.importorskip("pyarrow")
     integers, texts = pyarrow.array([1, 0], pyarrow.int8()), pyarrow.array(['{"a": 1}', "2"])
     for kind, storage in (("bool8", integers), ("json_", texts)):
         items = pyarrow.ExtensionArray.from_storage(getattr(pyarrow, kind)(), storage)
@@ -387,7 +353,6 @@ def test_mixed_lists_are_refused():
 
 @pytest.mark.parametrize("is_cast", [True, False])
 def test_decimals_beyond_64_bits_of_an_unsafe_cast_are_skipped_in_silence(is_cast):
-    pyarrow = pytest.importorskip("pyarrow")
     cells = [decimal.Decimal(10**30)] * 3000 + [decimal.Decimal(-(10**30))] + [decimal.Decimal(5)] * 4000
     wide, narrow = pyarrow.array(cells, pyarrow.decimal128(38, 0)), pyarrow.decimal128(18, 0)
     forged = pyarrow.Array.from_buffers(narrow, len(wide), wide.buffers())
@@ -412,8 +377,6 @@ EXTREMES = [
 @pytest.mark.parametrize("unit, big", EXTREMES)
 def test_one_time_out_of_range_loses_its_own_row(unit, big, zone):
     """Arrays of several libraries in a dict, and tables: the year 10000 has no date in Python."""
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    pyarrow = pytest.importorskip("pyarrow")
     second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     times = pyarrow.array([1767607200 * second] * 20 + [big]).cast(pyarrow.timestamp(unit, zone))
     doors = [times, pyarrow.chunked_array([times[:5], times[5:]])]
@@ -440,7 +403,6 @@ def test_the_remedy_for_zoned_times_beyond_microseconds_works(tmp_path, unit):
 
 @pytest.mark.parametrize("day", [2932897, 2**31 - 1, -(2**31)])
 def test_one_day_out_of_range_loses_its_own_row(day):
-    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     days = pyarrow.array([20458] * 20 + [day], pyarrow.int32()).cast(pyarrow.date32())
     series = polars.Series([20458] * 20 + [day], dtype=polars.Int32).cast(polars.Date)
     for door in (days, series):
@@ -465,7 +427,6 @@ TYPES = {
 
 def typed_arrays(kind, cells):
     """Yield arrays with these cells and a type, by library."""
-    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
     stored, _, series = TYPES[kind]
     zoned = pyarrow.timestamp(kind[-2:], "UTC") if kind.startswith("zoned") else None
     found = zoned or (pyarrow.bool_() if kind == "bool_" else arrow_type(kind))
@@ -490,7 +451,6 @@ def type_of(data):
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_no_cell_decides_the_type_of_an_array_in_a_dict(monkeypatch, kind):
-    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
     extremes = TYPES[kind][1]
     expected = type_of(pyarrow.table({"user": [1], "item": next(typed_arrays(kind, [extremes[0]]))[1]}))
     frames = {"polars": polars.DataFrame, "pandas": pandas.DataFrame, "Arrow in pandas": pandas.DataFrame}
@@ -511,7 +471,6 @@ def test_no_cell_decides_the_type_of_an_array_in_a_dict(monkeypatch, kind):
 
 
 def test_zoned_times_of_pandas_need_pyarrow(monkeypatch):
-    pandas = pytest.importorskip("pandas")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for cells in ([], [None], [ZONED]):
         zoned = pandas.Series(cells, dtype="datetime64[ns, UTC]")
@@ -525,7 +484,6 @@ def test_zoned_times_of_pandas_need_pyarrow(monkeypatch):
 
 @pytest.mark.parametrize("cells", [[], [None, None], [None, 1]])
 def test_no_cell_of_an_array_decides_whether_there_is_a_release(cells):
-    pyarrow = pytest.importorskip("pyarrow")
     asked = {"user": "user", "item": "item", "rho": 1, "delta": 1e-6}
     for library, items in typed_arrays("int64", cells):
         data = {"user": np.ones(len(cells), int), "item": items, "value": [1.0] * len(cells)}
@@ -544,33 +502,16 @@ class Whole(enum.IntEnum):
 
 
 def test_a_list_beside_an_array_is_read_as_a_list_beside_a_list():
-    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
     moment = pandas.Timestamp("2026-01-31T12:00:00.000000001")
-    given = [
-        [1, None],
-        [2**63, 1],
-        ["a", "\ud800", None],
-        [b"a"],
-        [True, None],
-        [DAY, dt.date.max],
-        [TIME, dt.datetime.max],
-    ]
+    given = [[1, None], [2**63, 1], ["a", "\ud800", None], [b"a"], [True, None], [DAY, dt.date.max]]
+    given += [[TIME, dt.datetime.max]]
     given += [[ZONED, None], [moment, TIME], [moment.tz_localize("UTC")], [np.int64(5), 7], [decimal.Decimal(5)]]
     given += [[1, np.int8(2), Whole.FIVE], [Whole.FIVE]]
     given += [[uuid.UUID(int=7)], [np.datetime64(2**62, "s")], range(3), np.array([1], ">i4"), np.array(["a"])]
     given += [np.array([b"a"]), np.array([], "S1"), np.array([True]), np.array([1, "NaT"], "M8[D]")]
     given += [np.array([2**40], "M8[D]"), np.array([2**62, 1], "M8[ms]"), pandas.Series(["a", 1], dtype=object)]
-    refused_lists = [
-        [1, "a"],
-        ["a", b"a"],
-        [True, 1],
-        [2**64],
-        [2**63, -1],
-        [1.5],
-        [DAY, TIME],
-        [TIME, ZONED],
-        [dt.time(1)],
-    ]
+    refused_lists = [[1, "a"], ["a", b"a"], [True, 1], [2**64], [2**63, -1], [1.5], [DAY, TIME], [TIME, ZONED]]
+    refused_lists += [[dt.time(1)]]
     refused_lists += [np.array([1.5]), np.array([1j]), np.array([1], "m8[s]"), np.array([[1]]), np.array([1], "M8[h]")]
     refused_lists += [[np.timedelta64(1, "s")], [object()], np.array([1], "m8[10s]")]
     refused_lists += [np.array([1], f"M8[{unit}]") for unit in ("10s", "7D", "25us", "3ns")]
@@ -603,7 +544,6 @@ def test_a_list_beside_an_array_is_read_as_a_list_beside_a_list():
 
 def not_utf8():
     """Yield arrays of the texts "a", one that is not UTF-8, and "b"."""
-    pandas, pyarrow, polars = map(pytest.importorskip, ("pandas", "pyarrow", "polars"))
     cells = pyarrow.array([b"a", b"\xff", b"b"])
     text = pyarrow.Array.from_buffers(pyarrow.string(), 3, cells.buffers())
     yield text
@@ -616,10 +556,8 @@ def not_utf8():
 
 def test_a_cell_that_is_not_utf8_loses_its_row_at_every_door(capfd):
     users = [1, 2, 3]
-    asked, sums = (
-        {"user": "user", "item": "item", "rho": 1, "delta": 1e-6},
-        {"value": "v", "bounds": (0, 1), "items": ["a"]},
-    )
+    asked = {"user": "user", "item": "item", "rho": 1, "delta": 1e-6}
+    sums = {"value": "v", "bounds": (0, 1), "items": ["a"]}
     for text in not_utf8():
         data = {"user": users, "item": text, "v": users}
         assert counted(data) == {"a": 1, "b": 1}
@@ -649,7 +587,6 @@ class Exported:
 
 
 def test_an_index_out_of_range_is_no_crash_of_a_sum():
-    pyarrow = pytest.importorskip("pyarrow")
     index = pyarrow.array([0, None, 2], pyarrow.int32())
     broken = pyarrow.DictionaryArray.from_arrays(index, pyarrow.array(["a", "b"]), safe=False)
     columns = {"user": [1, 2, 3], "item": ["a", "b", "a"], "value": [1, 2, 3]}
@@ -661,30 +598,10 @@ def test_an_index_out_of_range_is_no_crash_of_a_sum():
                 read_values(data)
 
 
-def test_text_that_is_not_utf8_loses_its_own_row_in_arrays():
-    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    cells = pyarrow.array([b"2"] * 20 + [b"secret\xff"], pyarrow.binary())
-    text = pyarrow.Array.from_buffers(pyarrow.string(), 21, cells.buffers())
-    users = [*range(21)]
-    for door in (text, pandas.Series(text, dtype=pandas.ArrowDtype(pyarrow.string())), text.to_pandas()):
-        assert counted({"user": users, "item": door}) == {"2": 20}
-        dp.Histogram.from_pairs(users, door, l0=1)
-        rows = {"user": users, "item": ["a"] * 21, "value": door}
-        for data in (rows, pyarrow.table(rows | {"value": text}).to_pandas()):
-            read_values(data)
-
-
 @pytest.mark.parametrize("view", [memoryview, bytearray])
 @pytest.mark.parametrize("odd", [b"home", b"\xff", 5, True, "\ud800", decimal.Decimal(1), DAY])
 def test_an_odd_cell_does_not_change_how_views_of_bytes_are_read(view, odd):
     """One user's cell would otherwise remove the rows of all others."""
-    pandas = pytest.importorskip("pandas")
     column = pandas.Series([view(b"home")] * 20 + [odd], dtype=object)
     for data in (pandas.DataFrame({"user": range(21), "item": column}), {"user": [*range(21)], "item": column}):
         assert counted(data)["home"] in (20, 21)
-
-
-def test_nanoseconds_of_polars_stay_distinct_in_a_dict():
-    polars = pytest.importorskip("polars")
-    users = polars.Series([1767607200 * 10**9 + k for k in range(20)]).cast(polars.Datetime("ns"))
-    assert counted({"user": users, "item": ["a"] * 20}) == {"a": 20}

@@ -4,9 +4,11 @@ import pytest
 from counting import counted
 
 import discreet as dp
-from discreet import engines
 from discreet.engines import local
 from discreet.errors import InputError, SchemaError
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
 
 
 def test_a_damaged_parquet_file_is_an_input_error(tmp_path):
@@ -33,14 +35,11 @@ def test_other_column_types_are_refused_before_reading(tmp_path, kind):
 
 def broken(cells):
     """Return Arrow text that need not be UTF-8."""
-    pyarrow = pytest.importorskip("pyarrow")
     plain = pyarrow.array(cells, pyarrow.binary())
     return pyarrow.Array.from_buffers(pyarrow.string(), len(cells), plain.buffers())
 
 
 def test_parquet_rows_with_invalid_utf8_are_dropped(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
     table = {
         "user": [b"u%d" % (n % 5000) for n in range(60_000)],
         "item": [b"item %d?" % (n % 7) for n in range(60_000)],
@@ -83,20 +82,17 @@ def test_a_schema_gives_near_misses_if_both_names_are_wrong(tmp_path):
     path = tmp_path / "log.parquet"
     local.connect().execute(f"COPY (SELECT 1 AS \"user\", 'a' AS item) TO '{path}' (FORMAT parquet)")
     with pytest.raises(SchemaError, match="no column 'usr'; did you mean 'user'"):
-        local.histogram(local.Table(str(path), user="usr", item="itm"))
+        counted(str(path), "usr", "itm")
 
 
 def test_parquet_columns_are_chosen_by_their_exact_names(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
 
     nested = pyarrow.array([{"id": 1, "ID": 2}] * 3)
     good = pyarrow.table({"user": [1, 2, 3], "more": nested, "item": ["a", "a", "a"]})
     parquet.write_table(good, tmp_path / "good.parquet")
-    _, counts, _ = engines.histogram(engines.Table(tmp_path / "good.parquet", user="user", item="item"))
-    assert counts.tolist() == [3]
+    assert counted(tmp_path / "good.parquet") == {"a": 3}
     clash = pyarrow.table([[1, 2, 3], [7, 7, 7], ["a"] * 3], names=["ID", "id", "item"])
     parquet.write_table(clash, tmp_path / "clash.parquet")
     for name in ("id", "ID"):
         with pytest.raises(SchemaError, match="case"):
-            engines.histogram(engines.Table(tmp_path / "clash.parquet", user=name, item="item"))
+            counted(tmp_path / "clash.parquet", user=name)

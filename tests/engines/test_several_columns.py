@@ -16,25 +16,10 @@ from discreet.mechanisms import GaussianThreshold, KnownItems, Plume
 from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
-TEXTS = [
-    "",
-    "a",
-    "s1:a",
-    "1:a",
-    "i1:1",
-    ":",
-    "as1:a",
-    "ab",
-    "b",
-    "é",
-    "e\u0301",
-    "NULL",
-    "a,b",
-    '"',
-    "\0",
-    "x" * 9000,
-    None,
-]
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+TEXTS = ["", "a", "s1:a", "1:a", "i1:1", ":", "as1:a", "ab", "b", "é", "e\u0301", "NULL", "a,b", '"', "\0", "x" * 9000]
+TEXTS += [None]
 NUMBERS = [0, 1, -1, 11, 2**63 - 1, -(2**63), None]
 ROWS = [(n % 7, text, number) for n, (text, number) in enumerate(itertools.product(TEXTS, NUMBERS))] * 2
 ROWS += [(user, "a", 1) for user in range(20)]
@@ -51,24 +36,23 @@ def expected():
 
 
 def opened(form, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
     users, texts, numbers = (list(column) for column in zip(*ROWS, strict=True))
     table = pyarrow.table({"user": users, "text": texts, "number": pyarrow.array(numbers, pyarrow.int64())})
-    parquet = tmp_path / "rows.parquet"
-    pytest.importorskip("pyarrow.parquet").write_table(table, parquet, row_group_size=50)
+    stored = tmp_path / "rows.parquet"
+    parquet.write_table(table, stored, row_group_size=50)
     if form == "parquet":
-        return str(parquet)
+        return str(stored)
     if form == "csv":
         path = tmp_path / "rows.csv"
         cells = (("" if cell is None else '"' + str(cell).replace('"', '""') + '"' for cell in row) for row in ROWS)
         path.write_text("user,text,number\n" + "".join(",".join(row) + "\n" for row in cells), newline="")
         return str(path)
     if form == "duckdb":
-        return duckdb.connect().read_parquet(str(parquet))
+        return duckdb.connect().read_parquet(str(stored))
     if form == "reader":
         return table.to_reader(max_chunksize=33)
     if form == "polars":
-        return pytest.importorskip("polars").read_parquet(parquet)
+        return pytest.importorskip("polars").read_parquet(stored)
     if form == "pandas":
         pandas = pytest.importorskip("pandas")
         return table.to_pandas(types_mapper={pyarrow.int64(): pandas.Int64Dtype()}.get)
@@ -96,16 +80,16 @@ def test_all_engines_count_several_columns_as_one_item(tmp_path, form):
 @pytest.mark.spark
 @pytest.mark.parametrize("form", SPARKS)
 def test_spark_counts_several_columns_as_one_item(tmp_path, form):
-    parquet = opened("parquet", tmp_path)
+    stored = opened("parquet", tmp_path)
     with spark_session(form) as session:
-        log = session.read.parquet(parquet)
+        log = session.read.parquet(stored)
         assert counted(log, item=["text", "number"]) == expected()
         assert counted(log, item=["text", "number"], only=[("a", 1), ("b", 77)]) == {("a", 1): 20}
         typed = session.sql("SELECT 1 AS user, DATE '2026-01-31' AS item, true AS ok")
         assert counted(typed) == {"2026-01-31": 1}
         assert counted(typed, item=["ok", "item"]) == {("true", "2026-01-31"): 1}
         assert counted(log, user=["user", "number"], item="text") == counted(
-            parquet, user=["user", "number"], item="text"
+            stored, user=["user", "number"], item="text"
         )
 
 
@@ -130,7 +114,6 @@ def test_only_listed_items_count(tmp_path, form):
 
 @pytest.mark.parametrize("columns", [("i", "u"), ("s", "b")])
 def test_columns_of_other_types_are_other_tables(columns):
-    pyarrow = pytest.importorskip("pyarrow")
     types = {"i": pyarrow.int64(), "u": pyarrow.uint64(), "s": pyarrow.string(), "b": pyarrow.binary()}
     cells = {"i": [1], "u": [1], "s": ["a"], "b": [b"a"]}
     tables = [
@@ -149,7 +132,6 @@ def test_the_encoded_item_may_have_as_many_bytes_as_a_label():
 
 @pytest.mark.parametrize("size", [1, 65_536, 65_537, 200_000])
 def test_large_batches_are_read_whole(size):
-    pyarrow = pytest.importorskip("pyarrow")
     log = pyarrow.table({"user": range(size), "a": [n % 3 for n in range(size)], "b": ["x"] * size})
     assert counted(log, item=["a", "b"]) == {(n, "x"): len(range(n, size, 3)) for n in range(min(3, size))}
 
@@ -177,11 +159,7 @@ def test_names_of_columns_are_checked(names, error):
         counted({"user": [1], "item": [1], "count": [1]}, **{"user": "user", "item": "item", **names})
 
 
-LOG = {
-    "user": [n for n in range(4000) for _ in range(2)],
-    "country": ["DE", "FR"] * 4000,
-    "page": [7, 8] * 4000,
-}
+LOG = {"user": [n for n in range(4000) for _ in range(2)], "country": ["DE", "FR"] * 4000, "page": [7, 8] * 4000}
 
 
 def test_verbs_release_several_columns():

@@ -72,17 +72,3 @@ def test_an_old_library_of_frames_is_named_if_its_frame_cannot_be_read(installed
     installed["pyarrow"] = "17.0.0"
     with pytest.raises(InputError, match="check the data and its source"):
         dp.count(DataFrame(), user="user", item="page", rho=1, delta=1e-6)
-
-
-def test_uuids_in_a_polars_column_of_objects_are_refused_with_a_remedy_that_works():
-    import uuid
-
-    polars = pytest.importorskip("polars")
-    cells = [uuid.UUID(int=number) for number in range(3)]
-    frame = polars.DataFrame({"page": ["home"] * 3, "user": polars.Series(cells, dtype=polars.Object)})
-    with pytest.raises(dp.errors.SchemaError, match="Python objects, such as UUIDs") as raised:
-        dp.count(frame, user="user", item="page", rho=1, delta=1e-6)
-    remedy = str(raised.value).partition("cast the column: ")[2]
-    mended = eval(remedy, {"frame": frame, "polars": polars, "map": map, "str": str})
-    assert mended["user"].to_list() == [str(cell) for cell in cells]
-    assert dp.Histogram.from_table(mended, user="user", item="page") is not None
