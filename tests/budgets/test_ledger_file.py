@@ -311,7 +311,7 @@ def test_a_copy_made_during_charges_is_valid(path):
         assert least <= in_child(charges) <= 200
 
 
-def test_a_missing_permission_is_not_taken_for_a_lock_of_another_process(path, dataset, monkeypatch):
+def test_a_missing_permission_is_no_lock_of_another_process(path, dataset, monkeypatch):
     if sys.platform == "win32":
         pytest.skip("on Windows this error means that the file is locked")
 

@@ -99,6 +99,6 @@ def test_a_plan_takes_a_number_alone():
     assert "--l0" in errors_of("plan", "count", *BUDGET, "--l0", "auto")
 
 
-def test_the_help_of_check_names_the_private_way_to_a_bound_in_one_step():
+def test_the_help_of_check_names_the_private_way_to_a_bound():
     out = output("check", "--help")[0]
     assert "discreet count --l0 auto" in " ".join(out.split())

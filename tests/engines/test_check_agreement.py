@@ -74,7 +74,7 @@ def test_the_rows_of_a_check_are_those_of_a_count(folder, rows, columns, end):
     ),
     is_dictionary=st.booleans(),
 )
-def test_parquet_with_dates_and_dictionaries_is_checked_as_it_is_counted(folder, rows, is_dictionary):
+def test_dates_and_dictionaries_are_checked_as_they_are_counted(folder, rows, is_dictionary):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     user, page, day = zip(*rows, strict=True) if rows else ([], [], [])
     pages = pyarrow.array(page, pyarrow.string())

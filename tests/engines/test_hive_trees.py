@@ -48,7 +48,7 @@ def of_pyarrow(folder):
     return {cell for cell in cells if cell is not None}
 
 
-def test_odd_values_are_read_as_by_pyarrow_and_the_default_partition_is_null(tmp_path):
+def test_odd_folders_are_read_as_by_pyarrow_and_the_default_is_null(tmp_path):
     folder = tree(tmp_path, *(f"place={name}" for name in ODD))
     found = counted(folder, item="place")
     assert found == dict.fromkeys(of_pyarrow(folder), 2)
@@ -151,7 +151,7 @@ def test_a_released_file_is_read_without_the_names_of_folders(tmp_path):
     assert dp.Release.read(path).items == release.items
 
 
-def test_a_question_mark_in_a_folder_that_is_no_column_changes_nothing(tmp_path):
+def test_a_question_mark_in_another_folder_changes_nothing(tmp_path):
     folder = tree(tmp_path, "other=a?b/place=x")
     assert counted(folder, item="place") == {"x": 2}
 

@@ -158,7 +158,7 @@ def test_other_values_may_be_of_any_depth(tmp_path):
     assert counted(path) == {"a": 1}
 
 
-def test_a_line_longer_than_the_limit_is_left_out_and_a_shorter_one_is_read(tmp_path):
+def test_a_line_over_the_limit_is_left_out_and_a_shorter_one_is_read(tmp_path):
     row = b'{"user": 1, "item": "a", "x": "%s"}'
     free = _core.LONGEST_LINE - len(row % b"")
     for more, expected in ((0, {"a": 1}), (1, {})):

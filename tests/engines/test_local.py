@@ -350,7 +350,7 @@ def test_an_interrupt_in_a_library_stays_an_interrupt(door):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_no_connection_is_interrupted_after_a_call_whose_end_was_skipped():
+def test_no_connection_is_interrupted_after_a_skipped_end_of_a_call():
     """As by an interrupt at the first step of the end. The caller's own connection would fail for ever."""
     counted, call = [], interruptible()
 
@@ -434,7 +434,7 @@ def test_a_handler_that_raises_restores_all_handlers():
     assert [*map(signal.getsignal, ENDS)] == before
 
 
-def test_an_interrupt_as_an_import_begins_leaves_no_thread_in_the_list(monkeypatch):
+def test_an_interrupt_at_an_import_leaves_no_thread_in_the_list(monkeypatch):
     class Interrupted(list):
         def append(self, thread):
             super().append(thread)

@@ -58,7 +58,7 @@ def test_relations_of_duckdb_have_the_private_names_that_batches_use():
     assert hasattr(relation._submit("stream", 4096), "arrow_capsule")
 
 
-def test_an_old_library_of_frames_is_named_if_its_frame_cannot_be_read(installed):
+def test_an_old_library_is_named_if_its_frame_cannot_be_read(installed):
     class DataFrame:
         columns = ["user", "page"]
 

@@ -390,7 +390,7 @@ def test_remote_values_of_every_type_are_the_local_ones(engine, name):
 
 @pytest.mark.parametrize("kind", ["integers", "texts"])
 @pytest.mark.parametrize("l0", [1, 3])
-def test_the_listed_items_of_a_user_with_a_value_are_chosen_by_a_keyed_hash(engine, key, kind, l0):
+def test_listed_items_with_a_value_are_chosen_by_a_keyed_hash(engine, key, kind, l0):
     module, opened = engine
     rows = sales(kind, seed=l0)
     items = ["é1", "é3", "é5", "é8", "none"] if kind == "texts" else [1, 3, 5, 8, 10]
