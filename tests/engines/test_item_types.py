@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 from counting import clipped_sums, counted, read_values
+from pairs import as_dict
 
 import discreet as dp
 from discreet.errors import InputError, ItemTypeError, ParameterError, SchemaError
@@ -596,6 +597,13 @@ def test_an_index_out_of_range_is_no_crash_of_a_sum():
         for data in (table, given, given.to_batches()[0], given.to_reader(), Exported(given)):
             with pytest.raises(InputError):
                 read_values(data)
+
+
+def test_a_value_that_is_not_utf8_loses_its_own_row_in_frames():
+    cells = pyarrow.array([b"2"] * 20 + [b"secret\xff"], pyarrow.binary())
+    text = pyarrow.Array.from_buffers(pyarrow.string(), 21, cells.buffers())
+    frame = pyarrow.table({"user": range(21), "item": ["a"] * 21, "value": text}).to_pandas()
+    assert as_dict(read_values(frame)) == {"a": 20}
 
 
 @pytest.mark.parametrize("view", [memoryview, bytearray])
