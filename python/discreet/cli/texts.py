@@ -33,8 +33,8 @@ _OPTIONS = {
         "method",
         "once",
     ),
-    *("others", "percentile", "relative_error", "replaces", "resolution", "rho", "rows", "since", "sums", "time"),
-    *("title", "unit", "until", "user", "value"),
+    *("others", "percentile", "relative_error", "replaces", "resolution", "rho", "rounds", "rows", "since"),
+    *("sums", "time", "title", "unit", "until", "user", "value"),
 }
 """The parameters that are options."""
 _SPELT = {"k": "-k", "means": "--mean", "sums": "--sum", "value": "--column"}
