@@ -222,8 +222,8 @@ def of_memory():
 
 
 def of_streams():
-    many, more, roots = record("streams")["rounds"].values()
-    return [many["core_ms"], many["ratio"], more["core_ms"], more["ratio"], roots["core_ms"], roots["ratio"]]
+    rounds = record("streams")["rounds"].values()
+    return [each[name] for each in rounds for name in ("core_ms", "ratio")]
 
 
 def of_many_rows():
@@ -263,7 +263,8 @@ def of_a_sort():
         ),
         ("in 256 MiB | # s, # MiB | # s, # MiB | | ... in 2 GiB | # s, # MiB | # s, # MiB |", of_memory),
         (
-            "middle of a million rounds | # ms | # | | ... a million items | # ms | # | | ... mechanism | # ms | # |",
+            "middle of a million rounds | # ms | # | | ... a million items | # ms | # | "
+            "| ... root mechanism | # ms | # | | ... epoch mechanism | # ms | # |",
             of_streams,
         ),
         ("| ten rows each | # s | # | # | | dense | # s | # | # | | few | # s | # | # |", of_many_rows),
