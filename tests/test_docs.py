@@ -277,3 +277,19 @@ def test_sentences_match_the_records(sentence, recorded):
     for text, value in zip(numbers_in(sentence), recorded(), strict=True):
         unit = 10.0 ** -len(text.partition(".")[2])
         assert abs(number(text) - value) <= 0.51 * unit, (text, value)
+
+
+def test_the_map_of_mechanisms_names_each_with_its_files():
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    rows = [line.split("|")[1:-1] for line in page.split("## Where a mechanism is")[1].split("\n## ")[0].splitlines()]
+    python = ROOT / "python" / "discreet"
+    folders = ([], [python / "theorems"], [python / "reference"], [ROOT / "rust"], [python, ROOT / "tests"])
+    for row in filter(None, rows):
+        for cell, places in zip(row, [*folders, folders[-1]], strict=True):
+            for file in re.findall(r"`([a-z0-9_/]+\.(?:py|rs))`", cell):
+                assert any((place / file).is_file() for place in places), (row[0], file)
+    named = {name for row in filter(None, rows) for name in re.findall(r"`(\w+)`", row[0])}
+    for room in (dp.mechanisms, dp.queries, dp.streams):
+        made = {name for name in room.__all__ if hasattr(getattr(room, name), "guarantee") and name != "Stream"}
+        made = {name for name in made if not inspect.isabstract(getattr(room, name))}
+        assert made - {"Answers", "Crossing"} <= named, made - named
