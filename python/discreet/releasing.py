@@ -303,6 +303,11 @@ def given(
         raise ParameterError(
             "mechanism must be a mechanism that reads a histogram or a table, such as PrivateCountRelease"
         )
+    if getattr(mechanism, "releases", None) == "sums":
+        raise ParameterError(
+            "this mechanism releases sums, not counts: call mechanism.release(data, ..., value=), or "
+            "budget.release(mechanism, data, ..., value=) to charge a budget"
+        )
     if promised != (None, None, None):
         raise ParameterError("a mechanism has its own privacy parameters: leave out rho, epsilon and delta")
     if parameters != {"l0": None, "relative_error": RELATIVE_ERROR}:

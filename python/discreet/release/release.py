@@ -263,7 +263,8 @@ class Release(Rows):
                 + (
                     "A true sum can be higher or lower by any number; give wider bounds to clip less"
                     if self.quantity == "sum"
-                    else "A true count can be higher by any number; release without a bound, such as l0"
+                    else "A true count can be higher by any number"
+                    + ("" if self.round is not None else "; release without a bound, such as l0")
                 )
             )
         return intervals.interval(counts, sigmas, confidence, self.noise, self.above)
