@@ -224,6 +224,9 @@ def test_streams_are_planned_at_the_widest_noise():
     assert json.loads(made.to_json())["unit"] == "event"
     assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, item_bytes=500), dp.streams.HybridMechanism)
     assert [dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, item_bytes=n).epoch for n in (4400, 1000)] == [1024, 128]
+    endless = dp.plan(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1))
+    assert (endless.rounds, endless.grows) == (1024, True)
+    assert "noisiest of the first 1,024 rounds, and more in later ones" in str(endless)
     assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000), dp.streams.HonakerMechanism)
     longer = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000, item_bytes=10_000)
     assert isinstance(longer, dp.streams.SquareRootMechanism)

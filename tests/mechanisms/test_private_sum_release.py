@@ -106,3 +106,10 @@ def test_bounds_out_of_range_are_refused():
     for bad in ({"low": 9}, {"high": 2**31}, {"resolution": 0}, {"high": 2**29}, {"counting": None}):
         with pytest.raises(ParameterError):
             dataclasses.replace(made(1.0, low=0, high=9), **bad)
+
+
+def test_a_count_refuses_it_and_names_the_call():
+    mechanism = PrivateSumRelease(counting=dp.PrivateCountRelease(rho=1, delta=1e-6), low=0, high=20)
+    log = {"user": [1, 2], "shop": ["a", "b"], "price": [3, 4]}
+    with pytest.raises(ParameterError, match=r"call mechanism\.release"):
+        dp.count(log, user="user", item="shop", mechanism=mechanism)

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from discreet import BinaryMechanism, Stream, Table
+from discreet import BinaryMechanism, Stream, Table, verify
 from discreet.errors import ParameterError, ResourceError, StateError
 from discreet.streams import HonakerMechanism, SquareRootMechanism, events
 
@@ -165,3 +165,16 @@ def test_users_beyond_the_memory_of_the_table_are_an_error(monkeypatch):
     with pytest.raises(ResourceError, match="raise its memory"):
         stream.step(Table(table(range(9000)), user="who", item="page", memory="512MB"))
     assert stream.round == 0
+
+
+def test_verify_says_what_a_guarantee_assumes(tmp_path):
+    limits = {"linf": 3}, {"rounds": 3}
+    for limit in limits:
+        made = Stream.recommended(rho=500.0, delta=1e-9, l0=1, horizon=9, unit="user", **limit)
+        made.start(items="text").step(table(range(900)), user="who", item="page").write(
+            tmp_path / "rows.csv", certificate=True, overwrite=True
+        )
+        found = verify(tmp_path / "rows.csv")
+        assumed = None if "rounds" in limit else "every user has at most 1 item, each at most 3 times"
+        assert (found.condition or "").startswith(assumed or "")
+        assert ("only if" in str(found)) == (assumed is not None)
