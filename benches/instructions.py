@@ -3,9 +3,9 @@
     python benches/instructions.py     # exits with 1 if a call needs a fifth more
     python benches/instructions.py --record benches/record/instructions.json
 
-A count of instructions hardly depends on the machine and its load, unlike a time. Each case runs in two processes on
-one core: the first makes one call, which imports modules and fills caches, and the second makes two. The difference is
-the figure. Data are seeded. The noise is not; figures of two runs differed by at most 6 percent.
+The number of instructions hardly depends on the machine and its load, but a time does. Each case runs in two processes
+on one core: the first makes one call, which imports modules and fills caches, and the second makes two. The difference
+is the figure. Data are seeded. The noise is not; figures of two runs differed by at most 6 percent.
 """
 
 import json

@@ -41,7 +41,7 @@ def read_pairs(
 
     Raises:
         ParameterError: The rows are not on this machine, can be read only once, or a column of values is also one of
-            users, items or times. Other errors are those of `sums.clipped_sums`.
+            users, items or times. The other errors are the same as in `sums.clipped_sums`.
     """
     require_rows(table, "aggregates need")
     if table.value is not None:

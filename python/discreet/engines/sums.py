@@ -98,7 +98,7 @@ def items_per_user(table: Table, items: Sequence[Label]) -> NDArray[np.int64]:
     """Return the number of distinct items in `items` of each user who has any of them, in any order of the users.
 
     Raises:
-        ParameterError: The rows are not on this machine. Other errors are those of `clipped_sums`.
+        ParameterError: The rows are not on this machine. The other errors are the same as in `clipped_sums`.
     """
     if isinstance(table.data, LocalLists):
         return table.data.sizes(items)
@@ -111,7 +111,7 @@ def sums_of_users(table: Table, *, resolution: float, items: Sequence[Label] | N
     Sums are whole units of the resolution, in any order of the users. Rows without a finite value are dropped.
 
     Raises:
-        ParameterError: The rows are not on this machine. Other errors are those of `clipped_sums`.
+        ParameterError: The rows are not on this machine. The other errors are the same as in `clipped_sums`.
     """
     what, options = "a search for bounds of sums", {"resolution": resolution, "valued": True}
     return _swept(table, _core.Pairs.extents, what, items, value=summed_column(table), **options)
