@@ -6,9 +6,11 @@ from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from discreet.errors import ParameterError
-from discreet.mechanisms import threshold
 from discreet.mechanisms.base import EpsilonKind, made_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.threshold.laplace import LaplaceThreshold
+from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
 from discreet.theorems.tails import least
 
 __all__ = ["Notes", "Releasing", "fewest_users", "users_for", "with_counts"]
@@ -36,7 +38,7 @@ def users_for(mechanism: Releasing, chance: float) -> int:
 
 def with_counts() -> tuple[EpsilonKind[HistogramMechanism], ...]:
     """Return the threshold mechanisms that release counts."""
-    return threshold.TruncatedGeometric, threshold.GaussianThreshold, threshold.LaplaceThreshold
+    return TruncatedGeometric, GaussianThreshold, LaplaceThreshold
 
 
 def fewest_users(
