@@ -8,10 +8,11 @@ import pickle
 import numpy as np
 import pytest
 
-from discreet import Guarantee, Histogram, Release
+from discreet import Guarantee, Histogram, Release, verify
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms import Mechanism, Replacement
 from discreet.privacy import Sensitivity
+from discreet.release.facts import implied
 from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
@@ -104,6 +105,22 @@ class Contract:
                 continue
             if callable(member) or isinstance(member, property):
                 assert inspect.getdoc(member), name
+
+    def test_a_certificate_states_what_the_mechanism_implies(self, tmp_path):
+        mechanism = self.mechanism()
+        release = self.first(mechanism.release(self.plain()))
+        if not isinstance(release, Release):
+            return
+        release.write(tmp_path / "rows.csv", certificate=True)
+        assert verify(tmp_path / "rows.csv").made_by == release.made_by
+        found, read = implied(release.made_by), Release.read(tmp_path / "rows.csv")
+        assert found is not None
+        assert (found.kinds[0], found.listed) == (mechanism.releases, mechanism.lists_items)
+        assert found.law in (None, release.noise)
+        assert (read.kind, read.most, read.listed) == (release.kind, release.most, release.listed)
+        assert read.kind in found.kinds
+        # A file cannot show that no user had more items.
+        assert read.clipped == (release.clipped or (found.bounds_items and release.counts is not None))
 
     def test_a_used_mechanism_can_be_copied_and_pickled(self):
         used = self.mechanism()

@@ -76,6 +76,12 @@ RELEASES = {
     "replaced users": lambda: dp.mechanisms.Replacement.from_rho(dp.GaussianThreshold, rho=1, delta=1e-6, l0=2).release(
         bounded()
     ),
+    "kept pairs": lambda: dp.mechanisms.KeptPairs(l0=3, most=60, rho=1).release(
+        dp.Histogram.from_counts(range(4000), [4] * 4000, l0=1, linf=60, complete=True)
+    ),
+    "sums without l0": lambda: dp.mechanisms.PrivateSumRelease(
+        counting=dp.PrivateCountRelease(rho=9, delta=1e-6), low=0, high=9
+    ).release(LOG, user="user", item="page", value="price"),
     "confirmed": lambda: dp.ConfirmedCounts(rho=1, delta=1e-6).release(table()),
     "confirmed, replaced users": lambda: dp.mechanisms.Replacement.from_rho(
         dp.ConfirmedCounts, rho=1, delta=1e-6
@@ -227,51 +233,34 @@ def test_clipped_counts_that_a_file_denies_stay_clipped(kind, change, tmp_path):
         assert "clipped" in dp.verify(path).claims
 
 
-def test_what_a_file_implies_is_what_its_mechanism_says():
-    log = {"user": [user for user in range(4000) for _ in range(2)], "page": ["home", "help"] * 4000}
-    threshold = dp.LaplaceThreshold.from_epsilon(epsilon=1, delta=1e-6, l0=2)
-    table = dp.Histogram.from_table(log, user="user", item="page", l0=2)
-    makers = {
-        "LaplaceCounts": {"items": ("a",), "scale": 2.0},
-        "GaussianCounts": {"items": ("a",), "sigma": 2.0, "l0": 2},
-        "KnownItems": {"mechanism": threshold, "items": ("a",)},
-        "KeptPairs": {"l0": 2, "most": 9, "epsilon": 1.0},
-        "CorrelatedCounts": {"items": ("a",), "rho": 1.0},
-        "ClippedSums": {"items": ("a",), "rho": 1.0, "low": 0, "high": 9},
-        "DiscoverAndSum": {"rho": 1.0, "delta": 1e-6, "l0": 2, "low": 0, "high": 9},
-        "PrivateSumRelease": {"counting": dp.PrivateCountRelease(rho=1.0, delta=1e-6), "low": 0, "high": 9},
-        "ContributionBound": {"epsilon": 1.0},
-        "SumsWithFoundBounds": {"rho": 1.0, "delta": 1e-6, "l0": None},
-        "Aggregates": {"rho": 1.0, "delta": 1e-6, "l0": 2, "rows": 2},
-    }
-    made = [getattr(dp.mechanisms, name)(**given) for name, given in makers.items()]
-    made += [dp.mechanisms.KnownItems(mechanism=threshold, items=("a",), least=9), threshold]
-    made += [
-        dp.mechanisms.Aggregates(rho=1, delta=None, l0=None, rows=2, items=("a",)),
-        dp.mechanisms.SumsWithFoundBounds(rho=1, delta=None, l0=2, items=("a",)),
-        dp.mechanisms.CountsWithShare.from_rho(rho=1, delta=1e-6, l0=2),
-        dp.BinaryMechanism.from_rho(rho=1, delta=1e-6, l0=2, horizon=9),
-    ]
-    for mechanism in made:
-        found = implied(repr(mechanism))
-        assert (found.kinds[0], found.listed) == (mechanism.releases, mechanism.lists_items), mechanism
-        assert found.law == getattr(mechanism, "law", "gaussian")
-        is_free = isinstance(mechanism, dp.mechanisms.Aggregates) and mechanism.items is not None
-        is_free |= isinstance(mechanism, dp.mechanisms.LaplaceCounts | dp.mechanisms.CorrelatedCounts)
-        assert found.bounds_items == (not is_free)
-    confirmed = dp.ConfirmedCounts(rho=1, delta=1e-6)
-    refined = dp.mechanisms.Refinement(
-        of=confirmed.release(dp.Histogram.from_table(log, user="user", item="page")), rho=1
-    )
-    for text in (repr(confirmed), f"{refined!r} of {confirmed!r}"):
-        assert not implied(text).bounds_items
-    assert implied(f"{refined!r} of {threshold!r}").bounds_items
+BOUNDED = "GaussianThreshold(sigma=3.0, delta=1e-06, l0=2)"
+
+
+@pytest.mark.parametrize(
+    ("made_by", "bounds_items"),
+    [
+        (BOUNDED, True),
+        ("GaussianCounts(items=('a',), sigma=2.0, l0=2, linf=1)", True),
+        ("LaplaceCounts(items=('a',), scale=2.0, l0=None, linf=1)", False),
+        ("CorrelatedCounts(items=('a',), rho=1.0)", False),
+        ("Aggregates(rho=1.0, delta=None, l0=None, rows=2, items=('a',))", False),
+        ("Aggregates(rho=1.0, delta=1e-06, l0=2, rows=2, items=None)", True),
+        (f"KnownItems(mechanism={BOUNDED}, items=('a',), least=None)", True),
+        ("ConfirmedCounts(rho=1.0, delta=1e-06)", False),
+        ("Refinement(rho=1.0) of ConfirmedCounts(rho=1.0, delta=1e-06)", False),
+        (f"Refinement(rho=1.0) of {BOUNDED}", True),
+    ],
+)
+def test_a_file_implies_a_bound_that_its_mechanism_has(made_by, bounds_items):
+    assert implied(made_by).bounds_items == bounds_items
+
+
+def test_each_mechanism_implies_facts_and_no_other_text_does():
     bases = {"HistogramMechanism", "Mechanism", "TableMechanism", "UnionMechanism"}
     wrappers = {"KnownItems", "CountsWithShare", "Replacement", "Refinement"}
     assert all(implied(f"{name}(l0=1)") for name in {*dp.mechanisms.__all__} - bases - wrappers)
     assert implied("Unknown(l0=None)") is None
     assert implied("Refinement() of " * 100_000 + "Unknown()") is None
-    assert threshold.release(table).listed == "none"
 
 
 def test_texts_of_a_certificate_cannot_change_a_terminal(tmp_path):

@@ -16,6 +16,7 @@ from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, WHOLE, Command, Group
 from discreet.errors import InputError, ParameterError
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, unusual
+from discreet.privacy.policy import policy_text, require_policy, require_within
 from discreet.release import export
 
 __all__ = ["budget", "verify"]
@@ -236,7 +237,7 @@ def verify(
     discreet verify pages.csv --max-epsilon 1 --delta 1e-6
     discreet verify january.csv february.csv --max-epsilon 2 --delta 1e-5
     """
-    policy = certificate.require_policy(max_epsilon, delta)
+    policy = require_policy(max_epsilon, delta)
     outputs.require_apart(None, *(name for file in files for name in (file, f"{file}.certificate.json")), ledger)
     if len(files) == 1:
         click.echo(certificate.verify(files[0], ledger=ledger, max_epsilon=max_epsilon, delta=delta, unit=unit))
@@ -252,5 +253,5 @@ def verify(
     assert total is not None
     click.echo(f"the sum of {len(files):,} files: {total.promise}")
     if policy is not None:
-        epsilon = certificate.require_within(total, *policy, what=f"the sum of {len(files):,} files", unit=unit)
-        click.echo(certificate.policy_text(epsilon, *policy))
+        epsilon = require_within(total, *policy, what=f"the sum of {len(files):,} files", unit=unit)
+        click.echo(policy_text(epsilon, *policy))

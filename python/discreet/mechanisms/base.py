@@ -7,11 +7,15 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from discreet import _core
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
+from discreet.mechanisms.verifiable import COUNTS, Verifiable, all_close
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 from discreet.release.facts import Kind as Counted
-from discreet.release.facts import Listed
+from discreet.release.facts import Listed, Summed
 
 __all__ = ["Data", "EpsilonKind", "Kind", "Made", "Mechanism", "Opening", "Released", "Value", "made_for", "opened"]
 
@@ -83,6 +87,12 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     lists_items: Listed = "none"
     """Which items are public before the release, and are in it even if nobody has them; see `Release.listed`."""
 
+    _columns: ClassVar[tuple[tuple[str, ...], ...]] = (COUNTS,)
+    """The possible columns of a release after those of the items."""
+
+    _costs_by_step: ClassVar[bool] = False
+    """Whether items are drawn one after another, so that a release can cost less than the guarantee."""
+
     @property
     @abstractmethod
     def protects(self) -> Sensitivity:
@@ -109,6 +119,24 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
             ParameterError: The data is of another type.
             EntropyError: The operating system provides no randomness.
         """
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        """Return the facts that follow for a release with this bound and these sums, if the mechanism finds them."""
+        return Verifiable(
+            has_sigmas=self._has_sigmas,
+            kind=self.releases,
+            listed=self.lists_items,
+            law=getattr(self, "law", "gaussian"),
+            items=frozenset(getattr(self, "items", None) or ()),
+            columns=self._columns,
+            ranks=getattr(self, "k", 1),
+            steps=self._costs_by_step,
+        )
+
+    def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
+        """Return whether a release can have the sigmas of these rows; `replaced` says that a user is replaced."""
+        sigma = getattr(self, "deviation", getattr(self, "sigma", None))
+        return sigma is None or all_close(rows["sigmas"], np.array([sigma]))
 
 
 def opened(rng: _core.Rng | Opening | None) -> _core.Rng:

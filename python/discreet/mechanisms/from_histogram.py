@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened
 from discreet.mechanisms.published import Shown, clipped, of_rows, published, raised
+from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Sensitivity
+from discreet.release.facts import Summed
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
@@ -29,6 +32,8 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
 
     takes_least: ClassVar[bool] = False
     """Whether the mechanism takes a histogram of counts of at least a number (`Histogram.from_counts(least=)`)."""
+
+    _columns: ClassVar[tuple[tuple[str, ...], ...]] = (COUNTS, ())  # `select` drops counts
 
     @abstractmethod
     def release_chance(self, users: int) -> float:
@@ -69,6 +74,10 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
         """Return the release of these rows, which are places in the order of `Histogram._in_order`; see `published`."""
         labels, _ = histogram._in_order(int(rows.max(initial=-1)) + 1)
         return published(self, labels, rows, rng, **more)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        own, made = super()._verifiable(l0, summed), self.protects
+        return replace(own, linf=made.linf, largest_l0=made.l0, claims_l0=True, is_keyed=True)
 
     def release(
         self, data: Histogram, *, rng: _core.Rng | Opening | None = None, user: None = None, item: None = None
@@ -119,7 +128,7 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
             )
         self._require(data)
         release, linf = self._run(data, opened(rng)), data.sensitivity.linf
-        if linf > 1 and release.counts is not None:
+        if linf > 1 and release.counts is not None and self.releases == "users":
             release = changed(release, kind="events", most=linf)
         release = of_rows(release, data._every, data.unit)
         return raised(clipped(release, data._clipped_to), data._below)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Unpack
 
 from discreet import _core
@@ -10,7 +11,9 @@ from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.mechanisms.published import of_rows
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Sensitivity
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.tables.user_items import UserItems
@@ -71,6 +74,9 @@ class TableMechanism(Mechanism[object, Release]):
             raise ParameterError(f"{kind} does not sum a column: leave out value")
         table = as_table(data, columns, value, caller=kind)
         return of_rows(self._read(table, rng), table.every, table.unit)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        return replace(super()._verifiable(l0, summed), clips=True, is_keyed=True)
 
     @abstractmethod
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from discreet import _core
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.mechanisms.parameters import require_bounds, require_delta
+from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import brief, require_choice, require_whole
 from discreet.private import Private
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.streams.release_rule import ReleaseRule
 from discreet.wording import counted
@@ -184,6 +188,19 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
             last: The last round to look at, at least `first`.
         """
         return False
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        return replace(
+            super()._verifiable(l0, summed),
+            l0=self.protects.l0,
+            most=self.alone if self.alone > 1 else None,
+            clips=True,
+            last_round=self.last_round or math.inf,
+            claims=("round",),
+        )
+
+    def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
+        return all_close(rows["sigmas"], np.array([self.deviation(rows["round"]) if rows["round"] else 0.0]))
 
     def sums(self) -> NodeSums:
         """Return a new object that computes the noise of all items, round after round."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
@@ -12,6 +12,7 @@ from discreet import _core, engines
 from discreet.cached import cached_property
 from discreet.engines.engine import Weighed, Weighting, labels_of
 from discreet.engines.table import Table
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.confirmed_counts import Begun, ConfirmedCounts, Found
@@ -19,7 +20,9 @@ from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.published import Shown, published
+from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.theorems import calibrated_counts as theorem
 from discreet.theorems import calibration, confirmed_counts
@@ -67,6 +70,8 @@ class CalibratedCounts(TableMechanism):
     Source:
         The theorem of docs/calibrated-counts.md, a result of this project.
     """
+
+    _costs_by_step = True
 
     rho: float
     delta: float
@@ -116,6 +121,13 @@ class CalibratedCounts(TableMechanism):
                 "name; rename it, or give mechanism=ConfirmedCounts(rho=..., delta=...)"
             )
         return engines.counting(table)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        own, heads = super()._verifiable(l0, summed), self.heads._verifiable(l0, summed)
+        return replace(own, clips=False, columns=((*COUNTS, "method"),), users=heads.users, needs_users=True)
+
+    def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
+        return self.heads._has_sigmas(rows, replaced)
 
     def _read(
         self, table: Table, rng: _core.Rng | Opening | None, *, steps: type[CalibratedSteps] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -12,11 +12,14 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR, require_relative_error, require_rho
+from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import confirmed_counts as theorem
@@ -93,6 +96,8 @@ class ConfirmedCounts(HistogramMechanism):
     Source:
         The theorem of docs/confirmed-counts.md, a result of this project.
     """
+
+    _costs_by_step = True
 
     rho: float
     delta: float
@@ -276,6 +281,17 @@ class ConfirmedCounts(HistogramMechanism):
             A probability from 0 to 1.
         """
         return self._chance(users, users, self._replacing_tries)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        most = theorem.first_sigma(self.rho)
+        return replace(super()._verifiable(l0, summed), users=(0.0, most))
+
+    def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
+        factor, common = (1, 0.0) if rows["users"] is None else (2, rows["users"][1] ** 2)
+        levels = theorem.levels(self.relative_error, factor=factor, replaced=replaced)
+        confirmed = slice(None) if rows["confirmed"] is None else rows["confirmed"]
+        own = (factor * rows["sigmas"][confirmed]) ** 2 - common
+        return all_close(own, np.array([step.sigma**2 for level in levels for step in level.steps]), common)
 
     def _run_replaced(self, histogram: Histogram, rng: _core.Rng) -> Release:
         """Return the release for `Replacement`, which validates the histogram and opens the random stream."""

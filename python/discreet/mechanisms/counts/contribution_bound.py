@@ -15,6 +15,7 @@ from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import PERCENTILE, require_countable, require_items
 from discreet.mechanisms.published import published
+from discreet.mechanisms.verifiable import RANKS
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
@@ -72,6 +73,7 @@ class ContributionBound(TableMechanism):
     """
 
     lists_items = "all"
+    _columns = (RANKS,)
 
     epsilon: float
     percentile: int = PERCENTILE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +12,10 @@ from discreet.cached import cached_property
 from discreet.errors import SensitivityError
 from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.parameters import require_items, require_rho
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number
+from discreet.release.facts import Summed
 from discreet.theorems import lebeda2025
 
 if TYPE_CHECKING:
@@ -96,6 +98,10 @@ class CorrelatedCounts(GivenCounts):
     def deviation(self) -> float:
         """Return the standard deviation of the noise of a count with its rounding, which is an upper bound."""
         return lebeda2025.correlated_deviation(*self.sigmas)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        sigma = self.sigmas[1]
+        return replace(super()._verifiable(l0, summed), users=(sigma, sigma), needs_users=True)
 
     def _require(self, histogram: Histogram) -> None:
         super()._require(histogram)

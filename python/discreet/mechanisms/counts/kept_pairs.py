@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +15,11 @@ from discreet.mechanisms.from_histogram import HistogramMechanism, require_compl
 from discreet.mechanisms.noises import laplace_deviation
 from discreet.mechanisms.parameters import require_rho
 from discreet.mechanisms.published import noted, published
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 from discreet.privacy.validation import require_number, require_whole
+from discreet.release.facts import Summed
 from discreet.release.intervals import Law
 from discreet.release.kept import MOST_NOISE, KeptShare
 from discreet.release.release import Release, changed
@@ -202,6 +204,19 @@ class KeptPairs(HistogramMechanism):
         return (
             f"about {100 * share.value:.1f} % of the (user, item) pairs were kept (sigma {100 * share.sigma:.2g} %), "
             f"not counting a user's items beyond {self.most:,}; if users have more, the share is lower"
+        )
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        own = super()._verifiable(l0, summed)
+        return replace(
+            own,
+            l0=self.l0,
+            largest_l0=self.l0,
+            claims_l0=False,
+            linf=1,
+            most=self.most,
+            clips=True,
+            claims=("kept_share",),
         )
 
     def _require(self, histogram: Histogram) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -18,9 +18,11 @@ from discreet.mechanisms.published import clipped, published
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.union.set_union import SetUnion
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_choice, require_flag, require_number, require_whole
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.tables.user_items import read_items
@@ -200,6 +202,9 @@ class Plume(TableMechanism):
             A GaussianCounts.
         """
         return GaussianCounts(items=items, sigma=self.sigma, l0=self.m_prime)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        return replace(super()._verifiable(l0, summed), l0=self.m_prime)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         # The second pass chooses each user's items again, among the selected ones.

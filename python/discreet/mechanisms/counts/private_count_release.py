@@ -10,9 +10,11 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import LINF_LIMIT, require_rho
+from discreet.mechanisms.verifiable import all_close
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
@@ -65,6 +67,8 @@ class PrivateCountRelease(HistogramMechanism):
     Source:
         Rogers (2024), Algorithm 2 and Theorem 6.
     """
+
+    _costs_by_step = True
 
     rho: float
     delta: float
@@ -255,6 +259,9 @@ class PrivateCountRelease(HistogramMechanism):
             if more == paid or min(left, calls) <= 0:
                 break
         return named, math.floor(largest / named**exponent) if named else 0
+
+    def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
+        return all_close(rows["sigmas"], np.array([level.sigma for level in self.levels]))
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         rows, noisy, levels, calls, spent, stopped_early = _core.price_list(

@@ -16,6 +16,7 @@ from discreet.engines.local import listed_labels
 from discreet.engines.pairs import read_pairs
 from discreet.engines.selection import columns_of
 from discreet.engines.table import Table
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
@@ -31,11 +32,12 @@ from discreet.mechanisms.parameters import (
 from discreet.mechanisms.published import noted, published, retold
 from discreet.mechanisms.sums.clipped_sums import WHOLE
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_text, require_whole
 from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, named, to_digits
-from discreet.release.facts import Listed
+from discreet.release.facts import Listed, Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
@@ -370,6 +372,37 @@ class Aggregates(TableMechanism):
             A probability from 0 to 1; 1 for listed items.
         """
         return self.selection.release_chance(users) if self.items is None else 1.0
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        own = replace(super()._verifiable(l0, summed), columns=(tuple(self.names),), largest_l0=self.l0)
+        if self.means:
+            own = replace(own, claims=("the sigmas of means",))
+        if self.items is not None:
+            bound = self.l0 if self.l0 is not None and self.l0 < len(self.items) else None
+            return replace(own, l0=bound, clips=bound is not None)
+        if self.finds_l0:
+            made = self.bounded(l0 or 1)
+            own = replace(own, has_sigmas=made._has_sigmas, claims_l0=True, largest_l0=self.most)
+            return replace(own, threshold=made.selection.threshold.value)
+        return replace(own, l0=self.l0, threshold=self.selection.threshold.value)
+
+    def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
+        # The sigmas of means are claims.
+        expected, found = self.empty(), rows["aggregates"]
+        if [one.header for one in found] != [one.header for one in expected]:
+            return False
+        sigmas = [rows["sigmas"], *(one.sigmas for one in found if one.kind != "mean")]
+        units = [1.0, *(1.0 if one.kind == "rows" else one.resolution for one in expected if one.kind != "mean")]
+        scales = [scale[0] for scale in self.scales.values() if len(scale) == 1]
+        for mean in (one for one in found if one.kind == "mean"):
+            low, high = mean.low * mean.resolution, mean.high * mean.resolution
+            slack = 1e-9 * (abs(low) + abs(high))
+            is_within = (mean.values >= low - slack) & (mean.values <= high + slack)
+            if not np.all(is_within & (mean.sigmas > 0) & (mean.sigmas <= (high - low) / 2 + slack)):
+                return False
+        return all(
+            all_close(own, np.array([scale * unit])) for own, scale, unit in zip(sigmas, scales, units, strict=True)
+        )
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         used = columns_of(table.user, table.item, table.period)

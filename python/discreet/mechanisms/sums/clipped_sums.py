@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_countable, require_list, require_rho
 from discreet.mechanisms.published import noted, published
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.export import shortened
@@ -142,6 +143,10 @@ class ClippedSums(TableMechanism):
         if self.resolution != 1:
             return ()
         return (WHOLE,)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        own, sums = super()._verifiable(l0, summed), (self.low, self.high, self.resolution)
+        return replace(own, sums=sums, l0=self.l0 if self.moved < len(self.items) else None)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         value = summed_column(table)

@@ -11,6 +11,7 @@ from discreet import _core, engines
 from discreet.engines.engine import Label
 from discreet.engines.sums import summed_column
 from discreet.engines.table import Table
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
@@ -19,9 +20,11 @@ from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta, 
 from discreet.mechanisms.published import noted, published, retold
 from discreet.mechanisms.sums.clipped_sums import ClippedSums, sums_sigma
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
+from discreet.release.facts import Summed
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 from discreet.wording import counted
@@ -203,6 +206,16 @@ class DiscoverAndSum(TableMechanism):
             A probability from 0 to 1.
         """
         return self.selection.release_chance(users)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        own = replace(super()._verifiable(l0, summed), sums=(self.low, self.high, self.resolution))
+        if self.finds_l0:
+            return replace(own, has_sigmas=self.bounded(l0 or 1)._has_sigmas, claims_l0=True, largest_l0=self.most)
+        return replace(own, l0=self.l0, largest_l0=self.l0)
+
+    def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
+        number = len(rows["items"]) if rows["part_of"] is None else rows["part_of"]
+        return self.sums(tuple(map(str, range(max(1, number)))))._has_sigmas(rows, replaced)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         value = summed_column(table)

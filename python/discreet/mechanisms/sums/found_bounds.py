@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -20,10 +20,11 @@ from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE
 from discreet.mechanisms.published import retold
 from discreet.mechanisms.sums.clipped_sums import LIMIT, ClippedSums
 from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release.facts import Listed
+from discreet.release.facts import Listed, Summed
 from discreet.release.release import Release
 
 __all__ = ["SumsWithFoundBounds"]
@@ -195,6 +196,11 @@ class SumsWithFoundBounds(TableMechanism):
         """
         later = self.later(1)
         return later.release_chance(users) if isinstance(later, DiscoverAndSum) else 1.0
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        found = 1 if summed is None or summed.high not in self.candidates else summed.high
+        own = self.later(found)._verifiable(l0, None)
+        return replace(own, claims=(*own.claims, "the bounds of summed"))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         summed_column(table)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from discreet import _core, engines
 from discreet.engines.sums import clipped_sums, summed_column
 from discreet.engines.table import Table
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.published import noted, published
 from discreet.mechanisms.sums.clipped_sums import LIMIT, SKIPPED, WHOLE
+from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
@@ -60,6 +62,7 @@ class PrivateSumRelease(TableMechanism):
     """
 
     releases = "sums"
+    _costs_by_step = True
 
     counting: PrivateCountRelease
     low: int
@@ -109,6 +112,12 @@ class PrivateSumRelease(TableMechanism):
             users: The number of users of the item.
         """
         return self.counting.release_chance(users)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        return replace(super()._verifiable(l0, summed), sums=(self.low, self.high, self.resolution))
+
+    def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
+        return all_close(rows["sigmas"], np.array(self.sigmas))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         value = summed_column(table)

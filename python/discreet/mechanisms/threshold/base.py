@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.mechanisms.from_histogram import require_complete
 from discreet.mechanisms.noises import NoisyCounts
 from discreet.mechanisms.published import published
+from discreet.mechanisms.verifiable import Verifiable
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2023
@@ -44,6 +48,9 @@ class ThresholdMechanism(NoisyCounts):
 
     def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        return replace(super()._verifiable(l0, summed), threshold=self.threshold.value)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         labels, counts = histogram._for_noise(rng)

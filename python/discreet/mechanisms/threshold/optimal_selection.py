@@ -69,6 +69,8 @@ class OptimalSelection(EpsilonPerItem):
         definition of Bun and Steinke (2016) takes the place of (epsilon, delta)-DP.
     """
 
+    _columns = ((),)
+
     epsilon: float | None = None  # type: ignore[assignment]
     delta: float = None  # type: ignore[assignment]
     pre_threshold: int = 1

@@ -16,6 +16,7 @@ from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import published
 from discreet.mechanisms.union.set_union import SetUnion
+from discreet.mechanisms.verifiable import RANKS
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
@@ -56,6 +57,8 @@ class DiscoverAndPeel(TableMechanism):
     Source:
         Dick, Joseph and Raman (2026); Rogers (2023), Theorem 6, for the composition.
     """
+
+    _columns = (RANKS,)
 
     k: int
     rho: float

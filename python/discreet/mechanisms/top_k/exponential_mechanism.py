@@ -12,6 +12,7 @@ from discreet.mechanisms.counts.given_counts import GivenItems
 from discreet.mechanisms.noises import GumbelNoise
 from discreet.mechanisms.parameters import LINF_LIMIT, require_items, require_rho
 from discreet.mechanisms.published import published
+from discreet.mechanisms.verifiable import RANKS
 from discreet.privacy.conversion import cdp_rho, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_flag, require_number, require_whole
@@ -71,6 +72,8 @@ class ExponentialMechanism(GumbelNoise, GivenItems):
         McSherry and Talwar (2007); Durfee and Rogers (2019), for the Gumbel noise, the draws without replacement and
         the bounded range; Rogers (2023), Theorem 5, for the rho.
     """
+
+    _columns = (RANKS,)
 
     items: tuple[str | int | bytes, ...]
     scale: float

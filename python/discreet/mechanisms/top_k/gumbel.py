@@ -13,6 +13,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GumbelNoise
 from discreet.mechanisms.parameters import LINF_LIMIT, require_delta, require_rho
 from discreet.mechanisms.top_k.base import K_BAR_LIMIT, RankedMechanism, largest
+from discreet.mechanisms.verifiable import RANKS
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_pair, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
@@ -56,6 +57,9 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
     Source:
         Rogers (2023), Algorithm 3 and Theorem 9.
     """
+
+    _columns = (RANKS,)
+    _costs_by_step = True
 
     k: int
     scale: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
@@ -18,9 +18,11 @@ from discreet.mechanisms.base import Mechanism, Opening, opened
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import of_rows, published
 from discreet.mechanisms.union.methods import METHODS
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_pair, resolve_rho
 from discreet.privacy.validation import require_choice, require_flag, require_number
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.tables.user_items import UserItems
 from discreet.theorems.balle_wang2018 import LatticeGaussian
@@ -49,6 +51,7 @@ class UnionMechanism(Mechanism[UserItems, Release]):
     __slots__ = ()
 
     reads = UserItems
+    _columns = ((),)
 
     @property
     def protects(self) -> Sensitivity:
@@ -70,6 +73,9 @@ class UnionMechanism(Mechanism[UserItems, Release]):
     @abstractmethod
     def _rounds(self) -> tuple[SetUnion, ...]:
         """Return the set unions to run, in order."""
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        return replace(super()._verifiable(l0, summed), is_keyed=True)
 
     def release(
         self, data: UserItems, *, rng: _core.Rng | Opening | None = None, user: None = None, item: None = None

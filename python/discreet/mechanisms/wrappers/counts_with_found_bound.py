@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from discreet import _core, engines
@@ -17,10 +17,12 @@ from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta
 from discreet.mechanisms.published import retold
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.mechanisms.wrappers.counts_with_share import RHO_SHARE
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
@@ -146,6 +148,10 @@ class CountsWithFoundBound(TableMechanism):
     def _rest(self) -> float:
         # A mechanism made for a rho may cost a few roundings more than that. 4096 ulps are one part in 10^12.
         return round_down(self.rho * (1 - self.l0_share - RHO_SHARE), 4096)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        made = self.counting(l0 or 1)[0]._verifiable(l0, summed)
+        return replace(made, largest_l0=self.most, clips=True, claims=(*made.claims, "kept_share"))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         engines.require_rows_again(table.data)

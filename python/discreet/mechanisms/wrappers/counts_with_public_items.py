@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from discreet import _core
 from discreet.engines.engine import Counted
 from discreet.engines.table import Table
+from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
@@ -16,10 +17,11 @@ from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import RELATIVE_ERROR, require_rho
 from discreet.mechanisms.published import published
+from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number
-from discreet.release.facts import Listed
+from discreet.release.facts import Listed, Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
@@ -58,6 +60,8 @@ class CountsWithPublicItems(TableMechanism):
         by one user still do.
     """
 
+    _costs_by_step = True
+
     items: tuple[str | int | bytes, ...]
     rho: float
     delta: float
@@ -91,6 +95,18 @@ class CountsWithPublicItems(TableMechanism):
     def guarantee(self) -> Guarantee:
         """Return the guarantee: delta-approximate rho-zCDP, the sum of both steps (Rogers 2023, Theorem 6)."""
         return Guarantee(self.rho, self.delta)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        public, others = self.public._verifiable(l0, summed), self.others._verifiable(l0, summed)
+        own = replace(super()._verifiable(l0, summed), clips=False, columns=others.columns)
+        return replace(own, users=public.users, needs_users=True, public=len(self.items))
+
+    def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
+        # The sigmas of other items depend on a number of users that is not published.
+        given = {*self.items}
+        public = np.array([item in given for item in rows["items"]], bool)
+        are_all = rows["part_of"] is not None or int(public.sum()) == len(given)
+        return are_all and all_close(rows["sigmas"][public], np.array([self.public.deviation]))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         public, others, counting = self.public, self.others, self.others._lists(table)

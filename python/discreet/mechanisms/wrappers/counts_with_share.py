@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from discreet import _core, engines
@@ -15,10 +15,11 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.published import retold
 from discreet.mechanisms.threshold.base import ThresholdMechanism
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, require_promise, resolve_rho
-from discreet.release.facts import Listed
+from discreet.release.facts import Listed, Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
@@ -135,6 +136,10 @@ class CountsWithShare(TableMechanism):
     def l0(self) -> int:
         """Return the most items of a user that count."""
         return self.pairs.l0
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        made = replace(self.mechanism._verifiable(l0, summed), claims_l0=False, clips=True)
+        return replace(made, l0=self.l0, largest_l0=self.l0, claims=(*made.claims, "kept_share"))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         engines.require_rows_again(table.data)

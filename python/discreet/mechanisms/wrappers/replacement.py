@@ -16,8 +16,10 @@ from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import brief
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
@@ -121,6 +123,10 @@ class Replacement(HistogramMechanism):
         if isinstance(self.mechanism, ConfirmedCounts):
             return self.mechanism.replacing_chance(users)
         return self.mechanism.release_chance(users)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        made, own = self.mechanism._verifiable(l0, summed), self.protects
+        return replace(made, replaced=True, linf=own.linf, largest_l0=own.l0)
 
     def _require(self, histogram: Histogram) -> None:
         self.mechanism._require(histogram)

@@ -1,0 +1,50 @@
+"""A policy: the largest epsilon that a guarantee may have, at a given delta."""
+
+from __future__ import annotations
+
+from discreet.errors import InputError, ParameterError
+from discreet.privacy.guarantee import UNITS, Guarantee, Unit, rounded_up
+from discreet.privacy.validation import require_choice, require_number
+
+__all__ = ["policy_text", "require_policy", "require_within"]
+
+
+def require_policy(max_epsilon: object, delta: object) -> tuple[float, float] | None:
+    """Return a policy, the largest epsilon and its delta, or None if none is given."""
+    if max_epsilon is None and delta is None:
+        return None
+    if max_epsilon is None or delta is None:
+        raise ParameterError(
+            "give both max_epsilon and delta: the epsilon of a guarantee depends on it", names="max_epsilon delta"
+        )
+    return require_number("max_epsilon", max_epsilon, 0, 1000), require_number(
+        "delta", delta, 0, 1, open_low=False, open_high=True
+    )
+
+
+def require_within(guarantee: Guarantee, max_epsilon: float, delta: float, *, what: str, unit: Unit = "user") -> float:
+    """Return the epsilon of a guarantee at a delta, rounded up; raise InputError if it exceeds the policy."""
+    if guarantee.unit != require_choice("unit", unit, tuple(UNITS)):
+        raise InputError(
+            f"{what} is per {UNITS[guarantee.unit]}, and the policy is per {UNITS[unit]}: no epsilon of the one "
+            f"follows from the other. Release with the unit of the policy, or check a policy with unit={guarantee.unit}"
+        )
+    try:
+        is_pure = guarantee.dp is not None and guarantee.dp[1] == 0 == delta
+        epsilon = guarantee.dp[0] if is_pure and guarantee.dp is not None else guarantee.epsilon(delta)
+    except ParameterError:
+        raise InputError(
+            f"{what} exceeds the policy: it has no epsilon at delta {delta:g}, because its own delta is "
+            f"{guarantee.delta:g}. Release with a smaller delta, or choose a policy with a larger one"
+        ) from None
+    if epsilon > max_epsilon:
+        raise InputError(f"{what} exceeds the policy: {policy_text(epsilon, max_epsilon, delta)}")
+    return epsilon
+
+
+def policy_text(epsilon: float, most: float, delta: float) -> str:
+    """Return an epsilon and the largest allowed one, with enough digits to tell them apart."""
+    shown, limit = f"{rounded_up(epsilon):.4g}", f"{most:g}"
+    if (float(shown) > float(limit)) != (epsilon > most):
+        shown, limit = repr(epsilon), repr(most)
+    return f"epsilon {shown} at delta {delta:g}; the policy allows at most {limit}"
