@@ -97,6 +97,18 @@ def test_wrong_parameters_of_a_function_are_refused(verb, given):
         dp.plan(MECHANISMS[0], delta=1)
 
 
+SUMS = dp.mechanisms.DiscoverAndSum(rho=1, delta=1e-6, l0=1, low=0, high=9)
+
+
+@pytest.mark.parametrize(
+    ("asked", "way"),
+    [("stream", "Stream.recommended"), ("sum", "DiscoverAndSum"), ("aggregate", "scales"), (SUMS, "release_chance")],
+)
+def test_what_has_no_plan_names_another_way(asked, way):
+    with pytest.raises(dp.errors.ParameterError, match=way):
+        dp.plan(asked)
+
+
 def test_releases_and_plans_quote_the_given_epsilon():
     log = skewed(20_000, 2000)
     for release in (

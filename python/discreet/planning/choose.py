@@ -45,6 +45,12 @@ For such an l0, "policy_laplace" releases more items than dp_sips if users have 
 items, it releases nearly as many."""
 SURE, _MISSED = 10, 1e-6
 """An item with 10 times the users for a 50 % chance should be missed with a probability of at most this."""
+_NO_VERBS = {
+    "stream": "give it the mechanism of a stream, such as Stream.recommended(...)",
+    "sum": "a mechanism of sums, such as DiscoverAndSum, has a guarantee and release_chance(users)",
+    "aggregate": "mechanisms.Aggregates has a guarantee, scales and release_chance(users)",
+}
+"""How to forecast what has no plan by name."""
 _ANY_ITEMS = 100
 """The most items of a user that `select` uses without l0.
 
@@ -118,6 +124,8 @@ def choose(verb: str, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]:
         "top_k": _for_top_k,
         "select": _for_select,
     }
+    if verb in _NO_VERBS:
+        raise ParameterError(f"plan takes no {verb!r}: {_NO_VERBS[verb]}")
     verb = require_choice("the function of a plan", verb.replace("-", "_"), (*verbs, "answer_queries"))
     require_parameters(verb, verbs[verb], parameters)
     made, reasons = verbs[verb](**parameters)

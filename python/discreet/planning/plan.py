@@ -345,10 +345,10 @@ def plan(
         promise = stated(made, parameters.get("epsilon"), parameters.get("delta"))
         return _planned(made, promise, reasons, _Question(mechanism, parameters, source), found)
     if hasattr(mechanism, "guarantee") and not isinstance(mechanism, Planned):
-        kind = type(mechanism).__name__
-        raise ParameterError(
-            f"a {kind} does not release items by their numbers of users, so it has no plan; see its guarantee"
+        chance = (
+            ", and its release_chance(users) for the chance of an item" if hasattr(mechanism, "release_chance") else ""
         )
+        raise ParameterError(f"a {type(mechanism).__name__} has no plan: see its guarantee{chance}")
     if not isinstance(mechanism, Planned) or parameters or users is not None:
         raise ParameterError(f"plan takes either a mechanism, or the name and parameters of a function: {VERBS}")
     if isinstance(mechanism, StreamMechanism):
