@@ -92,10 +92,10 @@ def verify(
 ) -> Verified:
     """Verify a file that `Release.write(path, certificate=True)` wrote against its certificate.
 
-    The rows must have the digest in the certificate. What the mechanism's parameters imply is recomputed from them: the
-    guarantee, what the numbers count, the noise, the threshold, the bounds, and the sigmas of rows as far as they
-    follow. The result names the other fields, which are claims. A certificate is not a signature: it reveals mistakes
-    and damage, but does not prove who wrote it.
+    The rows must have the digest in the certificate. The fields that follow from the mechanism's parameters are
+    recomputed: the guarantee, what the numbers count, the noise, the threshold, the bounds, and the sigmas of rows as
+    far as they follow. The result names the other fields, which are claims. A certificate is not a signature: it
+    reveals mistakes and damage, but does not prove who wrote it.
 
     The unit of the guarantee is a claim too, unless a stream or a ledger has it: the mechanism sees keys of users, and
     not whether a key is a user or a user in one day. With `ledger`, its dataset must have this unit.

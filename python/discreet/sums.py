@@ -165,7 +165,7 @@ def aggregate(
     number has an equal part of rho, a mean two of them (`Aggregates`). Without `l0`, 5 % of rho first finds a bound
     that about 95 % of the users do not exceed, and `Release.l0` has it.
 
-    Choose all bounds without the data. What lies beyond them is clipped, which no sigma includes.
+    Choose all bounds without the data. The numbers leave out the rest of the data, and no sigma includes that.
 
     Args:
         data: A `Table`, or the rows that a Table takes. They are read once for each column of values. A row of a file

@@ -318,7 +318,7 @@ mod tests {
     use super::*;
     use crate::count::pairs::{Hashed, Wide};
 
-    /// Counts users that several threads add in pieces. Of every 1,000 pieces, one is followed by a
+    /// Counts users that several threads add in pieces. One of 1,000 pieces is followed by a
     /// deduplication, and one by a spill.
     fn counted<P: Pair>(users: &[u128], threads: usize, held: usize, keys: &HashKeys) -> u64 {
         let mut all: Vec<Users<P>> = (0..threads).map(|_| Users::default()).collect();

@@ -366,7 +366,7 @@ mod tests {
         assert!(bounded.bounded(2, &[], [5; 4], false).is_err());
         let all = lists.bounded(4, &[], [0; 4], false).unwrap();
         assert_eq!(items_of(&all), items_of(&lists));
-        // What is left out of all lists is left out of a choice from them.
+        // A choice from lists leaves out what the lists leave out.
         let without = lists.bounded(usize::MAX, &[true, true], [0; 4], false).unwrap();
         assert_eq!(items_of(&without.bounded(2, &[], [1; 4], false).unwrap()), [2, 3].repeat(6000));
     }

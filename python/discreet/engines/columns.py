@@ -243,7 +243,7 @@ def _series(column: Foreign, name: str) -> polars.Series:
 def without_objects(data: polars.DataFrame) -> polars.DataFrame:
     """Return a polars frame, or raise SchemaError for columns of Python objects.
 
-    Of such columns, polars exports only addresses in memory.
+    polars exports a column of objects as addresses in memory.
     """
     for name, kind in data.schema.items():
         if "\0" in name:  # polars would panic

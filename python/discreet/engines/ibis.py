@@ -243,7 +243,7 @@ def clipped_sums(
 def _pairs(table: Rows, resolution: float = 1.0) -> tuple[Table, str | Fields, BaseBackend]:
     """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend.
 
-    Of a table of values, return the rows with a value, and the values in whole `units` of the resolution.
+    Return the rows of a table that have a value, and the values in whole `units` of the resolution.
     """
     import ibis
 

@@ -235,7 +235,7 @@ def _session(source: object) -> SparkSession:
 def _pairs(table: Table, resolution: float = 1.0) -> tuple[DataFrame, str | Fields]:
     """Return users and items, as 64-bit integers or bytes, and the type of the items.
 
-    Of a table of values, return the rows with a value, and the values in whole `units` of the resolution.
+    Return the rows of a table that have a value, and the values in whole `units` of the resolution.
 
     Bytes have the order of `_core.top`. Columns are renamed by position, because Spark interprets dots and backticks in
     names and ignores their case.

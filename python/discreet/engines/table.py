@@ -78,7 +78,7 @@ class Table(Private):
 
     @property
     def unit(self) -> UserUnit:
-        """What counts as one user: the unit that guarantees protect."""
+        """The unit that guarantees protect: what counts as one user."""
         return "user" if self.period is None else self.period.unit
 
     def exchanged(self) -> Self:

@@ -65,7 +65,7 @@ class Lists(Protocol):
 
 
 class Rest(Protocol):
-    """What users have besides the items that are set apart.
+    """The items of users besides those that are set apart.
 
     Each answer has the number of users of all rows from the same read, also of users with items set apart alone. So a
     number and the number of users that it is compared with never come from different states of a table.

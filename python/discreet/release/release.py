@@ -42,7 +42,7 @@ _EMPTY = (
 def later(labels: _core.Labels) -> list[Any]:
     """Return labels as the argument `items` of a Release, which makes a list of them when somebody reads `items`.
 
-    Nothing else may hold these labels, because the release publishes all of them.
+    No other object may hold these labels, because the release publishes all of them.
     """
     return cast("list[Any]", labels)
 

@@ -147,7 +147,7 @@ class Reported(Protocol):
 
     @property
     def provenance(self) -> Provenance | None:
-        """What the release was made from and is called."""
+        """The origin and the title of the release."""
 
     @property
     def digest(self) -> str:

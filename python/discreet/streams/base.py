@@ -102,7 +102,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
 
     @property
     def assumes(self) -> str | None:
-        """What the guarantee assumes of the data, which the stream does not check; None if it assumes nothing."""
+        """The assumption of the guarantee about the data, which the stream does not check; None if there is none."""
         if self.unit == "event" or self.rounds is not None:
             return None
         held = f"at most {counted(self.l0, 'item')}, each at most {counted(self.linf, 'time')}"

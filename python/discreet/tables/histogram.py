@@ -287,7 +287,7 @@ class Histogram(Private):
 
     @property
     def unit(self) -> Unit:
-        """What counts as one user: the unit that guarantees protect."""
+        """The unit that guarantees protect: what counts as one user."""
         return self._unit
 
     def _named(self, item_type: str | tuple[tuple[str, str], ...]) -> str | tuple[tuple[str, str], ...]:

@@ -96,7 +96,7 @@ class UserItems(Private):
 
     @property
     def unit(self) -> Unit:
-        """What counts as one user: the unit that guarantees protect."""
+        """The unit that guarantees protect: what counts as one user."""
         return self._unit
 
     def __repr__(self) -> str:

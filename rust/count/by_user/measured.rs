@@ -81,7 +81,7 @@ impl Row for Measured {
     }
 }
 
-/// What a pair of a user and an item adds to the sums of the item.
+/// The part that a pair of a user and an item adds to the sums of the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// The number of rows, with the most that count.
