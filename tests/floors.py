@@ -31,7 +31,7 @@ FLOORS = [
     {"engines"},
     {"theorems"},
     {"reference", "_core"},
-    {"privacy", "private", "progress"},
+    {"formats", "privacy", "private", "progress"},
     {"cached", "errors", "logs", "names", "wording"},
     {"imports"},
     {"startup"},

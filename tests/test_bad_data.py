@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import discreet
+from counting import BINARY, store
 
 import discreet as dp
 from discreet import _core
@@ -62,7 +63,7 @@ VALUES = {
     "no rows": ([], {}),
     "one user": ([(1, "a")], {}),
 }  # fmt: skip
-FORMS = ["dict", "pyarrow", "polars", "pandas", "csv", "jsonl", "parquet", "arrow"]
+FORMS = ["dict", "pyarrow", "polars", "pandas", "csv", "jsonl", *BINARY]
 
 
 def made(form, rows, tmp_path):
@@ -77,10 +78,8 @@ def made(form, rows, tmp_path):
     else:
         pyarrow = pytest.importorskip("pyarrow")
         table = pyarrow.table({"user": pyarrow.array(users, "int64"), "item": pyarrow.array(items, "string")})
-        if form == "parquet":
-            pytest.importorskip("pyarrow.parquet").write_table(table, path)
-        elif form == "arrow":
-            pytest.importorskip("pyarrow.feather").write_feather(table, path)
+        if form in BINARY:
+            store(table, path)
         elif form == "pandas":
             return table.to_pandas(types_mapper={pyarrow.int64(): pytest.importorskip("pandas").Int64Dtype()}.get)
         elif form == "polars":

@@ -20,11 +20,11 @@ from discreet import (
     verify,
 )
 from discreet.errors import InputError, LedgerError, ParameterError
+from discreet.formats import RELEASED
 from discreet.mechanisms import Refinement, Replacement, SetUnion
 from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
-SUFFIXES = ["csv", "json", "jsonl", "parquet"]
 ITEMS = ["=cmd()", "+1", "a,b", 'q"q', "new\nline", "é\u202e", "\u2028", "plain"]
 
 
@@ -43,7 +43,7 @@ def written(path, mechanism=None, items=ITEMS):
     return release
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", RELEASED)
 @pytest.mark.parametrize("items", [ITEMS, [b"\xff\xfe", b"x"], [3, -4, 2**62], [2**63 + 1, 7], []])
 def test_a_written_release_is_verified(tmp_path, suffix, items):
     path = tmp_path / f"rows.{suffix}"
@@ -59,9 +59,9 @@ def test_a_written_release_is_verified(tmp_path, suffix, items):
 
 def test_the_digest_does_not_depend_on_the_format(tmp_path):
     release = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(histogram())
-    for suffix in SUFFIXES:
+    for suffix in RELEASED:
         release.write(tmp_path / f"rows.{suffix}", certificate=True)
-    assert len({verify(tmp_path / f"rows.{suffix}").digest for suffix in SUFFIXES}) == 1
+    assert len({verify(tmp_path / f"rows.{suffix}").digest for suffix in RELEASED}) == 1
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_guarantees_in_epsilon_and_tables_are_verified(tmp_path):
         assert verify(path).guarantee == release.guarantee
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", RELEASED)
 def test_changed_rows_fail_verification(tmp_path, suffix):
     path, other = tmp_path / f"rows.{suffix}", tmp_path / f"other.{suffix}"
     written(path)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import GaussianThreshold, Release, verify
 from discreet.errors import InputError
+from discreet.formats import RELEASED
 from discreet.release import export
 
 FORMULAS = [
@@ -47,7 +48,6 @@ WIDE = [
     "\u22121",
 ]
 PLAIN = ["home", "a=1", "1", "", " home", "a,b", 'q"q', "é", "x\ty"]
-SUFFIXES = ["csv", "json", "jsonl", "parquet"]
 
 
 def cells(labels):
@@ -92,7 +92,7 @@ def test_names_of_columns_that_are_formulas_are_escaped(names, tmp_path):
     # Counts of 3,000 users exceed every threshold, except with a chance far below 1e-9.
     table = {"user": [*range(3000)], names[0]: ["a"] * 3000, names[1]: ["b"] * 3000}
     release = dp.count(table, user="user", item=names, l0=1, rho=1, delta=1e-6)
-    for suffix in ("csv", "json", "jsonl", "parquet"):
+    for suffix in RELEASED:
         path = tmp_path / f"r.{suffix}"
         release.write(path, certificate=True)
         verify(path)
@@ -130,7 +130,7 @@ def items_of(path):
 
 
 @pytest.mark.parametrize("size", [30_000, pytest.param(1_000_000, marks=pytest.mark.statistical)])
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", RELEASED)
 def test_a_large_release_is_read_back_in_order(tmp_path, suffix, size):
     path = tmp_path / f"rows.{suffix}"
     made = release(size)
@@ -139,7 +139,7 @@ def test_a_large_release_is_read_back_in_order(tmp_path, suffix, size):
     assert verify(path).digest == made.digest
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", RELEASED)
 def test_swapped_rows_fail_verification(tmp_path, suffix):
     path = tmp_path / f"rows.{suffix}"
     made = release(9)

@@ -12,6 +12,7 @@ import pytest
 import discreet
 from discreet import Guarantee, Histogram, PrivateCountRelease, Release
 from discreet.errors import InputError, ParameterError
+from discreet.formats import RELEASED
 from discreet.mechanisms.published import clipped, uncounted
 from discreet.testing import seeded_rng
 
@@ -103,7 +104,7 @@ def test_parquet_is_read_back_by_duckdb(tmp_path):
     assert rows[0] == ("apple", 120, 1.5)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", RELEASED)
 def test_files_contain_only_released_rows(tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
     real_release().write(path)
@@ -133,7 +134,7 @@ def test_labels_of_every_type_are_exported_unchanged(tmp_path, items, kind):
     table = release(items, kind).to_arrow()
     assert table["item"].to_pylist() == items
     assert table.schema.field("item").type == getattr(pyarrow, kind)()
-    for suffix in ("csv", "json", "jsonl", "parquet"):
+    for suffix in RELEASED:
         release(items, kind).write(tmp_path / f"out.{suffix}")
     assert json.loads((tmp_path / "out.jsonl").read_text("utf-8"))["count"] == 10
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import GaussianThreshold, Histogram, Release, _core
+from discreet.formats import RELEASED
 from discreet.mechanisms.published import uncounted
 from discreet.release.release import changed, later
 
@@ -87,7 +88,7 @@ def test_other_attributes_are_errors():
 
 
 @KINDS
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", RELEASED)
 def test_files_are_the_same(tmp_path, kind, suffix):
     for name, release in (("lazy", lazy(kind)), ("listed", listed(kind))):
         release.write(tmp_path / f"{name}.{suffix}", certificate=True)

@@ -10,6 +10,7 @@ from command import BUDGET, discreet
 
 import discreet as dp
 from discreet.errors import BudgetExceeded, InputError, ParameterError, SchemaError
+from discreet.formats import DATA_NAMES
 from sales import COLUMNS, EXACT, SALES
 
 
@@ -334,7 +335,7 @@ def test_a_column_with_any_name_keeps_the_title_of_its_sums(tmp_path):
 
 def test_the_help_of_the_command_says_what_is_needed():
     text = " ".join(discreet("sum", "--help")[1].split())
-    assert "FILE is a Parquet, CSV, JSON lines or Arrow file" in text
+    assert f"FILE is a {DATA_NAMES} file" in text
     assert "Without --l0 and --items, 5 % of rho finds N" in text
     assert "Needed, but not for --rho with --items" in text
     assert "Read the rows of this SELECT" in text

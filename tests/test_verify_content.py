@@ -7,6 +7,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import InputError
+from discreet.formats import RELEASED
 
 LOG = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
 
@@ -73,7 +74,7 @@ def test_lines_and_parquet_with_other_columns_are_refused(tmp_path, release):
     refuse(rows)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", RELEASED)
 @pytest.mark.parametrize("flag", ["seeded", "claimed"])
 def test_no_certificate_is_seeded_or_claimed(tmp_path, release, suffix, flag):
     path = tmp_path / f"rows.{suffix}"

@@ -13,6 +13,7 @@ from discreet import _core, mechanisms, streams
 from discreet.budgets.ledger import Ledger
 from discreet.engines import untrusted
 from discreet.errors import InputError
+from discreet.formats import RELEASED, TEXTS, alternatives, require_suffix
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Guarantee, Unit, per_unit
@@ -136,8 +137,8 @@ def verify(
         raise InputError(f"cannot read {path}: no such file")
     if path.lower().endswith((".html", ".htm")):
         raise InputError(
-            f"cannot verify {path}: a report has no certificate. Verify the rows in a file of .csv, .json, .jsonl or "
-            ".parquet that was written with a certificate"
+            f"cannot verify {path}: a report has no certificate. Verify the rows in a file of "
+            f"{alternatives('.' + suffix for suffix in RELEASED)} that was written with a certificate"
         )
     content = _read(export.certificate_of(path))
     try:
@@ -232,7 +233,7 @@ def _written_again(text: str) -> InputError:
 
 def _rows(path: str) -> untrusted.Fields | None:
     """Return the fields of the release in a file; None for a file that is too large to be read."""
-    if not path.lower().endswith(".parquet"):
+    if require_suffix(path) in TEXTS:
         try:
             untrusted.content(Path(path))
         except InputError:

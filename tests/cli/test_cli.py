@@ -8,6 +8,8 @@ import re
 import pytest
 from command import BUDGET, COUNT, SURE, discreet, errors_of, output, process
 
+from discreet.formats import RELEASED
+
 
 def test_rows_go_to_stdout_and_the_guarantee_to_stderr(log):
     code, out, err = process("count", log, *COUNT, *SURE)
@@ -25,7 +27,7 @@ def test_quiet_prints_only_rows(log):
     assert discreet("count", log, *COUNT, *BUDGET, "--quiet")[2] == ""
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", RELEASED)
 def test_the_suffix_of_the_output_sets_the_format(log, tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
     code, out, _ = discreet("count", log, *COUNT, *SURE, "-o", path)

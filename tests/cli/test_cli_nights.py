@@ -7,6 +7,7 @@ from command import discreet, errors_of, process
 
 import discreet as dp
 from discreet.errors import InputError
+from discreet.formats import RELEASED, WRITTEN
 from discreet.release.release import Release
 
 COUNT = ["--user", "user", "--item", "page", "--rho", "0.1", "--delta", "1e-9"]
@@ -29,7 +30,7 @@ def history():
     return dp.Ledger.open("l").history
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", RELEASED)
 @pytest.mark.parametrize("source", ["visits.csv", "--sql"])
 def test_a_retry_returns_the_published_rows(folder, suffix, source):
     sql = "SELECT user, 'home' AS page FROM range(3000) AS rows(user)"
@@ -81,7 +82,7 @@ def test_public_items_of_a_column_of_integers_have_one_promise(folder):
     assert (code, "Nothing was charged or written." in err) == (0, True), err
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet", "html"])
+@pytest.mark.parametrize("suffix", WRITTEN)
 def test_rows_of_another_charge_need_overwrite(folder, suffix):
     output = folder / f"rows.{suffix}"
     assert discreet(*NIGHT, "-o", output)[0] == 0

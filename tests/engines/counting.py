@@ -1,12 +1,16 @@
-"""Helpers of the tests of engines: `counted` returns counts by label, and `csv` writes a file."""
+"""Helpers of the tests of engines: `counted` returns counts by label, and `csv` and `store` write files."""
 
+import pytest
 from pairs import as_dict
 
 from discreet import engines
 from discreet.engines import sums
+from discreet.formats import DATA
 
 WHOLE = """parallel = false, quote = '"', escape = '"'"""
 """The arguments with which DuckDB guesses neither rows nor quotes of a CSV file."""
+BINARY = [suffix for suffix, form in DATA.items() if suffix == form.data[0] and not form.is_text]
+"""The formats of data that hold types, by their first suffixes."""
 
 
 def counted(data, user="user", item="item", **options):
@@ -33,3 +37,11 @@ def csv(tmp_path, content, name="log.csv"):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+def store(table, path):
+    """Write a pyarrow table in a binary format, that of the path's suffix."""
+    if path.suffix == ".parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    else:
+        pytest.importorskip("pyarrow.feather").write_feather(table, path)

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from counting import counted
+from counting import BINARY, counted, store
 
 import discreet as dp
 from discreet.engines.checking import check
@@ -32,11 +32,8 @@ def tree(folder, *names, rows=2):
 def write(path, **cells):
     """Write one row in the format of the suffix."""
     table = pyarrow.table({name: [cell] for name, cell in cells.items()})
-    if path.suffix == ".parquet":
-        parquet.write_table(table, path)
-    elif path.suffix == ".arrow":
-        with pyarrow.ipc.new_file(path, table.schema) as file:
-            file.write_table(table)
+    if path.suffix[1:] in BINARY:
+        store(table, path)
     else:
         lines = [json.dumps(cells)] if path.suffix == ".jsonl" else [",".join(cells), ",".join(cells.values())]
         path.write_text("".join(f"{line}\n" for line in lines))
@@ -89,7 +86,7 @@ def test_the_same_key_in_two_folders_of_a_path_is_refused(tmp_path):
     assert counted(folder, item="page") == {"home": 2}
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl", "arrow"])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", *BINARY])
 @pytest.mark.parametrize("key", ["user", "User", "PAGE"])
 def test_a_column_of_the_files_is_no_key_of_a_folder(tmp_path, suffix, key):
     """One person in many folders would otherwise be released as many users."""

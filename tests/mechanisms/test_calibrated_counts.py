@@ -13,6 +13,7 @@ import discreet as dp
 from discreet import CalibratedCounts, ConfirmedCounts, Histogram
 from discreet.engines import local
 from discreet.errors import ParameterError
+from discreet.formats import RELEASED
 from discreet.mechanisms.counts.calibrated_counts import CalibratedSteps
 from discreet.reference import calibrated_counts as reference
 from discreet.testing import seeded_rng
@@ -323,7 +324,7 @@ def test_each_measurement_has_its_numbers_from_one_read(name):
 def test_a_certificate_proves_the_mechanism(tmp_path):
     lists, _ = TABLES["weights"]
     release = CalibratedCounts(rho=0.5, delta=1e-6).release(rows_of(lists), user="user", item="item")
-    for form in ("csv", "json", "parquet"):
+    for form in RELEASED:
         release.write(tmp_path / f"rows.{form}", certificate=True)
         assert dp.verify(tmp_path / f"rows.{form}").guarantee == release.guarantee
         assert dp.Release.read(tmp_path / f"rows.{form}").methods == release.methods

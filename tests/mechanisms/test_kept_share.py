@@ -12,6 +12,7 @@ from discreet import Guarantee
 from discreet.audit.findings import hockey_stick, renyi
 from discreet.engines import numbers_of_items
 from discreet.errors import BudgetExceeded, InputError, ParameterError, SchemaError
+from discreet.formats import RELEASED
 from discreet.laws import joint_law
 from discreet.mechanisms import CountsWithFoundBound, CountsWithShare, KeptPairs, KnownItems, TruncatedGeometric
 from discreet.release.kept import KeptShare
@@ -222,7 +223,7 @@ def test_a_given_bound_has_a_share_only_if_asked():
     assert dp.count(LOG, **COLUMNS, rho=1, delta=1e-6).kept_share is None
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", RELEASED)
 @pytest.mark.parametrize("l0", [2, "auto"])
 def test_a_written_release_keeps_its_share_and_verifies(tmp_path, suffix, l0):
     release = dp.count(LOG, **COLUMNS, epsilon=1, delta=1e-6, l0=l0, kept_share=True)

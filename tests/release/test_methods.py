@@ -7,6 +7,7 @@ from released import counted, ranked
 
 from discreet import Release
 from discreet.errors import InputError, ParameterError
+from discreet.formats import RELEASED
 
 CONFIRMED = np.array([True, False, False])
 
@@ -36,7 +37,7 @@ def test_a_plot_and_a_report_mark_estimates(tmp_path):
     assert "An estimated count follows from" in (tmp_path / "report.html").read_text("utf-8")
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("form", RELEASED)
 def test_every_format_keeps_the_methods(tmp_path, form):
     path = tmp_path / f"rows.{form}"
     both().write(path, certificate=True)

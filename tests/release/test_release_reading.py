@@ -13,10 +13,10 @@ from released import KINDS, counted, named, ranked
 import discreet as dp
 from discreet import Release
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
+from discreet.formats import RELEASED
 from discreet.theorems.confirmed_counts import levels
 
-SUFFIXES = ["csv", "json", "jsonl", "parquet"]
-WITH_HEADER = ["json", "parquet"]
+WITH_HEADER = [suffix for suffix in RELEASED if suffix not in ("csv", "jsonl")]
 FIELDS = ["items", "guarantee", "spent", "calls", "made_by", "stopped_early", "seeded", "clipped", "users", "round"]
 FIELDS += ["above", "item_type", "noise", "ranked", "version"]
 SPENT = dp.ConfirmedCounts(rho=0.02, delta=1e-6).guarantee
@@ -36,7 +36,7 @@ def require_equal(found, release):
     assert found.promise == f"claimed by a file: {release.promise}"
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", RELEASED)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make", [counted, ranked, named])
 def test_a_written_release_is_read_with_all_its_fields(tmp_path, suffix, kind, make):
@@ -79,7 +79,7 @@ COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", RELEASED)
 @pytest.mark.parametrize("kind, items", COLUMNS)
 def test_items_of_several_columns_are_read_with_their_types(tmp_path, suffix, kind, items):
     path = tmp_path / f"rows.{suffix}"
@@ -133,7 +133,7 @@ def test_items_of_any_value_are_read_and_verified(tmp_path_factory, items):
     sigmas = np.full(len(items), levels(0.1, factor=1, replaced=False)[0].steps[0].sigma)
     kinds = tuple((kind, kind) for kind in TYPED)
     release = counted(kinds, items=items, sigmas=sigmas, users=None, spent=SPENT, guarantee=SPENT)
-    for suffix in SUFFIXES:
+    for suffix in RELEASED:
         release.write(folder / f"rows.{suffix}", certificate=True)
         require_equal(Release.read(folder / f"rows.{suffix}"), release)
         assert dp.verify(folder / f"rows.{suffix}").digest == release.digest
@@ -146,7 +146,7 @@ def test_the_first_and_last_times_of_pandas_are_items(tmp_path, zone):
     log = pandas.DataFrame({"user": [*range(3000)] * 2, "time": ends.repeat(3000)})
     release = dp.count(log, user="user", item="time", rho=100, delta=1e-3)
     assert len(release) == 2
-    for suffix in SUFFIXES:
+    for suffix in RELEASED:
         release.write(tmp_path / f"rows.{suffix}", certificate=True)
         assert Release.read(tmp_path / f"rows.{suffix}").to_dict() == release.to_dict()
         assert dp.verify(tmp_path / f"rows.{suffix}").digest == release.digest
@@ -198,7 +198,7 @@ def test_rows_alone_need_their_certificate(tmp_path, suffix):
         Release.read(tmp_path / f"rows.{suffix}")
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", RELEASED)
 def test_a_real_release_is_read_and_verified(tmp_path, suffix):
     log = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
     for release in (
@@ -414,7 +414,7 @@ def test_the_largest_numbers_of_a_file_have_intervals(tmp_path, noise, sigma, ab
     assert found.compare(found, 0.95).differences == [0] * 5
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", RELEASED)
 @pytest.mark.parametrize("content", OTHERS)
 def test_other_files_are_input_errors(tmp_path, suffix, content):
     path = tmp_path / f"rows.{suffix}"
@@ -453,7 +453,7 @@ def test_any_labels_are_read_as_they_were(tmp_path_factory, items):
     items = [item.encode("utf-8", "ignore").decode() for item in items]
     items = [*dict.fromkeys(items)]
     folder = tmp_path_factory.mktemp("labels")
-    for suffix in SUFFIXES:
+    for suffix in RELEASED:
         for kind, labels in (("string", items), ("binary", [item.encode("utf-16") for item in items])):
             release = counted(kind, items=labels, counts=np.arange(len(labels)), sigmas=np.full(len(labels), 0.1))
             release.write(folder / f"rows.{suffix}", certificate=True)
@@ -461,7 +461,7 @@ def test_any_labels_are_read_as_they_were(tmp_path_factory, items):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.binary(max_size=200), st.integers(0, 400), st.sampled_from(SUFFIXES))
+@given(st.binary(max_size=200), st.integers(0, 400), st.sampled_from([*RELEASED]))
 @example(b"\x80", 329, "parquet")  # a column name that is not UTF-8
 def test_damage_is_an_error_or_changes_nothing(tmp_path_factory, noise, place, suffix):
     folder = tmp_path_factory.mktemp("damage")

@@ -10,11 +10,11 @@ import discreet as dp
 from discreet.engines import untrusted
 from discreet.engines.sql import connect
 from discreet.errors import InputError
+from discreet.formats import RELEASED
 
-SUFFIXES = ["csv", "json", "jsonl", "parquet"]
 DOORS = {"read": dp.Release.read, "verify": dp.verify}
 doors = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
-suffixes = pytest.mark.parametrize("suffix", SUFFIXES)
+suffixes = pytest.mark.parametrize("suffix", RELEASED)
 
 
 def bound(path):

@@ -15,6 +15,7 @@ from discreet.cli.datasets import dataset_of
 from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, WHOLE, Command, Group
 from discreet.errors import InputError, ParameterError
+from discreet.formats import TEXTS
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, unusual
 from discreet.privacy.policy import policy_text, require_policy, require_within
 from discreet.release import export
@@ -171,13 +172,13 @@ def _charges(rows: list[Spending]) -> str:
     "-o", "--output", metavar="FILE", type=FILE, help="Write to FILE and overwrite it. The suffix sets the format."
 )
 @click.option(
-    "-f", "--format", "form", type=click.Choice(["csv", "json", "jsonl"]), default="csv", show_default=True,
+    "-f", "--format", "form", type=click.Choice(TEXTS), default="csv", show_default=True,
     help="Format on standard output.",
 )  # fmt: skip
 def export_history(ledger: str, dataset: str | None, output: str | None, form: str) -> None:
     """Write all charges, with parameters and digests.
 
-    The format is CSV, JSON, JSON lines or Parquet.
+    The format is {released}.
     """
     outputs.require_apart(output, ledger)
     outputs.require_writable(output)

@@ -11,8 +11,8 @@ import click
 
 from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, L0, WHOLE, Form, is_in_digits
+from discreet.formats import RELEASED
 from discreet.mechanisms.union.methods import METHODS
-from discreet.release.formats import FORMATS
 
 __all__ = [
     "PLUME",
@@ -375,13 +375,13 @@ written = joined(
         metavar="FILE",
         type=FILE,
         help="Write to FILE and overwrite it. The command refuses if FILE is one of its inputs. The suffix sets the "
-        "format: .csv, .json, .jsonl, .parquet, or .html for a report of at most 1,000 items.",
+        f"format: {', '.join('.' + suffix for suffix in RELEASED)}, or .html for a report of at most 1,000 items.",
     ),
     click.option(
         "-f",
         "--format",
         "form",
-        type=Form(["table", *FORMATS]),
+        type=Form(["table", *RELEASED]),
         help="Format of the rows.  [default: table on a terminal, csv elsewhere]",
     ),
 )

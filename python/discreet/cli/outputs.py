@@ -18,6 +18,7 @@ from discreet.engines.files import files_in
 from discreet.engines.sql import files_of, reads_files
 from discreet.engines.typed_arrays import Foreign
 from discreet.engines.versions import require_version
+from discreet.formats import RELEASED
 from discreet.imports import importing
 from discreet.release import export, reading
 
@@ -36,8 +37,8 @@ def require_form(output: str | None, form: str | None, *, certificate: bool = Fa
     """Raise UsageError if the output cannot hold the format, or the format has no certificate."""
     if output is None and sys.stdout is None:
         raise click.UsageError("Standard output is closed. Give -o FILE.")
-    if output is None and form == "parquet":
-        raise click.UsageError("Parquet cannot be written to standard output. Give -o FILE.parquet.")
+    if output is None and form in RELEASED and not RELEASED[form].is_text:
+        raise click.UsageError(f"{RELEASED[form].name} cannot be written to standard output. Give -o FILE.{form}.")
     if output is not None and form not in (None, export.form_of(output)):
         raise click.UsageError("-f and the suffix of -o FILE name different formats. Leave out -f.")
     if certificate and output is not None and export.form_of(output) == "html":

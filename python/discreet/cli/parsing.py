@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from discreet.formats import DATA_NAMES, RELEASED_NAMES
 from discreet.privacy.validation import is_comma
 
 __all__ = ["FLOAT", "L0", "WHOLE", "AtLeast", "Command", "ExtraWordsError", "Form", "Group", "is_in_digits"]
@@ -19,7 +20,7 @@ class ExtraWordsError(click.UsageError):
 
 
 class Command(click.Command):
-    """A command that raises ExtraWordsError."""
+    """A command that raises ExtraWordsError. Its help names the formats of files for `{data}` and `{released}`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; raise ExtraWordsError if some are left."""
@@ -28,6 +29,11 @@ class Command(click.Command):
         if left and not ctx.resilient_parsing:
             raise ExtraWordsError(left, ctx)
         return left
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help."""
+        self.help = self.help and self.help.replace("{data}", DATA_NAMES).replace("{released}", RELEASED_NAMES)
+        super().format_help_text(ctx, formatter)
 
 
 class Group(click.Group):

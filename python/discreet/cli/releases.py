@@ -24,7 +24,7 @@ __all__ = ["aggregate", "count", "select", "sum", "top_k"]
 def count(**options: Unpack[Options]) -> int:
     """Count the users of each item in FILE.
 
-    FILE is a Parquet, CSV, JSON lines or Arrow file, a quoted glob or a folder of such files, or - for standard input.
+    FILE is a {data} file, a quoted glob or a folder of such files, or - for standard input.
     A CSV file has a header line, commas and UTF-8; --delimiter, --encoding and --no-header read others, and --sql reads
     CSV without quotes (last example). Rows with an empty user or item are skipped.
 
@@ -107,7 +107,7 @@ def select(**options: Unpack[Options]) -> int:
 def sum(**options: Any) -> int:  # noqa: A001 - the name of the command
     """Sum a column for each item in FILE, for items that are not known in advance.
 
-    FILE is a Parquet, CSV, JSON lines or Arrow file, or a quoted glob or a folder of such files, as for `discreet
+    FILE is a {data} file, or a quoted glob or a folder of such files, as for `discreet
     count`. It is read twice, or once with --items and --bounds: only then may it be - for standard input. A row whose
     value is no number, such as 3,50, is left out; `discreet check --column` shows the owner of the data how many rows
     are.
@@ -146,7 +146,7 @@ def sum(**options: Any) -> int:  # noqa: A001 - the name of the command
 def aggregate(**options: Any) -> int:
     """Count users and rows, add up and average columns for each item in FILE, as one list under one guarantee.
 
-    FILE is a Parquet, CSV, JSON lines or Arrow file, or a quoted glob or a folder of such files, as for `discreet
+    FILE is a {data} file, or a quoted glob or a folder of such files, as for `discreet
     count`. It is read once for each column of --sum and --mean. A row whose value is no number, such as 3,50, counts as
     a row, and not in sums and means.
 

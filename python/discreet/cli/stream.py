@@ -233,7 +233,7 @@ def step(
 ) -> None:
     """Add the events of DATA to the stream in FILE and print the last release.
 
-    DATA is a Parquet, CSV or JSON lines file. Without --time it is one round. With --time, the command closes all
+    DATA is a {data} file. Without --time it is one round. With --time, the command closes all
     rounds up to --until, even empty ones, because the end of the data is private.
 
     An event is all rows of DATA with the same value of --user. It belongs to the round of its first row in DATA. Use a
@@ -331,10 +331,10 @@ def _require_items(opened: Stream, data: str) -> None:
     """Raise SchemaError if a file of this format cannot hold items of the stream's type."""
     kind = opened.item_type
     form = files.find([data]).form
-    if kind not in (None, "text") and form in ("CSV", "JSON lines"):
+    if kind not in (None, "text") and form.is_text:
         raise SchemaError(
-            f"the items of a {form} file are text, but this stream has items of the type {kind}; give a Parquet file, "
-            "or start a stream with --items text"
+            f"the items of a {form.name} file are text, but this stream has items of the type {kind}; give a Parquet "
+            "file, or start a stream with --items text"
         )
 
 

@@ -1,4 +1,4 @@
-"""Arrow and Feather files, which pyarrow reads."""
+"""Files that `pyarrow.dataset` reads, such as Arrow and Feather files."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def arrow_files(source: files.Source) -> list[Dataset]:
     found = []
     for path in source.paths:
         try:
-            found.append(dataset.dataset(path, format="ipc"))
+            found.append(dataset.dataset(path, format=source.form.dataset))
         except Exception:  # pyarrow's text may quote the file
             with open(path, "rb") as file:
                 is_stream = file.read(len(_STREAM)) == _STREAM
             remedy = "it is an Arrow stream; in Python give pyarrow.ipc.open_stream(FILE).read_all()"
             other = "the file must be complete and match its suffix"
-            raise_alone(InputError(f"cannot read {path} as Arrow: {remedy if is_stream else other}"))
+            raise_alone(InputError(f"cannot read {path} as {source.form.name}: {remedy if is_stream else other}"))
     return found

@@ -25,6 +25,7 @@ from discreet.engines.sql import connect, interruptible, require_whole_csv
 from discreet.engines.typed_arrays import Foreign
 from discreet.engines.values import of_duckdb
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, raise_alone
+from discreet.formats import JSON_LINES, PARQUET
 from discreet.private import Private
 from discreet.wording import counted
 
@@ -214,7 +215,7 @@ class _Tables(Private):
         """Open the tables of `data`; `careful` as in `scan`. The column `value` may hold any numbers."""
         if isinstance(data, str | os.PathLike):
             source = files.find([data])
-            if source.form == "Arrow":
+            if source.form.dataset is not None:
                 datasets = arrow_files(source)
                 source.require_no_folder(wanted or ())
                 columns = wanted or [*datasets[0].schema.names][:_MOST]
@@ -226,12 +227,12 @@ class _Tables(Private):
                 return cls(
                     all=tables, columns=columns, typed=typed, types={value: datasets[0].schema.field(value).type}
                 )
-            if source.form == "parquet":
+            if source.form is PARQUET:
                 columns = wanted or _parquet_columns(source)
                 found = scan([data], columns, room, careful=careful, keeps_long=True, value=value)
                 total = _total(source) if careful else None
                 return cls(all=[Reopened(lambda: Rows(found))], columns=columns, total=total)
-            if source.form == "JSON lines":
+            if source.form is JSON_LINES:
                 return cls._of_json(source, wanted, [] if value is None else [value])
             data = CsvFiles(path=data)
         if isinstance(data, CsvFiles):

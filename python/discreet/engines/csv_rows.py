@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from discreet import _core
 from discreet.engines import files
 from discreet.errors import InputError, ParameterError, SchemaError
+from discreet.formats import CSV
 from discreet.privacy.validation import require_path
 
 __all__ = ["CsvFiles", "CsvInput", "CsvRows", "Dialect"]
@@ -166,8 +167,8 @@ class CsvRows:
     def of_files(cls, given: CsvFiles, columns: list[str]) -> CsvRows:
         """Read the headers of files with a dialect; see `of`."""
         source = files.find(given.paths)
-        if source.form != "CSV":
-            raise InputError(f"cannot read {source.shown} as CSV: its suffix is that of {source.form}")
+        if source.form is not CSV:
+            raise InputError(f"cannot read {source.shown} as CSV: its suffix is that of {source.form.name}")
         return cls.of(source, columns, given.dialect)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

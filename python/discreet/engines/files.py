@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from discreet.errors import InputError, SchemaError
+from discreet.formats import DATA, PARQUET, Format, alternatives
 from discreet.imports import importing
 from discreet.privacy.validation import require_path
 
@@ -38,20 +39,15 @@ __all__ = [
     "unreadable",
 ]
 
-_FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
-_FORMS |= {".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
-_FORMS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
-_COMPRESSED = {"CSV", "JSON lines"}
-"""The formats that may have a second suffix .gz."""
 _REFUSED = {
-    ".zst": "discreet does not decompress zstd; decompress it first: zstd -d FILE",
-    ".bz2": "discreet does not decompress bzip2; decompress it first: bzip2 -dk FILE",
-    ".xz": "discreet does not decompress xz; decompress it first: xz -dk FILE",
-    ".json": "discreet reads no JSON document; write one object a line: jq -cs 'flatten[]' FILE.json > FILE.jsonl",
-    ".xlsx": "save the sheet as CSV",
-    ".db": "for a database give --database FILE --table T",
-    ".duckdb": "for a database give --database FILE --table T",
-    ".sqlite": "for a database give --database FILE --table T",
+    "zst": "discreet does not decompress zstd; decompress it first: zstd -d FILE",
+    "bz2": "discreet does not decompress bzip2; decompress it first: bzip2 -dk FILE",
+    "xz": "discreet does not decompress xz; decompress it first: xz -dk FILE",
+    "json": "discreet reads no JSON document; write one object a line: jq -cs 'flatten[]' FILE.json > FILE.jsonl",
+    "xlsx": "save the sheet as CSV",
+    "db": "for a database give --database FILE --table T",
+    "duckdb": "for a database give --database FILE --table T",
+    "sqlite": "for a database give --database FILE --table T",
 }
 """The remedies for files of other suffixes."""
 LOGS = {
@@ -73,8 +69,7 @@ class Source:
     """The paths and globs as given."""
     paths: list[str]
     """All files."""
-    form: str
-    """"parquet", "CSV", "JSON lines" or "Arrow"."""
+    form: Format
     delimiter: str = ","
 
     @property
@@ -110,10 +105,10 @@ class Source:
         """
         keys = {key for path in self.paths for key, _ in _pairs(path)}
         for name in columns:
-            if any(key.lower() == name.lower() and (key != name or self.form != "parquet") for key in keys):
+            if any(key.lower() == name.lower() and (key != name or self.form is not PARQUET) for key in keys):
                 both = "in the files and in the names of folders; rename the folders"
                 other = "in the names of folders, which are columns of Parquet files only; rename the folders"
-                where = both if self.form == "parquet" else other
+                where = both if self.form is PARQUET else other
                 raise SchemaError(f"the column {name!r} of {self.shown} is {where}")
 
     @property
@@ -140,7 +135,7 @@ class MemoryFile:
 
     path: str
     shown: str
-    form: str
+    form: Format
     size: int
     """The size in bytes."""
 
@@ -222,7 +217,7 @@ def files_in(folder: str) -> list[str]:
                 continue
             if is_folder:
                 waiting.append((place / name, above | {here}))
-            elif is_file and _suffix(name) in _FORMS:
+            elif is_file and _suffix(name) in DATA:
                 found.append(before + name)
     return sorted(found, key=lambda path: path.split(os.sep))  # noqa: PTH206 - pathlib is slow for many paths
 
@@ -254,8 +249,8 @@ def require_no_log(names: Iterable[str]) -> None:
 
 
 def _suffix(name: str) -> str:
-    """Return the suffix of a file's format, in lower case."""
-    return os.path.splitext(name.lower().removesuffix(".gz"))[1]  # noqa: PTH122 - pathlib is slow for many paths
+    """Return the suffix of a file's format, in lower case and without its dot."""
+    return os.path.splitext(name.lower().removesuffix(".gz"))[1][1:]  # noqa: PTH122 - pathlib is slow for many paths
 
 
 def shown(path: str | os.PathLike[str]) -> str:
@@ -265,21 +260,22 @@ def shown(path: str | os.PathLike[str]) -> str:
     return require_path(path)
 
 
-def form_of(name: str) -> tuple[str, str]:
-    """Return the format of a file's suffix, "parquet", "CSV", "JSON lines" or "Arrow", and its delimiter.
+def form_of(name: str) -> tuple[Format, str]:
+    """Return the format of a file's suffix, and its delimiter.
 
     Raises:
         InputError: The suffix is another one.
     """
     suffix = _suffix(name)
-    if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] not in _COMPRESSED):
-        remedy = _REFUSED.get(
-            suffix,
-            "its suffix must be .parquet or .pq, .arrow or .feather, or .csv, .txt, .tsv, .jsonl or .ndjson with or "
-            "without .gz",
-        )
-        raise InputError(f"cannot read {name}: {remedy}")
-    return _FORMS[suffix], "\t" if suffix == ".tsv" else ","
+    form = DATA.get(suffix)
+    if form is None or (name.lower().endswith(".gz") and not form.is_text):
+        raise InputError(f"cannot read {name}: {_REFUSED.get(suffix) or _known()}")
+    return form, "\t" if suffix == "tsv" else ","
+
+
+def _known() -> str:
+    plain, texts = ([f".{suffix}" for suffix in DATA if DATA[suffix].is_text is text] for text in (False, True))
+    return f"its suffix must be {alternatives(plain)}, or {alternatives(texts)} with or without .gz"
 
 
 def require_regular(name: str | os.PathLike[str]) -> os.stat_result:

@@ -27,6 +27,7 @@ from discreet.engines.table import Table
 from discreet.engines.values import of_duckdb
 from discreet.engines.versions import version_hint
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
+from discreet.formats import CSV, JSON_LINES, PARQUET
 from discreet.imports import importing
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def read(table: Table, work: Callable[[list[object], int], _Result], *, value: s
         with interruptible():
             frames = [*(table for table in frames if not is_relation(table)), *combined(relations, columns)]
     on_disk = files.find(paths) if paths else None
-    if on_disk is not None and on_disk.form == "Arrow":
+    if on_disk is not None and on_disk.form.dataset is not None:
         on_disk.require_no_folder(columns)
         frames += arrow_files(on_disk)
         paths, on_disk = [], None
@@ -186,7 +187,7 @@ def retried_carefully(paths: Sequence[str | os.PathLike[str]], attempt: Callable
         if not paths or type(error).__name__ == "OutOfMemoryException":
             raise
         failed = error
-    if files.find(paths).form != "parquet":
+    if files.find(paths).form is not PARQUET:
         raise failed
     return attempt(True)
 
@@ -208,15 +209,15 @@ def scan(
     any numbers.
     """
     source = paths if isinstance(paths, files.Source) else files.find(paths)
-    if source.form == "CSV":
+    if source.form is CSV:
         return CsvRows.of(source, columns)
-    if source.form == "JSON lines":
+    if source.form is JSON_LINES:
         return JsonRows.of(source, columns, [] if value is None else [value])
     with importing():
         import duckdb
 
     connection = connect(room)
-    if source.form == "Arrow":
+    if source.form.dataset is not None:
         source.require_no_folder(columns)
         files.require_distinct(columns, source.shown)
         tables = [Reopened(partial(frame, one, columns, value)) for one in arrow_files(source)]
@@ -230,9 +231,7 @@ def scan(
         found = found if value is None else of_duckdb(found, value)
         return found if keeps_long else without_long_labels(found)
     except duckdb.Error:
-        raise_alone(
-            InputError(f"cannot read {source.shown} as {source.form}: files must be complete and match their suffix")
-        )
+        raise_alone(InputError(f"cannot read {source.shown} as Parquet: files must be complete and match their suffix"))
 
 
 class Reopened:

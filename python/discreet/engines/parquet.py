@@ -19,7 +19,7 @@ from discreet.imports import importing
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["metadata", "read", "write"]
+__all__ = ["read", "write"]
 
 _MEMORY = 1 << 30
 """The memory of DuckDB for a file of another person."""
@@ -70,24 +70,26 @@ def _quoted(text: str) -> str:
 
 
 @interruptible()
-def metadata(path: Path, key: str) -> bytes | None:
-    """Return the value of a key in the metadata of a Parquet file, or None; raise InputError if it cannot be read."""
+def read(path: Path, key: str) -> tuple[dict[str, list[object] | NDArray[np.generic]], bytes | None]:
+    """Return the columns of a Parquet file in the order of its rows, and the value of a key in its metadata, or None.
+
+    Dates, times and booleans are text, as in the other formats.
+
+    Raises:
+        OSError: There is no such file.
+        InputError: The file cannot be read, or exceeds the limits of `untrusted`.
+    """
+    untrusted.require_size(path)
+    columns = _columns(path)
     query = "SELECT value FROM parquet_kv_metadata($1) WHERE key = $2::BLOB"
     try:
         found = connect().execute(query, [glob.escape(str(path)), key.encode()]).fetchone()
     except _damaged():
         raise_alone(InputError(f"cannot read {path} as Parquet"))
-    return None if found is None else bytes(found[0])
+    return columns, None if found is None else bytes(found[0])
 
 
-@interruptible()
-def read(path: Path) -> dict[str, list[object] | NDArray[np.generic]]:
-    """Return the columns of a Parquet file in the order of its rows.
-
-    Raises InputError if it cannot be read, or exceeds the limits of `untrusted`.
-
-    Dates, times and booleans are text, as in the other formats.
-    """
+def _columns(path: Path) -> dict[str, list[object] | NDArray[np.generic]]:
     connection, given = connect(limit=_MEMORY, ordered=True), [glob.escape(str(path))]
     try:
         connection.execute("SET TimeZone = 'UTC'")

@@ -15,6 +15,7 @@ from discreet.engines import files
 from discreet.engines.entropy import fresh_bits
 from discreet.engines.sql import interruptible
 from discreet.errors import InputError, ResourceError, raise_alone
+from discreet.formats import PARQUET
 from discreet.imports import handling, importing
 from discreet.startup import ENDS
 
@@ -40,7 +41,7 @@ def opened(path: str, master: str, columns: Sequence[str]) -> Iterator[DataFrame
         InputError: There is no such file, its format is another one, or a log decides which files are live.
         SchemaError: A folder's key is also a column of the files, in another spelling.
     """
-    if Path(path).suffix and files.form_of(path)[0] != "parquet":
+    if Path(path).suffix and files.form_of(path)[0] is not PARQUET:
         raise InputError(
             f"cannot read {path} with Spark: this needs Parquet files; write the table as Parquet, or count it without "
             "Spark"
@@ -139,7 +140,7 @@ def _table(session: SparkSession, path: str, columns: Sequence[str]) -> DataFram
         found = []
     if not found:
         raise InputError(f"cannot read {path}: Spark finds no such parquet file; check the path")
-    source = files.Source(shown=path, paths=[unquote(urlsplit(name).path) for name in found], form="parquet")
+    source = files.Source(shown=path, paths=[unquote(urlsplit(name).path) for name in found], form=PARQUET)
     if found[0].startswith("file:"):
         files.require_no_log(source.paths)
     _require_no_log(session, found)

@@ -10,6 +10,7 @@ from discreet.engines.csv_rows import CsvInput, Dialect
 from discreet.engines.files import MemoryFile
 from discreet.engines.memory import Memory, random_limit
 from discreet.errors import InputError, ResourceError
+from discreet.formats import PARQUET
 
 __all__ = ["standard_input"]
 
@@ -39,7 +40,7 @@ def standard_input(memory: int | str | None = None, dialect: Dialect | None = No
     descriptor = os.memfd_create("discreet", os.MFD_CLOEXEC)
     try:
         size = _keep(descriptor, head, random_limit(Memory.of(memory).scan))
-        yield MemoryFile(f"/proc/self/fd/{descriptor}", shown="standard input", form="parquet", size=size)
+        yield MemoryFile(f"/proc/self/fd/{descriptor}", shown="standard input", form=PARQUET, size=size)
     finally:
         os.close(descriptor)
 

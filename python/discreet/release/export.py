@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from discreet import _core
 from discreet.engines import parquet, untrusted
 from discreet.errors import InputError, ParameterError, ResourceError
+from discreet.formats import WRITTEN, require_suffix
 from discreet.imports import importing
 from discreet.release.aggregates import columns_of, read_aggregates
 from discreet.release.blocks import Column, Values, blocks, csv_of, distinct_keys, escapes, header_of
-from discreet.release.formats import FORMATS, WRITTEN
 from discreet.release.replacing import (
     certificate_path,
     has_room_for_certificate,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import hashlib
 
 __all__ = [
-    "FORMATS",
     "Column",
     "ItemType",
     "Values",
@@ -114,9 +113,7 @@ def form_of(path: str | os.PathLike[str]) -> str:
         ParameterError: The suffix is unknown.
         InputError: The file cannot be written there.
     """
-    form = Path(path).suffix.lower().removeprefix(".")
-    if form not in WRITTEN:
-        raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in WRITTEN)}")
+    form = require_suffix(path, WRITTEN)
     target = real(path)
     if not os.path.isdir(target.parent):  # noqa: PTH112 - it raises nothing for a name that is too long
         raise InputError(f"cannot write {target}: make its folder first")
@@ -220,7 +217,7 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
     """
     source = Path(path)
     try:
-        form = source.suffix.lower().removeprefix(".")
+        form = require_suffix(path)
         if form == "csv":
             untrusted.require_size(source, None)
             hashed = _sha256()
@@ -229,14 +226,10 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
                     hashed.update(block)
             return hashed.hexdigest()
         if form == "parquet":
-            untrusted.require_size(source)
-            columns = parquet.read(source)
-            found_header = parquet.metadata(source, "discreet")
+            columns, found_header = parquet.read(source, "discreet")
             own = {} if found_header is None else json.loads(found_header, object_pairs_hook=distinct_keys)
             _require_as_written([[*columns]], names, own, header)
             return digest([(name, columns[name], "") for name in names])
-        if form not in FORMATS:
-            raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
         content = untrusted.content(source)
         numbers = ["rank", "count", "sigma", *columns_of(read_aggregates(header, {}))]
         if any(f'{json.dumps(name)}: "'.encode() in content for name in numbers):

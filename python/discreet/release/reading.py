@@ -15,13 +15,13 @@ import numpy as np
 from discreet.engines import parquet, untrusted
 from discreet.engines.selection import EVERY
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError
+from discreet.formats import require_suffix, suffix_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_path
 from discreet.release import export
 from discreet.release.aggregates import read_aggregates
 from discreet.release.blocks import distinct_keys
 from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
-from discreet.release.formats import FORMATS
 from discreet.release.intervals import LAWS
 from discreet.release.kept import l0_and_share
 from discreet.release.provenance import Provenance
@@ -73,9 +73,7 @@ def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> untrusted.F
         ResourceError: The system gives too little memory.
     """
     source = Path(require_path(path))
-    form = source.suffix.lower().removeprefix(".")
-    if form not in FORMATS:
-        raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
+    form = require_suffix(source)
     if not os.path.isfile(source):  # noqa: PTH113 - it raises nothing for a name that is too long
         raise InputError(f"cannot read {source}: no such file")
     try:
@@ -110,7 +108,7 @@ def digests_of(path: str | os.PathLike[str]) -> set[str]:
     Certificates are not read. A report names the digest, and its whole text could name more.
     """
     source = Path(path)
-    form = source.suffix.lower().removeprefix(".")
+    form = suffix_of(source)
     try:
         if form == "html":
             return {*re.findall(r"\b[0-9a-f]{64}\b", untrusted.content(source).decode())}
@@ -126,15 +124,14 @@ def digests_of(path: str | os.PathLike[str]) -> set[str]:
 def is_empty(path: str | os.PathLike[str]) -> bool:
     """Return whether a file whose digest is known has no rows."""
     source = Path(path)
-    return not any(_content(source, source.suffix.lower().removeprefix("."), agreeing=False)[0].values())
+    return not any(_content(source, suffix_of(source), agreeing=False)[0].values())
 
 
 def _content(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, untrusted.Fields | None]:
     """Return the cells of a file, and the header if the format has one."""
     if form == "parquet":
-        untrusted.require_size(source)
-        columns = {name: _plain(cells) for name, cells in parquet.read(source).items()}
-        found = parquet.metadata(source, "discreet")
+        stored, found = parquet.read(source, "discreet")
+        columns = {name: _plain(cells) for name, cells in stored.items()}
         if found is None and agreeing:
             return columns, None
         if found is None or len(found) > untrusted.CERTIFICATE:
