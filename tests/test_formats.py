@@ -1,10 +1,11 @@
-"""Text formats: the engine writes the same bytes as Python's modules `csv` and `json`, and reads its own JSON."""
+"""Formats: pages list them all, and the engine writes and reads text as Python's modules `csv` and `json` do."""
 
 import csv
 import hashlib
 import io
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -12,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import _core, verify
+from discreet import Release, Table, _core, verify
 from discreet.errors import InputError
+from discreet.formats import DATA_NAMES, RELEASED, TEXTS, WRITTEN
 from discreet.release import blocks, export
+from floors import ROOT
 from test_export import release
 
-FORMS = ("csv", "json", "jsonl")
 HEADER = {"made_by": 'A(b="\n \\"rows\\": [\n")', "rho": 0.1, "clipped": False}
 TEXT = st.text(
     st.sampled_from("'=+-@＝ \t\n\r\0\x1f\x7f\\\"a,é\u2028\ufeff") | st.characters(codec="utf-8"), max_size=6
@@ -62,7 +64,7 @@ def both(columns):
         yield [(name, _core.Labels.from_sequence(np.array(values, kind) if kind[-2:] == "64" else values), kind), *rest]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", TEXTS)
 @pytest.mark.parametrize("kind", CELLS)
 @given(data=st.data())
 def test_the_engine_writes_what_python_writes(form, kind, data):
@@ -83,7 +85,7 @@ def test_the_engine_writes_what_python_writes(form, kind, data):
         )
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", TEXTS)
 def test_python_writes_cells_that_the_engine_does_not_know(form):
     for odd in (None, True, 2**70, [1, {"a": "b\nc"}]):
         columns = [("a", ["x", "y"], "string"), ("b", [1, odd], "string")]
@@ -117,14 +119,14 @@ def test_the_engine_escapes_the_same_characters_as_python(step):
         assert shown | {"\n", "\n=", "\na"} == escaped | {"\n", "\n=", "\na"}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", TEXTS)
 @pytest.mark.parametrize("rows", [blocks._BLOCK - 1, blocks._BLOCK, blocks._BLOCK + 1])
 def test_blocks_join_without_seams(form, rows):
     columns = [("item", [f"{row}," for row in range(rows)], "string"), ("count", np.arange(rows), "int64")]
     assert export.text(columns, HEADER, form) == reference(columns, HEADER, form)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", TEXTS)
 @pytest.mark.parametrize("overwrite", [True, False])
 def test_a_write_that_fails_after_some_blocks_leaves_no_file(tmp_path, monkeypatch, form, overwrite):
     path = tmp_path / f"rows.{form}"
@@ -145,7 +147,7 @@ def test_a_write_that_fails_after_some_blocks_leaves_no_file(tmp_path, monkeypat
     assert len(list(tmp_path.iterdir())) == overwrite
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", TEXTS)
 def test_the_digest_of_a_write_is_the_digest_of_its_csv(tmp_path, form):
     made = release(100)
     path = tmp_path / f"rows.{form}"
@@ -192,3 +194,16 @@ def test_damaged_metadata_of_json_is_an_error(tmp_path):
     path.write_text(path.read_text("utf-8").replace("{", "{,", 1), "utf-8")
     with pytest.raises(InputError, match="damaged"):
         verify(path)
+
+
+def page(name):
+    return " ".join((ROOT / name).read_text("utf-8").split())
+
+
+def test_every_list_of_formats_is_complete():
+    files = f"a path or glob of {DATA_NAMES} files"
+    for text in (page("README.md"), page("docs/counting.md"), " ".join(Table.__doc__.split())):
+        assert files in text
+    assert f"suffix: .{', .'.join(RELEASED)} or .html." in Release.write.__doc__
+    assert f"# or .{', .'.join(WRITTEN[1:])};" in page("README.md")
+    assert sorted(re.findall(r"\| `\.(\w+)` \|", page("docs/releases.md"))) == sorted(WRITTEN)

@@ -303,10 +303,10 @@ class Release(Rows):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the release in a file that `write` wrote, from .csv, .json, .jsonl or .parquet.
+        """Return the release in a file that `write` wrote, in any format but .html.
 
         CSV and JSON lines have rows alone, so they need the certificate next to the file (`write(certificate=True)`).
-        JSON and Parquet have the header in the file. If the file has a certificate, the rows must have its digest.
+        The others have the header in the file. If the file has a certificate, the rows must have its digest.
 
         A file is not proof: whoever can write it can write any guarantee into it, and hide that rows were seeded. So
         the release is `claimed`, and its promise says so. `verify` recomputes the guarantee from the mechanism.
@@ -344,8 +344,8 @@ class Release(Rows):
 
         Rows and certificate are replaced together or neither. A link is kept, and so is the mode of a file.
 
-        JSON and Parquet files have a header with the guarantee, the mechanism, its parameters and the version. CSV and
-        JSON lines have rows alone; the certificate has their header. A file of .html is a report for readers, in one
+        A file has a header with the guarantee, the mechanism, its parameters and the version. CSV and JSON lines have
+        rows alone; the certificate has their header. A file of .html is a report for readers, in one
         file without scripts, which loads nothing from a network.
 
         Args:

@@ -16,9 +16,9 @@ class Table(Rows):
     several releases may share it. Some mechanisms read the rows twice. `read` keeps what one pass finds in memory.
 
     Args:
-        data: Rows of (user, item): a path or glob of Parquet, CSV or JSON lines files, a frame or relation with
-            `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of arrays of equal length, a list of these, a
-            Spark DataFrame or an Ibis table.
+        data: Rows of (user, item): a path or glob of Parquet, CSV, JSON lines or Arrow files, a frame or relation
+            with `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of arrays of equal length, a list of
+            these, a Spark DataFrame or an Ibis table.
         user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
             dates, times or booleans.
         item: The name of the column of items, or a list of columns that are one item together, such as ["country",
