@@ -47,6 +47,7 @@ LOADED = {
     "engines/columns.py": {"pandas", "polars"},
     "engines/frames.py": {"pandas", "polars"},
     "engines/ibis.py": {"ibis"},
+    "engines/ibis_columns.py": {"ibis"},
     "engines/milliseconds.py": {"pyarrow"},
     "engines/pandas_columns.py": {"pandas", "pyarrow"},
     "engines/parquet.py": {"duckdb"},

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from discreet.engines.spark import _awaited
+from discreet.engines.cluster_jobs import awaited
 from discreet.engines.spark_session import _started
 
 
@@ -53,7 +53,7 @@ def test_an_interrupt_that_also_ends_java_is_raised(monkeypatch):
 def test_an_interrupt_ends_the_job_and_is_raised(interrupts):
     cluster = Cluster()
     with pytest.raises(KeyboardInterrupt):
-        _awaited(cluster, cluster.job, _thread.interrupt_main)
+        awaited(cluster, cluster.job, _thread.interrupt_main)
     assert cluster.interrupted.is_set()
 
 
@@ -64,13 +64,13 @@ def test_an_error_in_progress_ends_the_job():
         raise ValueError("enough")
 
     with pytest.raises(ValueError, match="enough"):
-        _awaited(cluster, cluster.job, progress)
+        awaited(cluster, cluster.job, progress)
     assert cluster.interrupted.is_set()
 
 
 def test_results_and_errors_of_a_job_are_returned():
     cluster = Cluster()
-    assert _awaited(cluster, lambda: 7, None) == 7
+    assert awaited(cluster, lambda: 7, None) == 7
     cluster.interrupted.set()
     with pytest.raises(RuntimeError, match="cancelled"):
-        _awaited(cluster, cluster.job, None)
+        awaited(cluster, cluster.job, None)

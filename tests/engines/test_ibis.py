@@ -7,7 +7,7 @@ from counting import clipped_sums, counted
 
 import discreet as dp
 from discreet import engines
-from discreet.engines import ibis as engine
+from discreet.engines import ibis_columns
 from discreet.errors import InputError, ParameterError, SchemaError
 
 ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
@@ -162,7 +162,7 @@ def test_enum_columns_are_text():
 
 def test_text_is_refused_on_backends_with_unknown_collation(monkeypatch):
     log, numbers = table(rows=ROWS), table(item="int64", rows=[(1, 7)])
-    monkeypatch.setattr(engine, "_BINARY_TEXT", {"bigquery"})
+    monkeypatch.setattr(ibis_columns, "_BINARY_TEXT", {"bigquery"})
     with pytest.raises(ParameterError, match="different texts"):
         counted(log)
     assert counted(numbers) == {7: 1}

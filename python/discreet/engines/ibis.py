@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -28,39 +26,30 @@ from discreet.engines.engine import (
     encoded,
     labels,
     listed,
-    require_no_period,
-    tag,
     tallied,
     with_weights,
 )
 from discreet.engines.entropy import fresh_key
-from discreet.engines.selection import Names, columns_of
+from discreet.engines.ibis_columns import HERE, between, builtin, kind_of, pairs_of, well_typed
 from discreet.engines.sql import interruptible
 from discreet.engines.table import Table as Rows
-from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
-from discreet.imports import importing
+from discreet.errors import DiscreetError, InputError, ParameterError, raise_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ibis.backends import BaseBackend
-    from ibis.expr.types import BooleanValue, StringValue, Table, Value
+    from ibis.expr.types import BooleanValue, Table, Value
     from numpy.typing import NDArray
 
 __all__ = ["clipped_sums", "counts_users", "histogram", "readable", "sizes", "weighed"]
 
-_BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
-"""Backends that compare text by its bytes, except for columns with a declared collation (see `_without_collation`)."""
 _SHA256 = {
     "datafusion": ("sha256", "string", "binary"),
     "postgres": ("sha256", "binary", "binary"),
     "snowflake": ("sha2", "string", "string"),
 }
 """Functions of backends whose SHA-256 Ibis does not know, with the types of their argument and their result."""
-_HERE = (
-    "give the rows themselves: table.select(...).distinct().to_pyarrow_batches() to count on this machine, or "
-    "table.to_pyarrow() for a sum"
-)
 _THERE = "To count there, give mechanism=ConfirmedCounts(rho=..., delta=...)"
 
 
@@ -82,7 +71,7 @@ def histogram(
     import ibis
 
     with _translated_errors():
-        pairs, kind, backend = _pairs(table)
+        pairs, kind, backend = pairs_of(table)
         if only is not None:
             pairs = pairs.filter(_is_in(pairs.item, _wanted(only, kind), backend))
         pairs = _without(pairs, without, kind, backend).select("user", "item").distinct()
@@ -128,7 +117,7 @@ def weighed(
     """Return the weights of items of an Ibis table, and its users; see `Engine`. `tick` is not called."""
     with _translated_errors():
         # Only counts make a trial.
-        sums, kind = _weighed(table, weighting, without, apart, f"{_HERE}. {_THERE}" if trial else _HERE)
+        sums, kind = _weighed(table, weighting, without, apart, f"{HERE}. {_THERE}" if trial else HERE)
         return _with_weights(sums.limit(0) if trial else sums, kind)
 
 
@@ -139,7 +128,7 @@ def sizes(
     import ibis
 
     with _translated_errors():
-        pairs, kind, backend = _pairs(table)
+        pairs, kind, backend = pairs_of(table)
         pairs = _apart(_without(pairs, without, kind, backend), apart, kind, backend)
         users = pairs.group_by("user").agg(own=lambda rows: rows.own.sum())
         users = users.select(own=ibis.least(users.own, most + 1))
@@ -156,7 +145,7 @@ def _weighed(
     """
     import ibis
 
-    pairs, kind, backend = _pairs(table)
+    pairs, kind, backend = pairs_of(table)
     pairs = _apart(_without(pairs, without, kind, backend), apart, kind, backend)
     pairs = pairs.mutate(size=pairs.own.sum().over(ibis.window(group_by=pairs.user)))
     # A hash of every row would take most of the time, and only users with more than l0 items need one.
@@ -225,195 +214,19 @@ def clipped_sums(
 ) -> Counts:
     """Return the sum over users of their clipped sums for each of `items`; see `Engine`. `tick` is not called."""
     with _translated_errors():
-        rows, kind, backend = _pairs(table.with_values(), resolution)
+        rows, kind, backend = pairs_of(table.with_values(), resolution)
         rows = rows.filter(_is_in(rows.item, _wanted(items, kind), backend))
         high = (rows.units / PART).floor()
         rows = rows.mutate(high=high, low=rows.units - high * PART)
         pairs = rows.group_by("user", "item").agg(high=rows.high.sum(), low=rows.low.sum())
         rest = pairs.low % PART
         high = pairs.high + ((pairs.low - rest) / PART).cast("int64")
-        pairs = pairs.select("user", "item", total=_between(_between(high, -PART, PART) * PART + rest, *bounds))
+        pairs = pairs.select("user", "item", total=between(between(high, -PART, PART) * PART + rest, *bounds))
         if l0 is not None and l0 < len(items):
             pairs = _bounded(pairs, l0, backend)
         sums = pairs.group_by("item").agg(n=lambda rows: rows.total.sum())
         found, totals, _ = _collected(sums, kind)
         return found, totals
-
-
-def _pairs(table: Rows, resolution: float = 1.0) -> tuple[Table, str | Fields, BaseBackend]:
-    """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend.
-
-    Return the rows of a table that have a value, and the values in whole `units` of the resolution.
-    """
-    import ibis
-
-    require_no_period(table.period)
-    source = table.data
-    if not isinstance(source, ibis.Table):
-        raise ParameterError("data of Ibis must be a table, not a column or a scalar; give the table")
-    backend = ibis.get_backend(source)
-    columns = columns_of(table.user, table.item)
-    value = table.value if table.valued else None
-    files.require_columns(source.columns, columns if value is None else [*columns, value])
-    kinds = {name: _kind(source[name], name) for name in columns}
-    is_joined = len(columns) > 2 or "bool" in kinds.values()
-    if backend.name not in _BINARY_TEXT and (is_joined or "string" in kinds.values()):
-        raise ParameterError(f"{backend.name} may compare different texts as equal; {_HERE}")
-    _require_plain_text(backend, is_text=is_joined or "string" in kinds.values())
-    aliases = {name: f"c{place}" for place, name in enumerate(columns)}
-    units = {} if value is None else {"units": _units(source[value], value, resolution, backend)}
-    cells = source.select(**{alias: source[name] for name, alias in aliases.items()}, **units).drop_null()
-    if backend.name == "sqlite":
-        cells = _well_typed(cells, {alias: kinds[name] for name, alias in aliases.items()})
-    # One filter for all columns: each filter nests a query, and SQLite refuses deep nesting.
-    of_bytes = [alias for name, alias in aliases.items() if kinds[name] in ("string", "binary")]
-    cells = _all_short(cells, of_bytes, backend)
-    texts = [alias for name, alias in aliases.items() if kinds[name] == "string"]
-    cells = cells.mutate(**{alias: _without_collation(cells[alias], backend) for alias in texts})
-
-    def joined(given: Names) -> tuple[Value, str | Fields]:
-        names = [given] if isinstance(given, str) else [*given]
-        if len(names) == 1 and kinds[names[0]] != "bool":
-            return cells[aliases[names[0]]], kinds[names[0]]
-        fields = tuple((name if len(names) > 1 else "item", kinds[name]) for name in names)
-        return _joined([cells[aliases[name]] for name in names], fields, backend), fields
-
-    (users, of_users), (items, kind) = joined(table.user), joined(table.item)
-    pairs = cells.select(*units, user=users, item=items)
-    joint = [alias for alias, found in (("user", of_users), ("item", kind)) if not isinstance(found, str)]
-    return _all_short(pairs, joint, backend), kind, backend
-
-
-def _require_plain_text(backend: BaseBackend, *, is_text: bool) -> None:
-    """Raise ParameterError if a database stores or compares text in another way than by its bytes in UTF-8."""
-    if backend.name == "sqlite" and backend.con.execute("PRAGMA encoding").fetchall() != [("UTF-8",)]:
-        raise ParameterError(f"this SQLite database stores text in UTF-16, which would be counted wrongly; {_HERE}")
-    if backend.name == "duckdb" and is_text:
-        query = "SELECT current_setting('default_collation')"
-        if backend.con.execute(query).fetchall()[0][0]:
-            raise ParameterError(
-                "the DuckDB connection has a default_collation, which compares different texts as equal: RESET "
-                "default_collation, or give the data itself"
-            )
-
-
-def _all_short(table: Table, columns: list[str], backend: BaseBackend) -> Table:
-    """Return the rows in which these columns, if any, are no longer than the longest label."""
-    short = [_byte_length(table[name], backend) <= _core.LONGEST for name in columns]
-    return table.filter(*short) if short else table
-
-
-def _units(cell: Value, name: str, resolution: float, backend: BaseBackend) -> Value:
-    """Return a cell in whole units, as `rust/columns/values.rs` rounds it, or NULL if it is no finite number.
-
-    No step fails at a cell, in whatever order the backend takes the steps.
-    """
-    import ibis
-
-    kind = cell.type()
-    if not (kind.is_numeric() or kind.is_boolean()):
-        raise SchemaError(f"column {name!r} has the type {kind}; cast it to numbers, text by try_cast to float64")
-    if kind.is_decimal() and kind.precision is None and backend.name != "sqlite":
-        raise SchemaError(
-            f"column {name!r} has decimals of any size, and a cast of one could fail; clip it, and cast it to float64"
-        )
-    number = ibis.cases((cell, 1.0), (~cell, 0.0)) if kind.is_boolean() else cell.cast("float64")
-    is_finite = number.abs() <= sys.float_info.max
-    if backend.name == "sqlite":
-        is_finite &= cell.typeof().isin(["integer"] if kind.is_boolean() else ["integer", "real"])
-    most = math.ldexp(resolution, 53)
-    number = ibis.ifelse(is_finite, _between(number, -most, most), ibis.null("float64")) / resolution
-    # Halves away from zero, by steps that are exact and that all backends do alike.
-    return ibis.ifelse(number < 0, -1, 1) * ((number.abs() * 2).floor() - number.abs().floor())
-
-
-def _between(number: Value, low: float, high: float) -> Value:
-    """Return a number clipped to bounds; it must not be NULL, which some backends would replace by a bound."""
-    import ibis
-
-    return ibis.greatest(ibis.least(number, high), low)
-
-
-def _joined(cells: list[Value], fields: Fields, backend: BaseBackend) -> Value:
-    """Return several columns as one label, as `rust/labels/composite.rs` encodes it."""
-    import ibis
-
-    label: Value = ibis.literal("")
-    for cell, (name, kind) in zip(cells, fields, strict=True):
-        if kind == "binary":
-            raise ParameterError(f"an item of several columns cannot have the bytes of {name!r} here; {_HERE}")
-        text = ibis.ifelse(cell, "true", "false") if kind == "bool" else cell.cast("string")
-        label = label + ibis.literal(tag(kind)) + _byte_length(text, backend).cast("string") + ibis.literal(":") + text
-    return label
-
-
-def _byte_length(cell: Value, backend: BaseBackend) -> Value:
-    """Return the length in bytes of text or binary cells."""
-    import ibis
-    from ibis.expr import datatypes
-
-    if backend.name == "polars":
-        lengths: Callable[..., Value] = ibis.udf.scalar.pyarrow(_lengths, signature=((cell.type(),), datatypes.int64))
-        return lengths(cell)
-    if backend.name in ("duckdb", "sqlite") and cell.type().is_string():
-        cell = _builtin("encode", "string", "binary")(cell) if backend.name == "duckdb" else cell.cast("binary")
-    name = {"bigquery": "byte_length", "clickhouse": "length", "sqlite": "length"}.get(backend.name, "octet_length")
-    return _builtin(name, str(cell.type()).removeprefix("!"), "int64")(cell)
-
-
-def _lengths(cells: object) -> object:
-    """Return the length in bytes of each cell, for polars, which passes cells as Arrow."""
-    with importing():
-        from pyarrow import compute
-
-    return compute.binary_length(cells).cast("int64")
-
-
-def _builtin(name: str, given: str, made: str) -> Callable[[Value], Value]:
-    """Return a built-in function of the backend."""
-    import ibis
-    from ibis.expr import datatypes
-
-    signature = ((datatypes.dtype(given),), datatypes.dtype(made))
-    function: Callable[[Value], Value] = ibis.udf.scalar.builtin(lambda cell: cell, name=name, signature=signature)
-    return function
-
-
-def _without_collation(text: StringValue, backend: BaseBackend) -> StringValue:
-    """Return text of DuckDB and SQLite without the collation of its column, and text of other backends unchanged.
-
-    A collation would count different items as one, and publish the spelling of one of the users.
-    """
-    if backend.name == "duckdb":
-        return _builtin("decode", "binary", "string")(_builtin("encode", "string", "binary")(text))
-    return text + "" if backend.name == "sqlite" else text
-
-
-def _well_typed(pairs: Table, kinds: dict[str, str], *, keeps_null: bool = False) -> Table:
-    """Keep the rows whose cells have the type of their column, or are NULL with `keeps_null`.
-
-    SQLite stores any value in any column, and text that is not UTF-8.
-    """
-    import ibis
-    from ibis.expr import datatypes
-
-    def is_utf8(raw: bytes) -> bool:
-        try:
-            raw.decode()
-        except UnicodeDecodeError:
-            return False
-        return True
-
-    valid = ibis.udf.scalar.python(is_utf8, signature=((datatypes.binary,), datatypes.boolean))
-    storage = {"int64": "integer", "bool": "integer", "string": "text", "binary": "blob"}
-    conditions = []
-    for name, kind in kinds.items():
-        cell = pairs[name]
-        is_typed = cell.typeof() == storage[kind]
-        if kind == "string":
-            is_typed &= valid(cell.cast("binary"))
-        conditions.append(cell.isnull() | is_typed if keeps_null else is_typed)
-    return pairs.filter(*conditions)
 
 
 def readable(source: Table, columns: list[str]) -> tuple[Table, int]:
@@ -428,9 +241,9 @@ def readable(source: Table, columns: list[str]) -> tuple[Table, int]:
     if ibis.get_backend(source).name != "sqlite":
         return cells, 0
     labels_of = [name for name in columns if source[name].type().is_primitive() or source[name].type().is_string()]
-    kinds = {name: _kind(source[name], name) for name in labels_of if not source[name].type().is_floating()}
+    kinds = {name: kind_of(source[name], name) for name in labels_of if not source[name].type().is_floating()}
     with _translated_errors():
-        typed = _well_typed(cells, kinds, keeps_null=True)
+        typed = well_typed(cells, kinds, keeps_null=True)
         return typed, int(cells.count().execute()) - int(typed.count().execute())
 
 
@@ -473,24 +286,6 @@ def _translated_errors() -> Iterator[None]:
             raise_alone(InputError("the Ibis table could not be counted; check its connection and its query"))
 
 
-def _kind(column: Value, name: str) -> str:
-    kind = column.type()
-    if kind.is_integer():
-        return "uint64" if kind.is_unsigned_integer() else "int64"
-    if kind.is_string():
-        return "string"
-    if kind.is_binary():
-        return "binary"
-    if kind.is_boolean():
-        return "bool"
-    if kind.is_floating():
-        raise SchemaError(
-            f"column {name!r} has the type {kind}; floats are no labels, because equal numbers can differ in their "
-            "last bits; round it, and cast it to text or to integers"
-        )
-    raise SchemaError(f"column {name!r} has the type {kind}; cast it to text or to integers")
-
-
 def _bounded(pairs: Table, l0: int, backend: BaseBackend) -> Table:
     """Keep at most l0 items of each user, the first ones in the order of `_place`."""
     import ibis
@@ -499,7 +294,7 @@ def _bounded(pairs: Table, l0: int, backend: BaseBackend) -> Table:
     return pairs.mutate(rank=ibis.row_number().over(window)).filter(ibis._.rank < l0)
 
 
-def _place(pairs: Table, backend: BaseBackend, remedy: str = _HERE) -> Value:
+def _place(pairs: Table, backend: BaseBackend, remedy: str = HERE) -> Value:
     """Return the SHA-256 of a new key, the user and the item, which orders the items of a user.
 
     Each value is hashed with its type and its length, so two different pairs are never hashed as the same text."""
@@ -508,23 +303,23 @@ def _place(pairs: Table, backend: BaseBackend, remedy: str = _HERE) -> Value:
 
     def refused(needed: str) -> ParameterError:
         text = f"a choice of each user's items needs {needed}; {remedy}"
-        return ParameterError(text, names="l0" if remedy == _HERE else "")
+        return ParameterError(text, names="l0" if remedy == HERE else "")
 
     def framed(column: Value) -> list[Value]:
         if column.type().is_binary():
             if backend.name not in ("duckdb", "pyspark"):
                 raise refused(f"text or integers in {backend.name}")
-            cell = _builtin("hex", "binary", "string")(column)
+            cell = builtin("hex", "binary", "string")(column)
         else:
             cell = column.cast("string")
-        return [ibis.literal(f"{_kind(column, '')}:"), cell.length().cast("string"), ibis.literal(":"), cell]
+        return [ibis.literal(f"{kind_of(column, '')}:"), cell.length().cast("string"), ibis.literal(":"), cell]
 
     message = ibis.literal(fresh_key()).concat(*framed(pairs.user), *framed(pairs.item))
     hashes = {operations.HexDigest: message.hexdigest, operations.HashBytes: message.hashbytes}
     place = next((make("sha256") for operation, make in hashes.items() if backend.has_operation(operation)), None)
     if backend.name in _SHA256:
         name, given, made = _SHA256[backend.name]
-        place = _builtin(name, given, made)(message.cast(given))
+        place = builtin(name, given, made)(message.cast(given))
     if place is None or not backend.has_operation(operations.RowNumber):
         raise refused(f"SHA-256 and row_number, which {backend.name} does not have")
     return place
@@ -535,7 +330,7 @@ def _hashed_here(pairs: Table) -> Value:
     import ibis
     from ibis.expr import datatypes
 
-    kinds = [_kind(pairs[name], "") for name in ("user", "item")]
+    kinds = [kind_of(pairs[name], "") for name in ("user", "item")]
 
     def place(key: str, user: bytes, item: bytes) -> str:
         for kind, cell in zip(kinds, (user, item), strict=True):

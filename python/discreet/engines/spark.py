@@ -6,20 +6,16 @@ result. Spark's error texts are never passed on, because they quote cells.
 
 from __future__ import annotations
 
-import logging
 import math
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet import _core
 from discreet.engines import files
+from discreet.engines.cluster_jobs import awaited, hide_failed_cells, translated_errors
 from discreet.engines.engine import (
     PART,
     Counted,
@@ -40,12 +36,10 @@ from discreet.engines.engine import (
     tallied,
     with_weights,
 )
-from discreet.engines.entropy import fresh_bits, fresh_key
+from discreet.engines.entropy import fresh_key
 from discreet.engines.selection import Names, columns_of
-from discreet.engines.sql import interruptible
 from discreet.engines.table import Table
-from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
-from discreet.imports import importing
+from discreet.errors import ParameterError, SchemaError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,12 +51,6 @@ __all__ = ["clipped_sums", "histogram", "sizes", "weighed"]
 _INT_LIMIT = 2**31 - 1
 _PLAIN = ("int64", "string", "binary")
 """The types of labels of one column. Other types are encoded like several columns."""
-_INTERRUPT_SECONDS = 10.0
-"""Seconds to wait for an interrupted job to end."""
-_counting: ContextVar[bool] = ContextVar("counting", default=False)
-"""Whether the current thread counts a table."""
-
-_Result = TypeVar("_Result")
 
 
 def histogram(
@@ -83,7 +71,7 @@ def histogram(
     from pyspark.sql import Window, functions
 
     session = _session(table.data)
-    with _translated_errors(session):
+    with translated_errors(session):
         pairs, kind = _pairs(table)
         if only is not None:
             values = _wanted(only, kind)
@@ -108,7 +96,7 @@ def histogram(
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
         if limit is not None:
             counts = counts.orderBy(functions.desc("n"), functions.asc("item")).limit(min(limit, _INT_LIMIT))
-        return _awaited(session, lambda: _collected(counts, kind), tick)
+        return awaited(session, lambda: _collected(counts, kind), tick)
 
 
 def weighed(
@@ -122,9 +110,9 @@ def weighed(
 ) -> Weighed:
     """Return the weights of items of a DataFrame, and its users; see `Engine`. The driver fetches all weights."""
     session = _session(table.data)
-    with _translated_errors(session):
+    with translated_errors(session):
         sums, kind = _weighed(table, weighting, without, apart)
-        return _awaited(session, lambda: _with_weights(sums.limit(0) if trial else sums, kind), tick)
+        return awaited(session, lambda: _with_weights(sums.limit(0) if trial else sums, kind), tick)
 
 
 def sizes(
@@ -134,13 +122,13 @@ def sizes(
     from pyspark.sql import functions
 
     session = _session(table.data)
-    with _translated_errors(session):
+    with translated_errors(session):
         pairs, kind = _pairs(table)
         pairs = _apart(_without(pairs, without, kind), apart, kind)
         users = pairs.groupBy("user").agg(functions.sum("own").alias("own"))
         users = users.select(functions.least("own", functions.lit(most + 1)).alias("own"))
         counts = users.groupBy("own").agg(functions.count("*").alias("n"))
-        return _awaited(session, lambda: tallied(_fetched(counts), most), tick)
+        return awaited(session, lambda: tallied(_fetched(counts), most), tick)
 
 
 def _weighed(
@@ -196,7 +184,7 @@ def clipped_sums(
     from pyspark.sql import functions
 
     session = _session(table.data)
-    with _translated_errors(session):
+    with translated_errors(session):
         rows, kind = _pairs(table.with_values(), resolution)
         values = _wanted(items, kind)
         if not values:
@@ -212,7 +200,7 @@ def clipped_sums(
         if l0 is not None and l0 < len(items):
             pairs = _bounded(pairs, l0)
         sums = pairs.groupBy("item").agg(functions.sum("total").alias("n"))
-        found, totals, _ = _awaited(session, lambda: _collected(sums, kind), tick)
+        found, totals, _ = awaited(session, lambda: _collected(sums, kind), tick)
         return found, totals
 
 
@@ -228,7 +216,7 @@ def _session(source: object) -> SparkSession:
         )
     if not isinstance(source, DataFrame):
         raise ParameterError("data of PySpark must be a DataFrame; convert a pandas-on-Spark frame by .to_spark()")
-    _hide_failed_cells()
+    hide_failed_cells()
     return source.sparkSession
 
 
@@ -427,98 +415,3 @@ def _cells(items: Fetched, kind: str | Fields) -> Fetched:
     if kind == "int64":
         return items
     return [bytes(cell).decode() if kind == "string" else bytes(cell) for cell in items]
-
-
-def _awaited(session: SparkSession, work: Callable[[], _Result], tick: Progress | None) -> _Result:
-    """Return the result of Spark's work, done in another thread, so that an interrupt cancels the job and is raised."""
-    tag = f"discreet-{fresh_bits(8).hex()}"
-    # A session of classic PySpark finds only the tags of the thread that asks.
-    context = getattr(session, "sparkContext", None)
-    add = session.addTag if context is None else context.addJobTag
-    cancel = session.interruptTag if context is None else context.cancelJobsWithTag
-    results: list[_Result] = []
-    errors: list[BaseException] = []
-    ended = threading.Event()
-
-    def run() -> None:
-        _counting.set(True)
-        try:
-            add(tag)  # tags belong to a thread
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
-
-    # An event instead of join: Python 3.11 takes a thread for ended if its join is interrupted.
-    try:
-        threading.Thread(target=run, daemon=True).start()
-    except RuntimeError:
-        raise_alone(ResourceError("the operating system refused to start a thread; close other programs"))
-    try:
-        while not ended.wait(0.1):
-            if tick is not None:
-                tick()
-    except BaseException:
-        last = time.monotonic() + _INTERRUPT_SECONDS
-        while (
-            not ended.is_set() and time.monotonic() < last
-        ):  # repeated, because an interrupt between two jobs has no effect
-            with suppress(Exception):
-                cancel(tag)
-            ended.wait(0.2)
-        raise
-    if errors:
-        raise errors[0]
-    return results[0]
-
-
-def _hide_failed_cells() -> None:
-    """Filter PySpark's own loggers, which print the cell on which a query failed, for queries of this module."""
-    try:
-        with importing():
-            from pyspark.logger import PySparkLogger
-    except ImportError:  # PySpark 3.5 prints no cells
-        return
-    for kind in ("DataFrame", "SQL"):
-        PySparkLogger.getLogger(f"{kind}QueryContextLogger").addFilter(_is_of_others)
-
-
-def _is_of_others(_: logging.LogRecord) -> bool:
-    return not _counting.get()
-
-
-@contextmanager
-def _translated_errors(session: SparkSession) -> Iterator[None]:
-    """Translate Spark's errors, without their texts."""
-    with interruptible():
-        try:
-            yield
-        except (DiscreetError, MemoryError):
-            raise
-        except Exception:
-            if _is_stopped(session):
-                raise_alone(
-                    ResourceError(
-                        "the Spark session has stopped; make a new one and make the DataFrame again. If Java ran out "
-                        "of memory, give it more by spark.driver.memory in spark-defaults.conf"
-                    )
-                )
-            raise_alone(
-                InputError(
-                    "Spark could not count the table; its own log, which may quote the data, gives the reason. "
-                    "Executors must be running, and spark.driver.maxResultSize must be large enough for the counts. "
-                    "If Python functions make the table, PYSPARK_PYTHON must name a Python that every executor has. If "
-                    "the table casts cells, use try_cast"
-                )
-            )
-
-
-def _is_stopped(session: SparkSession) -> bool:
-    try:
-        if hasattr(session, "is_stopped"):  # Spark Connect
-            return bool(session.is_stopped)
-        context = session.sparkContext._jsc  # noqa: SLF001 - PySpark has no public property for it
-        return context is None or bool(context.sc().isStopped())
-    except Exception:  # its Java process has ended
-        return True
