@@ -30,6 +30,7 @@ __all__ = [
     "Weighting",
     "counted",
     "encoded",
+    "fetched_labels",
     "labels",
     "labels_of",
     "listed",
@@ -240,11 +241,18 @@ def labels_of(values: Sequence[Label], kind: str | Fields) -> _core.Labels:
     return labels(values, kind) if isinstance(kind, str) else _core.Labels.of_encoded(encoded(values, kind), kind)
 
 
-def counted(columns: dict[str, Fetched], made: Callable[[Fetched], _core.Labels]) -> Counted:
+def fetched_labels(values: Fetched, kind: str | Fields) -> _core.Labels:
+    """Return fetched items as labels. Items of several columns are encoded, as text or bytes."""
+    if isinstance(kind, str):
+        return labels(values, kind)
+    return _core.Labels.of_encoded([cell.encode() if isinstance(cell, str) else cell for cell in values], kind)
+
+
+def counted(columns: dict[str, Fetched], kind: str | Fields) -> Counted:
     """Return the result of `Engine.histogram` from its columns, which may have all `users`, or `first` to add up."""
     users = sum(columns["first"]) if "first" in columns else None
     users = max(columns["users"], default=0) if "users" in columns else users
-    return Counted(made([*columns["item"]]), np.asarray(columns["n"], np.int64), users)
+    return Counted(fetched_labels(columns["item"], kind), np.asarray(columns["n"], np.int64), users)
 
 
 def tallied(columns: dict[str, Fetched], most: int) -> NDArray[np.int64]:
@@ -254,21 +262,23 @@ def tallied(columns: dict[str, Fetched], most: int) -> NDArray[np.int64]:
     return seen
 
 
-def with_weights(columns: dict[str, Fetched], made: Callable[[Fetched], _core.Labels]) -> Weighed:
+def with_weights(columns: dict[str, Fetched], kind: str | Fields) -> Weighed:
     """Return the result of `Engine.weighed` from columns of all items, some of which have no weight."""
     weights = np.asarray(columns["weight"], np.int64)
     items = [item for item, weight in zip(columns["item"], weights, strict=True) if weight]
-    return Weighed(made(items), weights[weights > 0], sum(columns["first"]))
+    return Weighed(fetched_labels(items, kind), weights[weights > 0], sum(columns["first"]))
 
 
-def listed(only: Items, kind: str) -> list[Label]:
-    """Return the listed items that a column of this type can hold, as Python values.
+def listed(only: Items, kind: str | Fields) -> list[Any]:
+    """Return the listed items that a column of this type can hold, as Python values; those of several columns encoded.
 
     Raises:
         ItemTypeError: The items are of another type.
     """
-    given = str(_core.Labels.from_sequence(only).type_name)
     values: list[Any] = only.tolist() if isinstance(only, np.ndarray) else list(only)  # type: ignore[arg-type]
+    if not isinstance(kind, str):
+        return encoded(values, kind)
+    given = str(_core.Labels.from_sequence(only).type_name)
     if values and given.removeprefix("u") != kind.removeprefix("u"):
         raise ItemTypeError("the listed items and the column of items are of different types; cast the items")
     if kind not in ("int64", "uint64"):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import (
     PART,
@@ -23,8 +22,6 @@ from discreet.engines.engine import (
     Weighed,
     Weighting,
     counted,
-    encoded,
-    labels,
     listed,
     tallied,
     with_weights,
@@ -88,7 +85,7 @@ def histogram(
             counts = pairs.group_by("item").agg(n=lambda rows: rows.count())
         if limit is not None:
             counts = counts.order_by(ibis.desc("n"), ibis.asc("item")).limit(limit)
-        return _collected(counts, kind)
+        return counted(_fetched(counts), kind)
 
 
 def counts_users(source: object) -> bool:
@@ -118,7 +115,7 @@ def weighed(
     with _translated_errors():
         # Only counts make a trial.
         sums, kind = _weighed(table, weighting, without, apart, f"{HERE}. {_THERE}" if trial else HERE)
-        return _with_weights(sums.limit(0) if trial else sums, kind)
+        return with_weights(_fetched(sums.limit(0) if trial else sums), kind)
 
 
 def sizes(
@@ -225,7 +222,7 @@ def clipped_sums(
         if l0 is not None and l0 < len(items):
             pairs = _bounded(pairs, l0, backend)
         sums = pairs.group_by("item").agg(n=lambda rows: rows.total.sum())
-        found, totals, _ = _collected(sums, kind)
+        found, totals, _ = counted(_fetched(sums), kind)
         return found, totals
 
 
@@ -249,29 +246,13 @@ def readable(source: Table, columns: list[str]) -> tuple[Table, int]:
 
 def _wanted(values: Items, kind: str | Fields) -> list[Label]:
     """Return listed items as the cells of the column `item`."""
-    if isinstance(kind, str):
-        return listed(values, kind)
-    given: list[Label] = values.tolist() if isinstance(values, np.ndarray) else [*values]  # type: ignore[misc]
-    return [label.decode() for label in encoded(given, kind)]
+    found = listed(values, kind)
+    return found if isinstance(kind, str) else [label.decode() for label in found]
 
 
 def _fetched(query: Table) -> dict[str, Fetched]:
     table = query.to_pyarrow()
     return {name: table[name].to_pylist() for name in table.column_names}
-
-
-def _collected(counts: Table, kind: str | Fields) -> Counted:
-    return counted(_fetched(counts), lambda items: _labels(items, kind))
-
-
-def _with_weights(sums: Table, kind: str | Fields) -> Weighed:
-    return with_weights(_fetched(sums), lambda items: _labels(items, kind))
-
-
-def _labels(items: Fetched, kind: str | Fields) -> _core.Labels:
-    if isinstance(kind, str):
-        return labels(items, kind)
-    return _core.Labels.of_encoded([label.encode() for label in items], kind)
 
 
 @contextmanager

@@ -28,8 +28,7 @@ from discreet.engines.engine import (
     Weighed,
     Weighting,
     counted,
-    encoded,
-    labels,
+    fetched_labels,
     listed,
     require_no_period,
     tag,
@@ -74,9 +73,9 @@ def histogram(
     with translated_errors(session):
         pairs, kind = _pairs(table)
         if only is not None:
-            values = _wanted(only, kind)
+            values = listed(only, kind)
             if not values:
-                return Counted(_labels([], kind), np.zeros(0, np.int64), 0 if users else None)
+                return Counted(fetched_labels([], kind), np.zeros(0, np.int64), 0 if users else None)
             pairs = pairs.join(_table_of(session, values, kind), "item", "left_semi")
         pairs = _without(pairs, without, kind).select("user", "item").distinct()
         if l0 is not None:
@@ -96,7 +95,7 @@ def histogram(
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
         if limit is not None:
             counts = counts.orderBy(functions.desc("n"), functions.asc("item")).limit(min(limit, _INT_LIMIT))
-        return awaited(session, lambda: _collected(counts, kind), tick)
+        return awaited(session, lambda: counted(_fetched(counts, kind), kind), tick)
 
 
 def weighed(
@@ -112,7 +111,7 @@ def weighed(
     session = _session(table.data)
     with translated_errors(session):
         sums, kind = _weighed(table, weighting, without, apart)
-        return awaited(session, lambda: _with_weights(sums.limit(0) if trial else sums, kind), tick)
+        return awaited(session, lambda: with_weights(_fetched(sums.limit(0) if trial else sums, kind), kind), tick)
 
 
 def sizes(
@@ -155,8 +154,8 @@ def _weighed(
 
 def _without(pairs: DataFrame, without: Sequence[Label], kind: str | Fields) -> DataFrame:
     """Return the pairs without the rows of some items."""
-    listed = _wanted(without, kind) if without else []
-    return pairs.join(_table_of(pairs.sparkSession, listed, kind), "item", "left_anti") if listed else pairs
+    items = listed(without, kind) if without else []
+    return pairs.join(_table_of(pairs.sparkSession, items, kind), "item", "left_anti") if items else pairs
 
 
 def _apart(pairs: DataFrame, apart: Sequence[Label], kind: str | Fields) -> DataFrame:
@@ -166,8 +165,8 @@ def _apart(pairs: DataFrame, apart: Sequence[Label], kind: str | Fields) -> Data
     pairs = pairs.select("user", "item").distinct()
     if not apart:
         return pairs.withColumn("own", functions.lit(1))
-    listed = _table_of(pairs.sparkSession, _wanted(apart, kind), kind).withColumn("own", functions.lit(0))
-    marked = pairs.join(functions.broadcast(listed), "item", "left")
+    items = _table_of(pairs.sparkSession, listed(apart, kind), kind).withColumn("own", functions.lit(0))
+    marked = pairs.join(functions.broadcast(items), "item", "left")
     return marked.withColumn("own", functions.coalesce("own", functions.lit(1)))
 
 
@@ -186,9 +185,9 @@ def clipped_sums(
     session = _session(table.data)
     with translated_errors(session):
         rows, kind = _pairs(table.with_values(), resolution)
-        values = _wanted(items, kind)
+        values = listed(items, kind)
         if not values:
-            return _labels([], kind), np.zeros(0, np.int64)
+            return fetched_labels([], kind), np.zeros(0, np.int64)
         rows = rows.join(_table_of(session, values, kind), "item", "left_semi")
         high = functions.floor(functions.col("units") / PART)
         low = functions.col("units") - high * PART
@@ -200,7 +199,7 @@ def clipped_sums(
         if l0 is not None and l0 < len(items):
             pairs = _bounded(pairs, l0)
         sums = pairs.groupBy("item").agg(functions.sum("total").alias("n"))
-        found, totals, _ = awaited(session, lambda: _collected(sums, kind), tick)
+        found, totals, _ = awaited(session, lambda: counted(_fetched(sums, kind), kind), tick)
         return found, totals
 
 
@@ -294,19 +293,6 @@ def _joined(cells: list[Column], fields: Fields) -> Column:
     return functions.when(functions.octet_length(label) <= _core.LONGEST, label)
 
 
-def _wanted(values: Items, kind: str | Fields) -> Sequence[Label]:
-    """Return listed items as the cells of the column `item`."""
-    if isinstance(kind, str):
-        return listed(values, kind)
-    return encoded(values.tolist() if isinstance(values, np.ndarray) else [*values], kind)  # type: ignore[misc]
-
-
-def _labels(values: Sequence[Label], kind: str | Fields) -> _core.Labels:
-    if isinstance(kind, str):
-        return labels(values, kind)
-    return _core.Labels.of_encoded([value for value in values if isinstance(value, bytes)], kind)
-
-
 def _kind(data_type: DataType, name: str) -> str:
     from pyspark.sql import types
 
@@ -392,26 +378,18 @@ def _place(pairs: DataFrame) -> Column:
     return functions.sha2(functions.concat(text(fresh_key()), *framed("user"), *framed("item")), 256)
 
 
-def _fetched(query: DataFrame) -> dict[str, Fetched]:
-    """Fetch the rows to the driver, as Arrow or row by row if pyarrow is not installed."""
+def _fetched(query: DataFrame, kind: str | Fields | None = None) -> dict[str, Fetched]:
+    """Fetch the rows to the driver, as Arrow or row by row if pyarrow is not installed.
+
+    With `kind` there is a column of items. Spark sends their text as bytes.
+    """
     try:
         table = query.toArrow()
-        return {name: table[name].to_pylist() for name in table.column_names}
+        columns = {name: table[name].to_pylist() for name in table.column_names}
     except (ImportError, AttributeError):  # without pyarrow, or of PySpark 3.5
         rows = query.collect()
-        return {name: [row[name] for row in rows] for name in query.columns}
-
-
-def _collected(counts: DataFrame, kind: str | Fields) -> Counted:
-    return counted(_fetched(counts), lambda items: _labels(_cells(items, kind), kind))
-
-
-def _with_weights(sums: DataFrame, kind: str | Fields) -> Weighed:
-    return with_weights(_fetched(sums), lambda items: _labels(_cells(items, kind), kind))
-
-
-def _cells(items: Fetched, kind: str | Fields) -> Fetched:
-    """Return fetched items as labels: Spark sends text as bytes."""
-    if kind == "int64":
-        return items
-    return [bytes(cell).decode() if kind == "string" else bytes(cell) for cell in items]
+        columns = {name: [row[name] for row in rows] for name in query.columns}
+    if kind not in (None, "int64"):
+        cells = map(bytes, columns["item"])
+        columns["item"] = [cell.decode() for cell in cells] if kind == "string" else [*cells]
+    return columns
