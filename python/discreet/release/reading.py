@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from discreet.engines import parquet, untrusted
+from discreet.engines import untrusted
 from discreet.engines.selection import EVERY
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError
 from discreet.formats import require_suffix, suffix_of
@@ -20,7 +20,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_path
 from discreet.release import export
 from discreet.release.aggregates import read_aggregates
-from discreet.release.blocks import distinct_keys
+from discreet.release.cells import RANGES, Cells, Column, Damaged, converted, json_object, stored
 from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
 from discreet.release.intervals import LAWS
 from discreet.release.kept import l0_and_share
@@ -32,13 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["digests_of", "is_empty", "read"]
 
-Column: TypeAlias = untrusted.Cells
-Cells: TypeAlias = dict[str, Column]
-"""The cells of each column of a file, by the name of the column."""
 _MEASURES: tuple[list[str], ...] = ([], ["rank"], ["count", "sigma"], ["count", "sigma", "method"])
 """The columns after those of the items."""
-_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
-_TYPES = ("string", "binary", *_RANGES)
+_TYPES = ("string", "binary", *RANGES)
 _TEXTS = ("bool", "date", *(f"timestamp[{unit}{zone}]" for unit in ("us", "ns") for zone in ("", ", UTC")))
 """The types of a column of items whose cells are text in a release."""
 _TIME = [
@@ -47,8 +43,6 @@ _TIME = [
 """The text of a time in microseconds, and in nanoseconds."""
 _NANOS = ("1677-09-21T00:12:43.145224193", "2262-04-11T23:47:16.854775807")
 """The first and the last time in nanoseconds."""
-_CELL = r'(?:"([^"]*(?:""[^"]*)*)"|([^",\n]*))([,\n])'
-_ESCAPE = r"\\(?:\\|x([0-9a-f]{2}))"
 _Choice = TypeVar("_Choice", bound=str)
 _UNSHOWN = (
     "the mechanism needs a bound on the items of a user, and no file can show that it clipped no count: the counts are "
@@ -58,10 +52,6 @@ _LONGEST = 100_000
 """The most characters of a text in a header."""
 _MOST = 2**62
 """The limit of whole numbers: the difference of two of them has 64 bits. No count or sum of a release reaches it."""
-
-
-class _Damaged(ValueError):
-    """A file that `Release.write` did not write, or that was changed. The text says what is wrong with it."""
 
 
 def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> untrusted.Fields:
@@ -77,7 +67,7 @@ def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> untrusted.F
     if not os.path.isfile(source):  # noqa: PTH113 - it raises nothing for a name that is too long
         raise InputError(f"cannot read {source}: no such file")
     try:
-        cells, own = _content(source, form, agreeing=agreeing)
+        cells, own = stored(source, form, agreeing=agreeing)
         certificate = _certificate(source)
         header = own if certificate is None else certificate
         if header is None:
@@ -88,7 +78,7 @@ def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> untrusted.F
         fields = _fields(header, cells, form)
         if certificate is not None and not agreeing:
             _require_agreement(fields, own, certificate)
-    except _Damaged as fault:
+    except Damaged as fault:
         raise InputError(f"cannot read {source} as a release: {fault}") from None
     except MemoryError:
         raise ResourceError(f"the system gave too little memory to read {source}; read it in another process") from None
@@ -114,7 +104,7 @@ def digests_of(path: str | os.PathLike[str]) -> set[str]:
             return {*re.findall(r"\b[0-9a-f]{64}\b", untrusted.content(source).decode())}
         if form == "csv":
             return {export.file_digest(source, [], {})}
-        cells, own = _content(source, form, agreeing=False)
+        cells, own = stored(source, form, agreeing=False)
         names = [*cells] if own is None else own["columns"]
         return {export.file_digest(source, names, own or {})}
     except (DiscreetError, OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -124,78 +114,7 @@ def digests_of(path: str | os.PathLike[str]) -> set[str]:
 def is_empty(path: str | os.PathLike[str]) -> bool:
     """Return whether a file whose digest is known has no rows."""
     source = Path(path)
-    return not any(_content(source, suffix_of(source), agreeing=False)[0].values())
-
-
-def _content(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, untrusted.Fields | None]:
-    """Return the cells of a file, and the header if the format has one."""
-    if form == "parquet":
-        stored, found = parquet.read(source, "discreet")
-        columns = {name: _plain(cells) for name, cells in stored.items()}
-        if found is None and agreeing:
-            return columns, None
-        if found is None or len(found) > untrusted.CERTIFICATE:
-            raise _Damaged("it is a Parquet file without the metadata of a release")
-        return columns, _object(json.loads(found))
-    content = untrusted.content(source).decode()
-    if form == "csv":
-        return _of_csv(content), None
-    if form == "jsonl":
-        # `splitlines` would also split labels at the line separators of Unicode.
-        return _of_rows(json.loads(line) for line in content.split("\n") if line), None
-    header = _object(json.loads(content, object_pairs_hook=distinct_keys))
-    rows = header.pop("rows")
-    if not isinstance(rows, list):
-        raise _Damaged("its rows are not a list")
-    return _of_rows(rows), header
-
-
-def _plain(cells: Column | NDArray[np.generic]) -> Column:
-    return cells.tolist() if isinstance(cells, np.ndarray) else cells
-
-
-def _object(value: object) -> untrusted.Fields:
-    if not isinstance(value, dict):
-        raise _Damaged("its header is not a JSON object")
-    return value
-
-
-def _of_csv(content: str) -> Cells:
-    """Return the cells of a CSV file as text. It ends with a line feed, as `blocks` writes it."""
-    rows = list(_quoted_rows(content) if '"' in content else (line.split(",") for line in content.split("\n")))
-    names = [name.removeprefix("'") for name in rows[0]]
-    if rows.pop() == [""] and rows and {*map(len, rows)} == {len(names)}:
-        columns = zip(*rows, strict=True)
-        return {name: [*column[1:]] for name, column in zip(names, columns, strict=True)}
-    raise _Damaged("it is not CSV as Release.write writes it")
-
-
-def _quoted_rows(content: str) -> Iterator[list[str]]:
-    """Yield the rows of a CSV file with quoted cells, and what follows the last row as one more row."""
-    row: list[str] = []
-    end, cell = 0, re.compile(_CELL)
-    # Not `finditer`: after a cell that does not end, it would search on from each of its characters.
-    while (found := cell.match(content, end)) is not None:
-        quoted, plain, after = found.groups()
-        row.append(plain if quoted is None else quoted.replace('""', '"'))
-        if after == "\n":
-            yield row
-            row = []
-        end = found.end()
-    yield [*row, content[end:]]
-
-
-def _of_rows(rows: Iterable[untrusted.Fields]) -> Cells:
-    """Return the cells of JSON objects."""
-    cells: Cells = {}
-    for row in rows:
-        if not cells:
-            cells = {name: [] for name in row}
-        if not row or [*row] != [*cells]:
-            raise _Damaged("its rows have different names")
-        for name, cell in row.items():
-            cells[name].append(cell)
-    return cells
+    return not any(stored(source, suffix_of(source), agreeing=False)[0].values())
 
 
 def _empty(names: Iterable[str]) -> Cells:
@@ -208,17 +127,17 @@ def _certificate(source: Path) -> untrusted.Fields | None:
     if not os.path.lexists(place):
         return None
     if not export.has_room_for_certificate(source):
-        raise _Damaged(f"{place} is not a certificate")
-    content = _object(json.loads(untrusted.content(place, untrusted.CERTIFICATE)))
+        raise Damaged(f"{place} is not a certificate")
+    content = json_object(json.loads(untrusted.content(place, untrusted.CERTIFICATE)))
     if not isinstance(content.get("digest"), str):
-        raise _Damaged("its certificate has no digest")
+        raise Damaged("its certificate has no digest")
     return content
 
 
 def _require_agreement(fields: untrusted.Fields, own: untrusted.Fields | None, certificate: untrusted.Fields) -> None:
     """Raise if the rows of a file, or its own header, are not those of its certificate."""
     if own is not None and any(value != certificate.get(name) for name, value in own.items()):
-        raise _Damaged("its header and its certificate differ. Restore the files that were written together")
+        raise Damaged("its header and its certificate differ. Restore the files that were written together")
     kinds = {"rank": "int64", "count": "int64", "sigma": "float64", "method": "string"}
     confirmed = fields["confirmed"]
     methods = None if confirmed is None else [METHODS[0] if one else METHODS[1] for one in confirmed.tolist()]
@@ -227,7 +146,7 @@ def _require_agreement(fields: untrusted.Fields, own: untrusted.Fields | None, c
     columns += [(name, cells, kinds[name]) for name, cells in values.items() if cells is not None]
     columns += [column for one in fields["aggregates"] for column in one.columns]
     if export.digest(columns) != certificate["digest"]:
-        raise _Damaged(
+        raise Damaged(
             "its rows are not those of its certificate: another program changed one of them. Restore the files that "
             "were written together"
         )
@@ -237,27 +156,24 @@ def _fields(header: untrusted.Fields, cells: Cells, form: str) -> untrusted.Fiel
     """Return the fields of a release from a header and cells, all of them checked."""
     missing = [name for name in ("made_by", "rho", "delta", "item_type", "seeded", "clipped") if name not in header]
     if missing:
-        raise _Damaged(
-            f"its header lacks {', '.join(missing)}. A version before 0.1 may have written it; write it anew"
-        )
+        raise Damaged(f"its header lacks {', '.join(missing)}. A version before 0.1 may have written it; write it anew")
     kind, names = header["item_type"], header.get("columns")
     own = [("item", kind)] if isinstance(kind, str) else [(_name(name), kind) for name, kind in _list(kind)]
     try:
         more = {name: kind for one in read_aggregates(header, {}) for name, _, kind in one.columns}
     except ValueError as fault:
-        raise _Damaged(f"in its header, {fault}") from None
+        raise Damaged(f"in its header, {fault}") from None
     measures = [["count", "sigma", *more]] if more else _MEASURES
     expected = [[name for name, _ in own] + numbers for numbers in measures]
     if not cells and names in expected:
         cells = _empty(names)
     if not own or [*cells] not in expected or len({*map(len, cells.values())}) != 1:
-        raise _Damaged("it does not have the columns of a release")
+        raise Damaged("it does not have the columns of a release")
     if isinstance(kind, str):
         kind = _one_of(header, "item_type", _TYPES)
     elif any(one not in (*_TYPES, *_TEXTS) for _, one in own):
-        raise _Damaged("item_type in its header has an unknown type")
-    if form == "csv":
-        cells = _converted(cells, dict(own), more)
+        raise Damaged("item_type in its header has an unknown type")
+    cells = converted(cells, form, dict(own), more)
     guarantee = _guarantee(header)
     spent = guarantee
     if "spent_rho" in header:
@@ -268,12 +184,12 @@ def _fields(header: untrusted.Fields, cells: Cells, form: str) -> untrusted.Fiel
         provenance = Provenance.read(header["provenance"]) if "provenance" in header else None
         aggregates = read_aggregates(header, cells)
     except ValueError as fault:
-        raise _Damaged(f"in its header, {fault}") from None
+        raise Damaged(f"in its header, {fault}") from None
     has_counts, ranks = "count" in cells, cells.get("rank")
     facts = _facts(header, summed, l0, has_counts=has_counts)
     return {
         **facts,
-        "items": _items([_cells(cells[name], one, form) for name, one in own]),
+        "items": _items([_typed(cells[name], one) for name, one in own]),
         "counts": _whole(cells["count"]) if has_counts else None,
         "sigmas": _sigmas(cells["sigma"]) if has_counts else None,
         "confirmed": _confirmed(cells["method"]) if "method" in cells and "method" not in dict(own) else None,
@@ -306,14 +222,14 @@ def _facts(header: untrusted.Fields, summed: Summed | None, l0: int | None, *, h
     kind = _one_of(header, "kind", KINDS) if "kind" in header else "users" if found is None else kinds[0]
     listed = header.get("listed", "none" if found is None else found.listed)
     if kind not in kinds:
-        raise _Damaged("kind in its header is not what its mechanism counts")
+        raise Damaged("kind in its header is not what its mechanism counts")
     if found is not None and listed != found.listed:
-        raise _Damaged("listed in its header is not what its mechanism publishes")
+        raise Damaged("listed in its header is not what its mechanism publishes")
     if found is not None and found.law not in (None, noise):
-        raise _Damaged("noise in its header is not the noise of its mechanism")
+        raise Damaged("noise in its header is not the noise of its mechanism")
     clipped, notes = _flag(header, "clipped"), list[str]()
     if not clipped and l0 is not None:
-        raise _Damaged("its header has l0, and says that no counts are clipped")
+        raise Damaged("its header has l0, and says that no counts are clipped")
     if has_counts and not clipped and (found is None or found.bounds_items):
         clipped, notes = True, [_UNSHOWN]
     return {
@@ -333,54 +249,24 @@ def _guarantee(header: untrusted.Fields) -> Guarantee:
         pair = (header["epsilon"], header["total_delta"]) if "epsilon" in header else None
         return Guarantee(header["rho"], header["delta"], header["unit"], pair, header["neighbours"])
     except (ParameterError, KeyError):
-        raise _Damaged("its header has no valid guarantee") from None
-
-
-def _converted(cells: Cells, own: dict[str, str], more: dict[str, str]) -> Cells:
-    """Return the text cells of a CSV file as values. `own` has the types of columns of items, `more` of aggregates."""
-    kinds: dict[str, Callable[[str], object]] = {"rank": int, "count": int, "sigma": float, "method": str}
-    kinds |= {name: int if kind == "int64" else float for name, kind in more.items()}
-    for name, kind in own.items():
-        kinds[name] = int if kind in _RANGES else _bytes if kind == "binary" else _unescaped
-    return {name: [kinds[name](cell) for cell in column] for name, column in cells.items()}
-
-
-def _unescaped(cell: str) -> str:
-    return cell.removeprefix("'")
-
-
-def _bytes(cell: str) -> bytes:
-    return _decoded(_unescaped(cell))
-
-
-def _decoded(text: str) -> bytes:
-    r"""Return the bytes of a text in which `\xff` is a byte, and two backslashes are one."""
-    parts = re.split(_ESCAPE, text)
-    escapes = [found[0] for found in re.finditer(_ESCAPE, text)]
-    plain = [part.encode() for part in parts[::2]]
-    joined = plain[0]
-    for escape, rest in zip(escapes, plain[1:], strict=True):
-        joined += (b"\\" if escape == r"\\" else bytes.fromhex(escape[2:])) + rest
-    return joined
+        raise Damaged("its header has no valid guarantee") from None
 
 
 def _items(columns: list[Column]) -> Column:
     """Return the items of one column, or the tuples of several: all distinct."""
     items = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     if len({*items}) != len(items):
-        raise _Damaged("it has an item twice")
+        raise Damaged("it has an item twice")
     return items
 
 
-def _cells(cells: Column, kind: str, form: str) -> Column:
+def _typed(cells: Column, kind: str) -> Column:
     """Return the cells of a column of items, all of the type that the header names."""
-    if kind == "binary" and form in ("json", "jsonl"):
-        cells = [_decoded(cell) for cell in cells]
-    expected = int if kind in _RANGES else bytes if kind == "binary" else str
+    expected = int if kind in RANGES else bytes if kind == "binary" else str
     if any(type(cell) is not expected for cell in cells):
-        raise _Damaged(f"its items are not of the type {kind}")
-    if expected is int and cells and not _RANGES[kind][0] <= min(cells) <= max(cells) <= _RANGES[kind][1]:
-        raise _Damaged(f"its items are not of the type {kind}")
+        raise Damaged(f"its items are not of the type {kind}")
+    if expected is int and cells and not RANGES[kind][0] <= min(cells) <= max(cells) <= RANGES[kind][1]:
+        raise Damaged(f"its items are not of the type {kind}")
     if expected is str:
         "\n".join(cells).encode()  # a lone surrogate is a ValueError
     if kind in _TEXTS:
@@ -401,66 +287,66 @@ def _require_typed(cell: str, kind: str) -> None:
         is_typed = found is not None and bool(date.fromisoformat(cell[:10]))
         is_typed &= not is_nanos or _NANOS[0] <= cell.removesuffix("Z") <= _NANOS[1]
     if not is_typed:
-        raise _Damaged(f"its items are not of the type {kind}")
+        raise Damaged(f"its items are not of the type {kind}")
 
 
 def _whole(cells: Column) -> NDArray[np.int64]:
     if any(type(cell) is not int or not -_MOST < cell < _MOST for cell in cells):
-        raise _Damaged("its counts or ranks are not whole numbers below 2^62")
+        raise Damaged("its counts or ranks are not whole numbers below 2^62")
     return np.array(cells, np.int64)
 
 
 def _ranks(cells: Column) -> NDArray[np.int64]:
     ranks = _whole(cells)
     if np.any(ranks < 1) or len(np.unique(ranks)) != len(ranks):
-        raise _Damaged("its ranks are not distinct numbers from 1")
+        raise Damaged("its ranks are not distinct numbers from 1")
     return ranks
 
 
 def _sigmas(cells: Column) -> NDArray[np.float64]:
     if any(type(cell) not in (int, float) for cell in cells):
-        raise _Damaged("its sigmas are not numbers")
+        raise Damaged("its sigmas are not numbers")
     sigmas = np.array(cells, np.float64)
     if not np.all((sigmas >= 0) & (sigmas < 1e18)):
-        raise _Damaged("its sigmas are not positive numbers")
+        raise Damaged("its sigmas are not positive numbers")
     return sigmas
 
 
 def _confirmed(cells: Column) -> NDArray[np.bool_]:
     if any(cell not in METHODS for cell in cells):
-        raise _Damaged(f"its methods are not {' or '.join(METHODS)}")
+        raise Damaged(f"its methods are not {' or '.join(METHODS)}")
     return np.array([cell == METHODS[0] for cell in cells], np.bool_)
 
 
 def _text(value: object) -> str:
     """Return a text of a header without control characters, which could change a terminal."""
     if not isinstance(value, str) or len(value) > _LONGEST:
-        raise _Damaged("its header has an invalid text")
+        raise Damaged("its header has an invalid text")
     return export.plain_text(value)
 
 
 def _name(value: object) -> str:
     if not isinstance(value, str) or value in ("rank", "count", "sigma"):
-        raise _Damaged("its header has an invalid name of a column")
+        raise Damaged("its header has an invalid name of a column")
     return value
 
 
 def _list(value: object) -> Column:
     if not isinstance(value, list) or len(value) > 1000:
-        raise _Damaged("its header has an invalid list")
+        raise Damaged("its header has an invalid list")
     return value
 
 
 def _flag(header: untrusted.Fields, name: str) -> bool:
     value = header[name]
     if not isinstance(value, bool):
-        raise _Damaged(f"{name} in its header is neither true nor false")
+        raise Damaged(f"{name} in its header is neither true nor false")
     return value
 
 
 def _number(value: object) -> int:
     if type(value) is not int or not 0 <= value < _MOST:
-        raise _Damaged("its header has an invalid number")
+        raise Damaged("its header has an invalid number")
     return value
 
 
@@ -469,7 +355,7 @@ def _every(header: untrusted.Fields, own: list[tuple[str, str]]) -> str | None:
     if header.get("every") is None:
         return None
     if len(own) < 2 or own[0][1] not in ("date", "timestamp[us]"):
-        raise _Damaged("its header has every, but its items have no column of periods")
+        raise Damaged("its header has every, but its items have no column of periods")
     return _one_of(header, "every", EVERY)
 
 
@@ -477,7 +363,7 @@ def _one_of(header: untrusted.Fields, name: str, values: Iterable[_Choice]) -> _
     for value in values:
         if header[name] == value:
             return value
-    raise _Damaged(f"{name} in its header is none of {', '.join(values)}")
+    raise Damaged(f"{name} in its header is none of {', '.join(values)}")
 
 
 def _users(value: object) -> tuple[int, float] | None:
@@ -485,5 +371,5 @@ def _users(value: object) -> tuple[int, float] | None:
         return None
     number, sigma = _list(value)
     if type(number) is not int or type(sigma) not in (int, float) or not (abs(number) < _MOST and 0 <= sigma < 1e18):
-        raise _Damaged("users in its header are not a number and its sigma")
+        raise Damaged("users in its header are not a number and its sigma")
     return number, float(sigma)
