@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,92 +30,18 @@ from discreet.mechanisms.parameters import (
 )
 from discreet.mechanisms.published import noted, published, retold
 from discreet.mechanisms.sums.clipped_sums import WHOLE
+from discreet.mechanisms.sums.measured import LIMIT, Bounded, Measured, require_bounded, require_several, scale_of
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
-from discreet.privacy.validation import require_number, require_text, require_whole
-from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, named, to_digits
+from discreet.privacy.validation import require_number, require_whole
+from discreet.release.aggregates import Aggregate, named
 from discreet.release.facts import Listed, Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
-from discreet.theorems import rogers2024
-from discreet.wording import counted
 
 __all__ = ["Aggregates"]
-
-_LIMIT = 2**30
-_NOISIEST = 1e9
-"""The largest scale of discrete Gaussian noise."""
-_WIDEST = 2**31
-"""The largest change of a sum of means by one user and item. With it no sum of 2^32 users exceeds 64 bits."""
-_FINEST = 2**16
-"""The most parts of a unit in which a mean is added up."""
-_KNOWN = 6
-"""A mean is known beyond its bounds if its denominator is at least this many of its sigmas."""
-Bounded = tuple[str, int, int, float]
-"""A column of values, the least and the largest value that counts in units, and the unit."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """One aggregate: how it is measured, and the scale of the noise of each of its sums."""
-
-    kind: KindOfAggregate
-    column: str | None
-    low: int
-    high: int
-    resolution: float
-    most: int | None
-    sigmas: tuple[float, ...]
-    parts: int = 1
-    """The parts of a unit in which the numerator of a mean is added up."""
-
-    @property
-    def asked(self) -> tuple[str, int, int, int, int]:
-        """The measure as the engine takes it."""
-        return self.kind, self.low, self.high, self.most or 1, self.parts
-
-    @property
-    def centre(self) -> int:
-        """The number from which a mean is measured."""
-        return (self.low + self.high) // 2
-
-    def published(self, noisy: NDArray[np.int64]) -> Aggregate:
-        """Return the aggregate of noisy sums, one column for each of them."""
-        values: NDArray[Any]
-        if self.kind == "mean":
-            values, sigmas = self._mean(noisy)
-            sigmas = sigmas * self.resolution
-            values = to_digits(values * self.resolution, sigmas)
-        else:
-            values, sigmas = noisy[:, 0], np.full(len(noisy), self.sigmas[0])
-            if self.kind == "sum":
-                values, sigmas = in_column_units(values, self.resolution), sigmas * self.resolution
-        return Aggregate(
-            kind=self.kind,
-            column=self.column,
-            low=self.low,
-            high=self.high,
-            resolution=self.resolution,
-            most=self.most,
-            values=values,
-            sigmas=sigmas,
-        )
-
-    def _mean(self, noisy: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the quotients of two noisy sums, and the standard deviations of their errors.
-
-        The error of a quotient is that of its numerator, and of its denominator times the quotient, over the
-        denominator. A denominator below six of its sigmas says too little, and then nothing but the bounds is known.
-        """
-        scale, rows_scale = self.sigmas[0] / self.parts, self.sigmas[1]
-        rows = np.maximum(noisy[:, 1], 1)
-        quotient = np.clip(noisy[:, 0] / self.parts / rows, self.low - self.centre, self.high - self.centre)
-        sigmas = np.hypot(scale, np.abs(quotient) * rows_scale) / rows
-        widest = (self.high - self.low) / 2
-        sigmas = np.where(noisy[:, 1] < _KNOWN * rows_scale, widest, np.minimum(sigmas, widest))
-        return self.centre + quotient, sigmas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,10 +105,10 @@ class Aggregates(TableMechanism):
     def __post_init__(self) -> None:
         self._set(
             rho=require_rho(self.rho),
-            l0=None if self.l0 is None else require_whole("l0", self.l0, 1, _LIMIT),
-            rows=None if self.rows is None else require_whole("rows", self.rows, 1, _LIMIT),
-            sums=tuple(_bounded("sums", one) for one in _several("sums", self.sums)),
-            means=tuple(_bounded("means", one) for one in _several("means", self.means)),
+            l0=None if self.l0 is None else require_whole("l0", self.l0, 1, LIMIT),
+            rows=None if self.rows is None else require_whole("rows", self.rows, 1, LIMIT),
+            sums=tuple(require_bounded("sums", one) for one in require_several("sums", self.sums)),
+            means=tuple(require_bounded("means", one) for one in require_several("means", self.means)),
             most=require_whole("most", self.most, 2, 2**20),
         )
         if self.items is None:
@@ -323,32 +248,21 @@ class Aggregates(TableMechanism):
         """
         if self.finds_l0:
             return self.bounded(self.most).scales
-        count = self.selection.sigma if self.items is None else _scale(self._counting, 1, self._l0)
+        count = self.selection.sigma if self.items is None else scale_of(self._counting, 1, self._l0)
         return {"count": (count,), **{named(one.kind, one.column): one.sigmas for one in self._plan()}}
 
-    def _plan(self) -> list[_Measured]:
+    def _plan(self) -> list[Measured]:
         """Return how each aggregate is measured."""
         own, l0 = round_down((self.rho - self._counting) / self._parts, 16), self._l0
         plan = []
         if self.rows is not None:
-            plan.append(_Measured("rows", None, 0, 0, 1.0, self.rows, (_scale(own, self.rows, l0),)))
+            plan.append(Measured("rows", None, 0, 0, 1.0, self.rows, (scale_of(own, self.rows, l0),)))
         for column, low, high, unit in self.sums:
-            scale = _scale(own, max(abs(low), abs(high)), l0)
-            plan.append(_Measured("sum", column, low, high, unit, None, (scale,)))
-        for column, low, high, unit in self.means:
+            scale = scale_of(own, max(abs(low), abs(high)), l0)
+            plan.append(Measured("sum", column, low, high, unit, None, (scale,)))
+        for one in self.means:
             assert self.rows is not None
-            centre = (low + high) // 2
-            widest = self.rows * max(high - centre, centre - low)
-            if widest > _WIDEST:
-                raise ParameterError(
-                    "a mean needs narrower bounds, a larger resolution or fewer rows: their product is above 2^31",
-                    names="means rows",
-                )
-            scale, parts = _scale(own, widest, l0), _FINEST
-            while parts > 1 and (parts * widest > _WIDEST or parts * scale > _NOISIEST):
-                parts //= 2
-            scales = (_scale(own, parts * widest, l0), _scale(own, self.rows, l0))
-            plan.append(_Measured("mean", column, low, high, unit, self.rows, scales, parts))
+            plan.append(Measured.mean(one, self.rows, own, l0))
         return plan
 
     def empty(self) -> list[Aggregate]:
@@ -462,38 +376,3 @@ def _labels(items: Iterable[Label]) -> _core.Labels:
     labels = listed_labels(tuple(items))
     assert labels is not None
     return labels
-
-
-def _scale(rho: float, bound: int, l0: int) -> float:
-    """Return the scale of the noise of numbers of which one user changes l0 by `bound` each."""
-    scale = bound * rogers2024.measurement_sigma(rho / l0)
-    if not math.isfinite(scale) or scale > _NOISIEST:
-        raise ParameterError(
-            f"the noise of {counted(l0, 'item')} of one user would have a scale of {scale:.3g} units, above 1e9; give "
-            "narrower bounds, a larger resolution, a smaller l0 or a larger rho"
-        )
-    return scale
-
-
-def _several(name: str, given: object) -> tuple[object, ...]:
-    if not isinstance(given, tuple | list):
-        raise ParameterError(f'{name} must be a tuple such as (("price", 0, 5000, 0.01),)', names=name)
-    return tuple(given)
-
-
-def _bounded(name: str, given: object) -> Bounded:
-    """Return a column with its bounds and its unit, or raise ParameterError."""
-    if not isinstance(given, tuple | list) or len(given) != 4:
-        raise ParameterError(
-            f'each of {name} must have a column, the least and the largest value, and the unit, such as ("price", 0, '
-            "5000, 0.01)",
-            names=name,
-        )
-    column, low, high, unit = given
-    if not isinstance(column, str):
-        raise ParameterError("value must be the name of a column", names=name)
-    require_text("the name of the column of values", column)
-    low, high = require_whole("low", low, -_LIMIT, _LIMIT), require_whole("high", high, -_LIMIT, _LIMIT)
-    if low >= high:
-        raise ParameterError("bounds must be the least value and then the largest: low must be below high", names=name)
-    return column, low, high, require_number("resolution", unit, 1e-12, 1e12, open_low=False)
