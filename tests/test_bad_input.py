@@ -13,7 +13,7 @@ import pytest
 import discreet as dp
 from discreet import mechanisms, privacy, queries, streams, tables, testing
 from discreet.engines.checking import check
-from discreet.engines.selection import period_of
+from discreet.engines.projection import period_of
 from discreet.errors import DiscreetError, InputError, LedgerError, ParameterError, SchemaError, StateError
 from discreet.privacy.conversion import cdp_rho
 

@@ -12,7 +12,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from discreet import budgets, mechanisms
-from discreet.engines.selection import is_free
+from discreet.engines.projection import is_free
 from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
 from discreet.imports import importing

@@ -12,7 +12,7 @@ use super::stream::PairStream;
 use super::wanted::{Wanted, array, numbers};
 use crate::columns::Batch;
 use crate::columns::parts::Columns;
-use crate::columns::selection::{Named, Rows, Selection};
+use crate::columns::projection::{Named, Projection, Rows};
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 use crate::labels::composite::Field;
@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Rows of users and items, in an Arrow stream or in sequences of the same length.
 enum Source {
     Stream(Box<PairStream>),
-    Sequences(Selection, Rows),
+    Sequences(Projection, Rows),
 }
 
 impl Source {
@@ -79,20 +79,20 @@ impl Source {
         let named_time = time.as_ref().map(named);
         let timed = named_time.as_ref().map(|time| (time, wanted.period.clone()));
         let named_value = value.as_ref().map(named);
-        let selection = Selection::new(&all(&user), &all(&item), timed, named_value.as_ref())?;
+        let projection = Projection::new(&all(&user), &all(&item), timed, named_value.as_ref())?;
         let arrays = |columns: Vec<(ArrayData, String)>| {
             columns.into_iter().map(|(array, _)| array).collect::<Vec<_>>()
         };
         let [time, value] = [time, value].map(|column| column.map(|(array, _)| array));
         let columns = Columns { user: arrays(user), item: arrays(item), time, value };
-        let rows = selection.rows(columns)?;
-        Ok(Self::Sequences(selection, rows))
+        let rows = projection.rows(columns)?;
+        Ok(Self::Sequences(projection, rows))
     }
 
-    fn selection(&self) -> &Selection {
+    fn projection(&self) -> &Projection {
         match self {
-            Self::Stream(stream) => stream.selection(),
-            Self::Sequences(selection, _) => selection,
+            Self::Stream(stream) => stream.projection(),
+            Self::Sequences(projection, _) => projection,
         }
     }
 }
@@ -124,10 +124,10 @@ impl Sources {
             Ok(list) => list.iter().map(|source| open(&source)).collect::<PyResult<_>>()?,
             Err(_) => vec![open(source)?],
         };
-        let mut selections = all.iter().map(Source::selection);
+        let mut projections = all.iter().map(Source::projection);
         let first =
-            selections.next().ok_or(Error::Parameter("no table was given; pass at least one"))?;
-        if !selections.all(|other| other.is_like(first)) {
+            projections.next().ok_or(Error::Parameter("no table was given; pass at least one"))?;
+        if !projections.all(|other| other.is_like(first)) {
             let text = "the tables' columns have different types; cast them to one type";
             return Err(Error::Schema(text.into()).into());
         }

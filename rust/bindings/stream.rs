@@ -14,7 +14,7 @@ use super::wanted::Wanted;
 use crate::columns::Batch;
 use crate::columns::integers::BROKEN;
 use crate::columns::parts::Columns;
-use crate::columns::selection::{Named, Rows, Selection};
+use crate::columns::projection::{Named, Projection, Rows};
 use crate::columns::tally::Tally;
 use crate::columns::values::no_numbers;
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ pub struct PairStream {
     item: Vec<Place>,
     time: Option<Place>,
     value: Option<Place>,
-    selection: Selection,
+    projection: Projection,
     /// The rows of the last array that were not yet taken.
     rows: Option<Rows>,
 }
@@ -70,24 +70,24 @@ impl PairStream {
         let timed = time.as_ref().map(|time| (&time.named, wanted.period.clone()));
         let value = wanted.value.as_ref().map(|name| value_place(&schema.0, name)).transpose()?;
         let summed = value.as_ref().map(|place| &place.named);
-        let selection = Selection::new(&named(&user), &named(&item), timed, summed)?;
+        let projection = Projection::new(&named(&user), &named(&item), timed, summed)?;
         let width = schema.0.columns()?;
-        Ok(Self { raw, width, user, item, time, value, selection, rows: None })
+        Ok(Self { raw, width, user, item, time, value, projection, rows: None })
     }
 
     /// Return the selected columns with their types.
-    pub fn selection(&self) -> &Selection {
-        &self.selection
+    pub fn projection(&self) -> &Projection {
+        &self.projection
     }
 
     fn read(&mut self) -> Result<Option<Rows>> {
-        self.columns()?.map(|columns| self.selection.rows(columns)).transpose()
+        self.columns()?.map(|columns| self.projection.rows(columns)).transpose()
     }
 
     /// Count the next rows, and those that are left out, by reason. Return false after the last rows.
     pub fn tally(&mut self, tally: &mut Tally) -> Result<bool> {
         let Some(columns) = self.columns()? else { return Ok(false) };
-        self.selection.tally(columns, tally)?;
+        self.projection.tally(columns, tally)?;
         Ok(true)
     }
 

@@ -9,7 +9,7 @@ pub(crate) mod integers;
 mod joined;
 pub(crate) mod memo;
 pub(crate) mod parts;
-pub mod selection;
+pub mod projection;
 mod strings;
 pub mod tally;
 pub mod times;

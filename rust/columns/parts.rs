@@ -15,7 +15,7 @@ use crate::labels::composite::Kind;
 /// The most digits of a decimal that always fits a 64-bit integer.
 const DIGITS: u8 = 18;
 
-/// The arrays of a selection's columns.
+/// The arrays of a projection's columns.
 pub struct Columns {
     /// The columns of users.
     pub user: Vec<ArrayData>,

@@ -10,7 +10,7 @@ from counting import BINARY, csv, store
 import discreet as dp
 from discreet import _core
 from discreet.engines.checking import check
-from discreet.engines.selection import period_of
+from discreet.engines.projection import period_of
 from discreet.engines.sql import query
 from discreet.errors import InputError, ParameterError, SchemaError
 from floors import PACKAGE, imported, parsed

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet import _core, engines
 from discreet.engines.checking import check
 from discreet.engines.databases import open_database
-from discreet.engines.selection import period_of
+from discreet.engines.projection import period_of
 from discreet.errors import ParameterError
 
 LONG = b"x" * (_core.LONGEST - 3)

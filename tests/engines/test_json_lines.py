@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import _core
 from discreet.engines.checking import check
+from discreet.engines.projection import period_of
 from discreet.engines.rounds import TimedEvents
-from discreet.engines.selection import period_of
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 from discreet.reference import json_lines
 

@@ -11,7 +11,7 @@ from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import Command
 from discreet.cli.sources import FileOptions
 from discreet.engines.checking import check as checked
-from discreet.engines.selection import Period, UserUnit, period_of
+from discreet.engines.projection import Period, UserUnit, period_of
 from discreet.release.export import plain_text
 
 __all__ = ["check"]

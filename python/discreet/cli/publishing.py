@@ -20,7 +20,7 @@ from discreet.cli.named import named
 from discreet.cli.options import PLUME
 from discreet.cli.sources import FileOptions
 from discreet.engines import spark_session
-from discreet.engines.selection import UserUnit, columns_of
+from discreet.engines.projection import UserUnit, columns_of
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
 from discreet.errors import OUT_OF_DELTA, AlreadyCharged

@@ -20,7 +20,7 @@ from discreet.engines.frames import frame, library
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import Reopened, retried_carefully, scan
 from discreet.engines.memory import Memory
-from discreet.engines.selection import Names, Period, UserUnit, columns_of, require_names
+from discreet.engines.projection import Names, Period, UserUnit, columns_of, require_names
 from discreet.engines.sql import connect, interruptible, require_whole_csv
 from discreet.engines.typed_arrays import Foreign
 from discreet.engines.values import of_duckdb

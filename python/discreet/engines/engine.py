@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from discreet import _core
-from discreet.engines.selection import Period
+from discreet.engines.projection import Period
 from discreet.engines.table import Table
 from discreet.errors import ItemTypeError, ParameterError
 

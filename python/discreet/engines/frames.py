@@ -22,7 +22,7 @@ from discreet.engines.columns import (
     without_objects,
 )
 from discreet.engines.pandas_columns import as_arrow, is_untyped
-from discreet.engines.selection import Names, Period, columns_of
+from discreet.engines.projection import Names, Period, columns_of
 from discreet.engines.sql import require_whole_csv
 from discreet.engines.typed_arrays import Foreign
 from discreet.engines.validated import validated

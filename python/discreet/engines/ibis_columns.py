@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import Fields, require_no_period, tag
-from discreet.engines.selection import Names, columns_of
+from discreet.engines.projection import Names, columns_of
 from discreet.engines.table import Table as Rows
 from discreet.errors import ParameterError, SchemaError
 from discreet.imports import importing

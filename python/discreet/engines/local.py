@@ -21,7 +21,7 @@ from discreet.engines.frames import frame, is_read_once, library, name_column, r
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
-from discreet.engines.selection import columns_of
+from discreet.engines.projection import columns_of
 from discreet.engines.sql import connect, interruptible
 from discreet.engines.table import Table
 from discreet.engines.values import of_duckdb

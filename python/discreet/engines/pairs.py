@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from discreet import _core, engines
 from discreet.engines.local import listed_labels, read
-from discreet.engines.selection import columns_of
+from discreet.engines.projection import columns_of
 from discreet.engines.weighing import LocalLists
 from discreet.errors import ParameterError
 from discreet.progress import shown

@@ -36,7 +36,7 @@ from discreet.engines.engine import (
     with_weights,
 )
 from discreet.engines.entropy import fresh_key
-from discreet.engines.selection import Names, columns_of
+from discreet.engines.projection import Names, columns_of
 from discreet.engines.table import Table
 from discreet.errors import ParameterError, SchemaError
 

@@ -10,7 +10,7 @@ from discreet import _core, engines
 from discreet.engines.engine import encoded
 from discreet.engines.local import listed_labels, read
 from discreet.engines.pairs import require_rows
-from discreet.engines.selection import columns_of
+from discreet.engines.projection import columns_of
 from discreet.engines.table import Table
 from discreet.engines.weighing import LocalLists
 from discreet.errors import ParameterError

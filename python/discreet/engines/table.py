@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn, Self, TypedDict
 
 from discreet.engines.memory import Memory
-from discreet.engines.selection import Names, Period, Times, UserUnit, period_of, require_names
+from discreet.engines.projection import Names, Period, Times, UserUnit, period_of, require_names
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_text
 from discreet.private import Private

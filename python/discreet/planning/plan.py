@@ -33,7 +33,7 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from discreet.engines.selection import Names
+    from discreet.engines.projection import Names
     from discreet.planning.comparison import PlanComparison
 
 __all__ = ["NUMBERS", "Plan", "plan"]

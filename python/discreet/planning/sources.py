@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet.engines.engine import Label
-    from discreet.engines.selection import Names
+    from discreet.engines.projection import Names
 
 __all__ = ["Counts", "Drawn", "PublicTable", "Source", "source_of"]
 

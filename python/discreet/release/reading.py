@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from discreet.engines import untrusted
-from discreet.engines.selection import EVERY
+from discreet.engines.projection import EVERY
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError
 from discreet.formats import require_suffix, suffix_of
 from discreet.privacy.guarantee import Guarantee

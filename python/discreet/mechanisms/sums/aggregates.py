@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.engines.engine import Label
 from discreet.engines.local import listed_labels
 from discreet.engines.pairs import read_pairs
-from discreet.engines.selection import columns_of
+from discreet.engines.projection import columns_of
 from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError

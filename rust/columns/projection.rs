@@ -28,7 +28,7 @@ const BYTES: usize = 1 << 22;
 pub type Named = (String, DataType);
 
 /// The columns of a table that a count reads, with their types.
-pub struct Selection {
+pub struct Projection {
     user: Side,
     item: Side,
     period: Option<Period>,
@@ -69,7 +69,7 @@ impl Side {
     }
 }
 
-impl Selection {
+impl Projection {
     /// Selects columns of users and items, a column of times if there is a period, and a column of values if they are
     /// summed.
     ///
@@ -93,13 +93,13 @@ impl Selection {
             }
         }
         let period = time.as_ref().map(|(_, period)| period);
-        let mut selection = Self {
+        let mut projection = Self {
             user: Side::of(user, true, period.is_none_or(|period| period.unit.is_none()))?,
             item: Side::of(item, false, !period.is_some_and(Period::limits_items))?,
             period: None,
         };
-        let Some(((name, _), period)) = time else { return Ok(selection) };
-        if let (Some(every), Side::Joined(fields)) = (period.every, &selection.item) {
+        let Some(((name, _), period)) = time else { return Ok(projection) };
+        if let (Some(every), Side::Joined(fields)) = (period.every, &projection.item) {
             let kind = match every {
                 Every::Hour => Kind::Time { has_nanos: false, is_zoned: false },
                 _ => Kind::Date,
@@ -109,10 +109,10 @@ impl Selection {
                 .iter()
                 .zip(fields.iter())
                 .map(|((name, _), field)| Field { name: name.clone(), kind: field.kind });
-            selection.item = Side::Joined(std::iter::once(first).chain(named).collect());
+            projection.item = Side::Joined(std::iter::once(first).chain(named).collect());
         }
-        selection.period = Some(period);
-        Ok(selection)
+        projection.period = Some(period);
+        Ok(projection)
     }
 
     /// Returns the types of users and items.
@@ -127,7 +127,7 @@ impl Selection {
         self.item.fields()
     }
 
-    /// Returns whether users and items have the same types as those of another selection.
+    /// Returns whether users and items have the same types as those of another projection.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         let kinds = |side: &Side| -> Option<Vec<Kind>> {
@@ -138,7 +138,7 @@ impl Selection {
             && kinds(&self.item) == kinds(&other.item)
     }
 
-    /// Adds the rows of some columns to a tally. The columns have the types of the selection and equal lengths.
+    /// Adds the rows of some columns to a tally. The columns have the types of the projection and equal lengths.
     ///
     /// # Errors
     /// [`Error::Input`] if a buffer is missing or too short.
@@ -147,7 +147,7 @@ impl Selection {
         tally.add(columns, self.period.as_ref(), (is_joined(&self.user), is_joined(&self.item)))
     }
 
-    /// Returns the rows of some columns, which have the types of the selection and equal lengths.
+    /// Returns the rows of some columns, which have the types of the projection and equal lengths.
     ///
     /// # Errors
     /// [`Error::Input`] if a buffer is missing or too short.
@@ -261,9 +261,9 @@ mod tests {
         let named = |place: usize, data: &ArrayData| (place.to_string(), data.data_type().clone());
         let all: Vec<_> =
             items.iter().enumerate().map(|(place, data)| named(place, data)).collect();
-        let selection = Selection::new(&[named(9, &users)], &all, None, None).unwrap();
+        let projection = Projection::new(&[named(9, &users)], &all, None, None).unwrap();
         let columns = Columns { user: vec![users], item: items, time: None, value: None };
-        let rows = selection.rows(columns).unwrap();
+        let rows = projection.rows(columns).unwrap();
         rows.collect::<Result<_>>().unwrap()
     }
 

@@ -43,7 +43,7 @@ class Period(NamedTuple):
         each: The length of the periods in each of which a user counts as another user.
 
     Example:
-        >>> from discreet.engines.selection import period_of
+        >>> from discreet.engines.projection import period_of
         >>> period_of("ts", "1d", None, "1970-01-02").until
         86400000000
     """
@@ -89,7 +89,7 @@ def period_of(
         ParameterError: A parameter is missing or out of range.
 
     Example:
-        >>> from discreet.engines.selection import period_of
+        >>> from discreet.engines.projection import period_of
         >>> period_of("ts", "1d", "1970-01-01", None)
         Period(column='ts', every='1d', since=0, until=None)
     """
