@@ -230,7 +230,7 @@ def compared(table, items, l0):
     assert len(rows) == len(items)
     rest = counting.rest(found, rows)
     later = rest.weighed(Weighting(method="capped_squares", bits=20, l0=l0, full=3), seeded_rng(1))
-    sizes = {most: rest.sizes(most).tolist() for most in (1, 5, 1000)}
+    sizes = {most: rest.users_by_size(most).tolist() for most in (1, 5, 1000)}
     public = counting.public([*items][:3])
     read = named(found.labels, found.counts), found.users, sizes, later.users
     return read, named(later.labels, later.weights), {i: n for i, n in named(*public[:2]).items() if i in [*items][:3]}

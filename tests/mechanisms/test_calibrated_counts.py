@@ -298,7 +298,7 @@ class Changing:
         first, second = (
             table.rest(table.counted(), table._rows(counted.labels.take(rows))) for table in self.tables[1:]
         )
-        return SimpleNamespace(sizes=first.sizes, weighed=second.weighed)
+        return SimpleNamespace(users_by_size=first.users_by_size, weighed=second.weighed)
 
 
 @pytest.mark.parametrize("name", ["weights", "nearly none", "flat"])

@@ -302,7 +302,7 @@ def test_survival_of_gaussian_noise_is_accurate():
 @pytest.mark.parametrize("rate", [0.01, 1.0, 900.0])
 def test_the_corrected_errors_sum_to_their_share(share, rate):
     errors = Survivors.gaussian(50.0, np.linspace(0, 450, 1500))
-    left = errors.without(share, rate * errors.sizes)
+    left = errors.without(share, rate * errors.magnitudes)
     assert errors.mass.sum() - left.mass.sum() == pytest.approx(share, rel=1e-6)
 
 

@@ -138,7 +138,7 @@ class Engine(Protocol):
             ParameterError: The engine does not support a parameter.
         """
 
-    def sizes(
+    def users_by_size(
         self, table: Table, *, most: int, without: Sequence[Label], apart: Sequence[Label], tick: Progress | None
     ) -> NDArray[np.int64]:
         """Return the number of users with 0, 1, ..., `most` and more items besides those set `apart`.
@@ -256,7 +256,7 @@ def counted(columns: dict[str, Fetched], kind: str | Fields) -> Counted:
 
 
 def tallied(columns: dict[str, Fetched], most: int) -> NDArray[np.int64]:
-    """Return the result of `Engine.sizes` from numbers `n` of users with `own` items, of whom the last have more."""
+    """Return the result of `Engine.users_by_size` from numbers `n` of users with `own` items; the last have more."""
     seen = np.zeros(most + 2, np.int64)
     seen[np.asarray(columns["own"], np.int64)] = columns["n"]
     return seen

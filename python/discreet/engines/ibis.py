@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import BooleanValue, Table, Value
     from numpy.typing import NDArray
 
-__all__ = ["clipped_sums", "counts_users", "histogram", "readable", "sizes", "weighed"]
+__all__ = ["clipped_sums", "counts_users", "histogram", "readable", "users_by_size", "weighed"]
 
 _SHA256 = {
     "datafusion": ("sha256", "string", "binary"),
@@ -118,7 +118,7 @@ def weighed(
         return with_weights(_fetched(sums.limit(0) if trial else sums), kind)
 
 
-def sizes(
+def users_by_size(
     table: Rows, *, most: int, without: Sequence[Label], apart: Sequence[Label], tick: Progress | None
 ) -> NDArray[np.int64]:
     """Return the number of users with each number of items of an Ibis table; see `Engine`. `tick` is not called."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-__all__ = ["clipped_sums", "histogram", "sizes", "weighed"]
+__all__ = ["clipped_sums", "histogram", "users_by_size", "weighed"]
 
 _INT_LIMIT = 2**31 - 1
 _PLAIN = ("int64", "string", "binary")
@@ -114,7 +114,7 @@ def weighed(
         return awaited(session, lambda: with_weights(_fetched(sums.limit(0) if trial else sums, kind), kind), tick)
 
 
-def sizes(
+def users_by_size(
     table: Table, *, most: int, without: Sequence[Label], apart: Sequence[Label], tick: Progress | None
 ) -> NDArray[np.int64]:
     """Return the number of users with each number of items of a DataFrame; see `Engine`."""

@@ -71,7 +71,7 @@ class Rest(Protocol):
     number and the number of users that it is compared with never come from different states of a table.
     """
 
-    def sizes(self, most: int) -> NDArray[np.int64]:
+    def users_by_size(self, most: int) -> NDArray[np.int64]:
         """Return the number of users with 0, 1, ..., `most` and more other items."""
 
     def weighed(self, weighting: Weighting, rng: _core.Rng) -> Weighed:
@@ -228,7 +228,7 @@ class _LocalRest(Private):
     def __init__(self, users: int, rest: LocalLists) -> None:
         self._users, self._rest = users, rest
 
-    def sizes(self, most: int) -> NDArray[np.int64]:
+    def users_by_size(self, most: int) -> NDArray[np.int64]:
         sizes = self._rest.sizes()
         seen = np.bincount(np.minimum(sizes, most + 1), minlength=most + 2)
         seen[0] = self._users - len(sizes)
@@ -287,9 +287,11 @@ class _RemoteRest(Private):
         self._engine, self._table = engine, table
         self._without, self._apart = without, apart
 
-    def sizes(self, most: int) -> NDArray[np.int64]:
+    def users_by_size(self, most: int) -> NDArray[np.int64]:
         with shown(self._table.progress) as tick:
-            return self._engine.sizes(self._table, most=most, without=self._without, apart=self._apart, tick=tick)
+            return self._engine.users_by_size(
+                self._table, most=most, without=self._without, apart=self._apart, tick=tick
+            )
 
     def weighed(self, weighting: Weighting, rng: _core.Rng) -> Weighed:
         with shown(self._table.progress) as tick:

@@ -82,19 +82,19 @@ def bounded_survival(masses: NDArray[np.float64]) -> Survival:
 
 @dataclass(frozen=True, slots=True)
 class Survivors:
-    """The probabilities of the sizes of errors that are not corrected, in cells between edges."""
+    """The probabilities of the magnitudes of errors that are not corrected, in cells between edges."""
 
     edges: NDArray[np.float64]
     mass: NDArray[np.float64]
 
     @classmethod
     def gaussian(cls, sigma: float, edges: NDArray[np.float64]) -> Self:
-        """Return the distribution of the sizes of Gaussian errors."""
+        """Return the distribution of the magnitudes of Gaussian errors."""
         return cls(edges, -np.diff(gaussian_survival(sigma)(edges + 0.5)))
 
     @property
-    def sizes(self) -> NDArray[np.float64]:
-        """The size in the middle of each cell."""
+    def magnitudes(self) -> NDArray[np.float64]:
+        """The magnitude in the middle of each cell."""
         return (self.edges[1:] + self.edges[:-1]) / 2
 
     def without(self, share: float, logs: NDArray[np.float64]) -> Self:

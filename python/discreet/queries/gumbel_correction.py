@@ -134,6 +134,6 @@ def _expected(*, k: int, sigma: float, m: int, gamma: float, again: float) -> fl
     probability that its Gumbel score is below the m-th largest score. The constant c makes m answers corrected.
     """
     errors = Survivors.gaussian(sigma, np.linspace(0, 9 * sigma, _CELLS))
-    left = errors.without(m / k, gamma * errors.sizes)
+    left = errors.without(m / k, gamma * errors.magnitudes)
     laws = [(left.survival, float(k)), (gaussian_survival(again), float(m))]
     return expected_maximum(laws, 9 * max(sigma, again) + 2)

@@ -279,11 +279,11 @@ def _expected(k: int, sigma: float, stages: tuple[Stage, ...]) -> float:
     reaches = [9 * sigma, *((math.log(stage.runs) + 20) / stage.epsilon for stage in stages)]
     edges = np.unique(np.concatenate([np.linspace(0, reach, _CELLS) for reach in reaches]))
     first = Survivors.gaussian(sigma, edges)
-    numbers, sizes = k * first.mass, first.sizes
+    numbers, magnitudes = k * first.mass, first.magnitudes
     for stage in stages:
         a = 2 / stage.epsilon
         again = -np.diff(np.exp(-edges * stage.epsilon))
-        gaps = (stage.threshold + a * _BARS[:, None] - sizes[None, :]) / (2 * a)
+        gaps = (stage.threshold + a * _BARS[:, None] - magnitudes[None, :]) / (2 * a)
         tails = np.exp(-np.abs(gaps)) / 2
         reach = np.where(gaps > 0, tails, 1 - tails)
         left = stage.runs

@@ -217,10 +217,10 @@ class CalibratedSteps:
         smallest = float(np.median(np.sort(values)[:9] + self.known) / 2) if len(rows) else 0.0
         self._measure_users()
         rest, bound = self.counting.rest(self.counted, heads), self.mechanism.bound
-        sizes = rest.sizes(bound.most)
-        full = bound._drawn_from(np.append(sizes[:-2], sizes[-2:].sum()), self.rng)
+        users = rest.users_by_size(bound.most)
+        full = bound._drawn_from(np.append(users[:-2], users[-2:].sum()), self.rng)
         self.spent += theorem.selection_price(bound.epsilon)
-        none = self._clips_nearly_none(int(sizes[full + 1 :].sum()), int(sizes.sum()))
+        none = self._clips_nearly_none(int(users[full + 1 :].sum()), int(users.sum()))
         if none is None:
             return None
         bands_budget = 0 if none else self._share(theorem.CALIBRATION_SHARE)
