@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use super::guard::guarded;
+use super::panics::catch_panics;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
 use super::wanted::{Times, Wanted};
@@ -134,7 +134,7 @@ fn largest<'py>(
     if counts.len() != labels.0.len() {
         return Err(Error::Parameter("labels and counts must have the same length").into());
     }
-    let rows = guarded(|| Ok(py.detach(|| top(&labels.0, &counts, n))))?;
+    let rows = catch_panics(|| Ok(py.detach(|| top(&labels.0, &counts, n))))?;
     Ok(rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py))
 }
 

@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use super::guard::guarded;
+use super::panics::catch_panics;
 use super::values::{Cells, PyLabels, checked};
 use crate::error::{Error, Result};
 use crate::labels::item_table::ItemTable;
@@ -68,7 +68,7 @@ impl PyItemTable {
 impl PyItemTable {
     /// Read labels. Return an error if their type is not the table's type.
     fn cells(&self, labels: &Bound<'_, PyAny>) -> PyResult<Cells> {
-        let cells = guarded(|| Cells::read(labels))?;
+        let cells = catch_panics(|| Cells::read(labels))?;
         match &self.0 {
             Some(table) if table.label_type() != cells.label_type() => {
                 Err(Error::Schema("all items of a stream must have one type".into()).into())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use super::guard::guarded;
+use super::panics::catch_panics;
 use super::values::{PyLabels, REPEATED, Schema, checked, known_labels};
 use crate::columns::times::written;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ impl PyKnownLabels {
 
     /// Raise an error unless the columns of `labels` can hold the known labels.
     fn require_like(&self, labels: &PyLabels) -> PyResult<()> {
-        guarded(|| Ok(self.like(labels).map(drop)?))
+        catch_panics(|| Ok(self.like(labels).map(drop)?))
     }
 
     /// Split the counts of `labels` into two arrays. The first has the rows of `labels`, with a zero for each known
@@ -52,7 +52,7 @@ impl PyKnownLabels {
             return Err(DIFFERENT.into());
         }
         let known = self.like(labels)?;
-        let split = guarded(|| Ok(py.detach(|| known.split(&labels.0, &counts))))?;
+        let split = catch_panics(|| Ok(py.detach(|| known.split(&labels.0, &counts))))?;
         let [others, known, places] =
             [split.others, split.known, split.places].map(|column| column.into_pyarray(py));
         Ok((others, known, places))
@@ -79,7 +79,7 @@ impl PyKnownLabels {
         }
         let join =
             || Ok(py.detach(|| known.join((&kept, &noisy, &places), &labels.0, (&rows, &passed)))?);
-        let (joined, counts) = guarded(join)?;
+        let (joined, counts) = catch_panics(join)?;
         Ok((PyLabels(joined, labels.1.clone()), counts.into_pyarray(py)))
     }
 }

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 
-use super::guard::guarded;
+use super::panics::catch_panics;
 use crate::error::Error;
 use crate::ledger::{Kind, SEAL, read};
 
@@ -28,7 +28,7 @@ fn ledger_changes<'py>(
     if start > bytes.len() {
         return Err(wrong.into());
     }
-    let found = guarded(|| Ok(py.detach(|| read(bytes, start, number.into(), seal))))?;
+    let found = catch_panics(|| Ok(py.detach(|| read(bytes, start, number.into(), seal))))?;
     let changes = PyList::empty(py);
     let mut dataset = PyBytes::new(py, b"");
     for change in &found.changes {

@@ -8,7 +8,6 @@ mod count;
 mod csv;
 mod foreign;
 mod forks;
-mod guard;
 mod import;
 mod item_table;
 mod json;
@@ -17,6 +16,7 @@ mod ledger;
 mod node_noise;
 mod noise;
 mod pairs;
+mod panics;
 mod private_count_release;
 mod rng;
 mod rows;
@@ -91,7 +91,7 @@ fn load_numpy(py: Python<'_>) -> PyResult<()> {
             None => PyImportError::new_err(misfit),
         });
     }
-    guard::hide_panics();
+    panics::hide_panics();
     result
 }
 

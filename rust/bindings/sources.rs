@@ -7,7 +7,7 @@ use arrow_data::ArrayData;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::guard::guarded;
+use super::panics::catch_panics;
 use super::stream::PairStream;
 use super::wanted::{Wanted, array, numbers};
 use crate::columns::Batch;
@@ -119,7 +119,7 @@ pub struct Sources {
 impl Sources {
     /// Open the sources and check their types. Reads no rows of Arrow streams.
     pub fn open(source: &Bound<'_, PyAny>, wanted: &Wanted) -> PyResult<Self> {
-        let open = |source: &Bound<'_, PyAny>| guarded(|| Source::open(source, wanted));
+        let open = |source: &Bound<'_, PyAny>| catch_panics(|| Source::open(source, wanted));
         let all: Vec<Source> = match source.cast::<PyList>() {
             Ok(list) => list.iter().map(|source| open(&source)).collect::<PyResult<_>>()?,
             Err(_) => vec![open(source)?],
@@ -172,6 +172,6 @@ pub fn watched<T: Send>(
             Error::Resource("interrupted")
         })
     };
-    let done = guarded(|| Ok(py.detach(|| work(&mut tick))?));
+    let done = catch_panics(|| Ok(py.detach(|| work(&mut tick))?));
     raised.map_or(done, Err)
 }

@@ -15,7 +15,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::guard::guarded;
+use super::panics::catch_panics;
 use super::values::PyLabels;
 use crate::columns::times::{moment, nanoseconds, parse};
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ fn arrow_stream<'py>(
     let mut fields = Vec::new();
     let mut arrays = Vec::new();
     for (name, values, type_name) in columns {
-        let array = guarded(|| array(&values, &type_name))?;
+        let array = catch_panics(|| array(&values, &type_name))?;
         fields.push(Field::new(name, array.data_type().clone(), false));
         arrays.push(array);
     }

@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::count::{bound, threads_or_all};
-use super::guard::guarded;
+use super::panics::catch_panics;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
 use super::wanted::{Times, Wanted};
@@ -71,7 +71,7 @@ impl PyLists {
             let flag = usize::try_from(row).ok().and_then(|row| flags.get_mut(row));
             *flag.ok_or(Error::Parameter("a row number is out of range"))? = true;
         }
-        guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &flags, key, shared_order))?)))
+        catch_panics(|| Ok(Self(py.detach(|| self.0.bounded(l0, &flags, key, shared_order))?)))
     }
 
     /// Return the number of users of each item, and of all of them together. Each user keeps at most `l0` items, chosen
@@ -92,7 +92,7 @@ impl PyLists {
             return Err(Error::Parameter("the labels are not those of the lists").into());
         }
         let bound = bound(l0, only, labels.0.label_type(), labels.1.as_deref())?;
-        let (counts, users) = guarded(|| {
+        let (counts, users) = catch_panics(|| {
             Ok(py.detach(|| match bound {
                 None => self.0.counts(),
                 Some(bound) => {
@@ -107,7 +107,7 @@ impl PyLists {
 
     /// Return the number of items of each user.
     fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let sizes = guarded(|| Ok(py.detach(|| self.0.sizes())?))?;
+        let sizes = catch_panics(|| Ok(py.detach(|| self.0.sizes())?))?;
         Ok(sizes.into_pyarray(py))
     }
 
@@ -124,7 +124,7 @@ impl PyLists {
         if order.len() != self.0.size() || order.iter().any(|&row| row >= order.len()) {
             return Err(Error::Parameter("order must have all rows").into());
         }
-        guarded(|| Ok(Self(py.detach(|| self.0.ordered(&order, sort_items))?)))
+        catch_panics(|| Ok(Self(py.detach(|| self.0.ordered(&order, sort_items))?)))
     }
 
     /// Return the weights of all items under the policy `weighting`, in units of `2^-bits`.
@@ -147,7 +147,7 @@ impl PyLists {
             "step" => Weighting::Step(target),
             _ => return Err(Error::Parameter("unknown weighting or few is 0; use even_squares, capped_squares, even, water or step").into()),
         };
-        let weights = guarded(|| Ok(py.detach(|| weighting.weights(&self.0, bits))?))?;
+        let weights = catch_panics(|| Ok(py.detach(|| weighting.weights(&self.0, bits))?))?;
         Ok(weights.into_pyarray(py))
     }
 }

@@ -12,7 +12,7 @@ use numpy::{
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use super::guard::guarded;
+use super::panics::catch_panics;
 use crate::error::{Error, Result};
 use crate::labels::composite::{self, Field, Kind};
 use crate::labels::known::KnownLabels;
@@ -323,7 +323,7 @@ impl PyLabels {
         }
         let mut labels = Vec::new();
         for column in columns {
-            let cells = guarded(|| Cells::read(PyList::new(list.py(), column)?.as_any()))?;
+            let cells = catch_panics(|| Cells::read(PyList::new(list.py(), column)?.as_any()))?;
             labels.push(cells.into_labels()?);
         }
         let field = |column: &Labels| Field {
@@ -372,7 +372,7 @@ impl PyLabels {
 
 /// Read distinct labels, and the columns of tuples. Return an error if a cell is missing or repeats.
 pub fn known_labels(values: &Bound<'_, PyAny>) -> PyResult<(KnownLabels, Schema)> {
-    guarded(|| {
+    catch_panics(|| {
         let (labels, schema) = if let Some(tuples) = tuples(values)? {
             let PyLabels(labels, schema) = PyLabels::of_tuples(&tuples)?;
             (labels, schema)

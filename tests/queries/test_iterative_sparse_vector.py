@@ -18,7 +18,7 @@ import discreet as dp
 from discreet import _core
 from discreet.laws.outcomes import NoiseLaw
 from discreet.queries import GaussianAnswers, IterativeSparseVector, Stage
-from discreet.queries.iterative_sparse_vector import guarded
+from discreet.queries.iterative_sparse_vector import within_guard
 from discreet.testing import seeded_rng
 
 REACH = 16
@@ -210,7 +210,7 @@ whole = st.lists(st.tuples(*[st.integers(-(2**40), 2**40)] * 3), min_size=1, max
 @given(whole, st.integers(1, 2**41))
 def test_a_guarded_error_is_at_most_guard_plus_the_other_error(rows, guard):
     values, answers, others = np.array(rows, np.int64).T
-    result = guarded(answers, others, guard)
+    result = within_guard(answers, others, guard)
     assert np.abs(result - values).max() <= guard + np.abs(others - values).max()
     assert (result == answers).all() or (result == others).all()
 

@@ -222,10 +222,10 @@ class IterativeSparseVector(CorrectedAnswers):
             # All runs of a stage use one random order. Each run begins at a random place, independent of the data.
             noises = (*stage.search.noises, stage.again)
             answers = _core.corrected(values, answers, stage.runs, stage.threshold, *noises, rng)
-        return answers if self.guard is None else guarded(answers, first, self.guard)
+        return answers if self.guard is None else within_guard(answers, first, self.guard)
 
 
-def guarded(answers: NDArray[np.int64], others: NDArray[np.int64], guard: int) -> NDArray[np.int64]:
+def within_guard(answers: NDArray[np.int64], others: NDArray[np.int64], guard: int) -> NDArray[np.int64]:
     """Return the answers if each is within `guard` of the other answer, otherwise the others.
 
     For any values f: max |result - f| <= guard + max |others - f|.

@@ -10,7 +10,7 @@ use crate::error::Error;
 /// Run `work` and return its result. If `work` panics, return `Error::Internal`.
 ///
 /// A panic drops all values that `work` created, so none of these values is used half-finished.
-pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+pub fn catch_panics<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::Internal.into()))
 }
 
