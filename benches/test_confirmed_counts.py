@@ -23,7 +23,7 @@ def prepared(users):
     """Return the counts that a release reads, and the public plan of the release."""
     levels, budget = theorem.levels(0.1, factor=2, replaced=False), budget_units(MECHANISM.rho)
     steps = theorem.deltas([step.price for level in levels for step in level.steps], MECHANISM.rho, MECHANISM.delta)
-    bounds = theorem.deltas([level.bound.price for level in levels], MECHANISM.rho, MECHANISM.delta)
+    bounds = theorem.deltas([level.outside.price for level in levels], MECHANISM.rho, MECHANISM.delta)
     start = theorem.octaves(users)
     plan = Plan(
         levels, theorem.LOWEST, steps, bounds, budget, MECHANISM.k_bar, theorem.MOST, 2, users, users,

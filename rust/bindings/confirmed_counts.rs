@@ -76,7 +76,7 @@ fn release<'py>(
     let counts = counts.as_array().to_vec();
     let (lowest, budget, k_bar, most, factor, users, noisy_users, start, highest) = setting;
     let largest_cost =
-        levels.iter().flat_map(|l| l.steps.iter().chain([&l.bound])).map(|m| m.price).max();
+        levels.iter().flat_map(|l| l.steps.iter().chain([&l.outside])).map(|m| m.price).max();
     if budget.max(largest_cost.unwrap_or(0)) >= 1 << 100 || k_bar > 1 << 30 || most > 1 << 30 {
         return Err(Error::Parameter(
             "the budget and all costs must be below 2^100, and k_bar and most at most 2^30",
@@ -101,7 +101,7 @@ fn release<'py>(
     };
     let ending = match released.ending {
         Ending::Budget => "budget",
-        Ending::Bound => "bound",
+        Ending::Outside => "outside",
         Ending::Level => "level",
         Ending::Most => "most",
         Ending::Rows => "rows",
@@ -144,10 +144,10 @@ fn paused((rows, values, scales, spent, steps, state): Resumed<'_>) -> Result<Co
     })
 }
 
-fn level((gamma, ceiling, steps, bound, variance): Line, deltas: &[f64], delta: f64) -> Level {
+fn level((gamma, ceiling, steps, outside, variance): Line, deltas: &[f64], delta: f64) -> Level {
     let priced = |(sigma, price): SigmaAndCost, delta| Measurement { sigma, price, delta };
     let steps = std::array::from_fn(|choice| priced(steps[choice], deltas[choice]));
-    Level { gamma, ceiling, steps, bound: priced(bound, delta), variance }
+    Level { gamma, ceiling, steps, outside: priced(outside, delta), variance }
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -43,8 +43,8 @@ pub struct Level {
     pub ceiling: i64,
     /// The four choices of the noise on a query. The first choice has the largest scale.
     pub steps: [Measurement; 4],
-    /// The noise of the bound.
-    pub bound: Measurement,
+    /// The noise of the largest query outside the slots, which gives the bound.
+    pub outside: Measurement,
     /// The variance of the first choice, in squared users.
     pub variance: f64,
 }
@@ -80,7 +80,7 @@ pub enum Ending {
     /// The rest of the budget is below the price of the next measurement.
     Budget,
     /// The bound is too high for all four choices of noise.
-    Bound,
+    Outside,
     /// The position is below the lowest level.
     Level,
     /// The largest number of rows is named.
@@ -185,18 +185,19 @@ pub fn confirm<R: Rng + ?Sized>(
         let reserve = if setting.factor == 2 { reserve(accuracy, level.variance) } else { 0 };
         let mut passing = known.passing(at, level, sale.bound, setting, true)?;
         if passing.is_none() && sale.bound.is_none_or(|(_, last)| last - number >= FRESH) {
-            if pauses(sale.spent + level.bound.price) {
+            if pauses(sale.spent + level.outside.price) {
                 return Ok(ended(sale, Ending::Pause));
             }
-            if sale.spent + level.bound.price + reserve > setting.budget || level.bound.delta >= 0.5
+            if sale.spent + level.outside.price + reserve > setting.budget
+                || level.outside.delta >= 0.5
             {
                 return Ok(ended(sale, Ending::Budget));
             }
-            sale.spent += level.bound.price;
+            sale.spent += level.outside.price;
             let outside = counts.get(following).copied().unwrap_or(0);
-            let error = known.law(4 * levels.len() + at, level.bound.sigma)?.sample(rng);
+            let error = known.law(4 * levels.len() + at, level.outside.sigma)?.sample(rng);
             let noisy = setting.factor * outside - setting.users + error;
-            let above = noisy + known.reach(at, level.bound)?;
+            let above = noisy + known.reach(at, level.outside)?;
             sale.bound = Some((sale.bound.map_or(above, |(least, _)| least.min(above)), number));
             passing = known.passing(at, level, sale.bound, setting, true)?;
         }
@@ -204,7 +205,7 @@ pub fn confirm<R: Rng + ?Sized>(
             passing = known.passing(at, level, sale.bound, setting, false)?;
         }
         let Some((choice, least)) = passing else {
-            return Ok(ended(sale, Ending::Bound));
+            return Ok(ended(sale, Ending::Outside));
         };
         let step = level.steps[choice];
         if pauses(sale.spent + step.price) {
@@ -269,10 +270,10 @@ impl Known {
     }
 
     /// Returns how far the noise of a level's bound reaches.
-    fn reach(&mut self, at: usize, bound: Measurement) -> Result<i64> {
+    fn reach(&mut self, at: usize, outside: Measurement) -> Result<i64> {
         Ok(match self.reaches.entry(at) {
             Entry::Occupied(found) => *found.get(),
-            Entry::Vacant(free) => *free.insert(reach(bound.sigma, bound.delta)?),
+            Entry::Vacant(free) => *free.insert(reach(outside.sigma, outside.delta)?),
         })
     }
 

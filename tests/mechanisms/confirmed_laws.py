@@ -41,7 +41,7 @@ class Case:
             gamma = epsilon / scale
             sigmas = [math.sqrt(variance) * scale / math.sqrt(2**choice) for choice in range(4)]
             prices = [self.ranges * gamma**2 / 8 + 1 / (2 * sigma**2) for sigma in sigmas]
-            bound = math.sqrt(bound_variance) * scale
+            outside = math.sqrt(bound_variance) * scale
             self.levels.append(
                 theorem.Level(
                     gamma=gamma,
@@ -50,15 +50,15 @@ class Case:
                         theorem.Measurement(sigma, math.ceil(UNIT * price))
                         for sigma, price in zip(sigmas, prices, strict=True)
                     ),
-                    bound=theorem.Measurement(bound, math.ceil(UNIT / (2 * bound**2))),
+                    outside=theorem.Measurement(outside, math.ceil(UNIT / (2 * outside**2))),
                     variance=1e9,
                 )
             )
         first = self.levels[start]
-        self.budget = first.bound.price + steps * first.steps[0].price + UNIT // 10**6
+        self.budget = first.outside.price + steps * first.steps[0].price + UNIT // 10**6
         self.rho, self.delta, self.start = self.budget / UNIT, delta, 16 * (LOWEST + start)
         self.step_deltas = theorem.deltas([s.price for level in self.levels for s in level.steps], self.rho, delta)
-        self.bound_deltas = theorem.deltas([level.bound.price for level in self.levels], self.rho, delta)
+        self.bound_deltas = theorem.deltas([level.outside.price for level in self.levels], self.rho, delta)
 
     def plan(self, users, **changes):
         plan = reference.Plan(
@@ -143,7 +143,7 @@ class Draws:
         options = gaussian(sigma)
         own, others = (self.beta(table) for table in (self.table, self.other or self.table))
         if self.other:
-            delta = self.case.bound_deltas[[level.bound.sigma for level in self.case.levels].index(sigma)]
+            delta = self.case.bound_deltas[[level.outside.sigma for level in self.case.levels].index(sigma)]
             wide = reach(sigma, delta)
             low, high = max(own, others) - wide, min(own, others) + wide - (own == others)
             options = [(z, chance) for z, chance in options if low <= own + z <= high]

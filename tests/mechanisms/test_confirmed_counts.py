@@ -58,7 +58,7 @@ def test_scales_prices_and_margins_match_the_theorem(rho, delta, error, factor, 
     expected = next(v[6:] for v in VECTORS if v[:6] == (rho, delta, error, factor, replaced, number))
     gamma, variance, price, margin, bound_variance, bound_price, reach = expected
     level = theorem.levels(error, factor=factor, replaced=replaced)[number - theorem.LOWEST]
-    step, bound = level.steps[0], level.bound
+    step, bound = level.steps[0], level.outside
     assert level.gamma == pytest.approx(gamma, rel=1e-12)
     assert (step.sigma**2, bound.sigma**2) == pytest.approx((variance, bound_variance), rel=1e-12)
     assert (step.price / UNIT, bound.price / UNIT) == pytest.approx((price, bound_price), rel=1e-11)
@@ -74,7 +74,7 @@ def test_every_price_covers_its_scales(factor):
         for step in level.steps:
             exact = Fraction(level.gamma) ** 2 / 8 + 1 / (2 * Fraction(step.sigma) ** 2)
             assert exact <= Fraction(step.price, UNIT) <= exact + Fraction(1, UNIT)
-        assert Fraction(level.bound.price, UNIT) >= 1 / (2 * Fraction(level.bound.sigma) ** 2)
+        assert Fraction(level.outside.price, UNIT) >= 1 / (2 * Fraction(level.outside.sigma) ** 2)
 
 
 def test_no_share_of_delta_exceeds_its_share_of_rho():
@@ -109,7 +109,7 @@ def test_rust_and_python_release_the_same_rows(counts, slack, more, k_bar, most,
     limit = None if slack is None else len(counts) + slack
     levels = theorem.levels(error, factor=factor, replaced=False)
     deltas = theorem.deltas([step.price for level in levels for step in level.steps], rho, 1e-6)
-    bounds = theorem.deltas([level.bound.price for level in levels], rho, 1e-6)
+    bounds = theorem.deltas([level.outside.price for level in levels], rho, 1e-6)
     budget = int(rho * UNIT)
     setting = (theorem.LOWEST, budget, k_bar, most, factor, users, noisy, start, start + 256)
     plan = Plan(
@@ -138,7 +138,7 @@ def test_a_paused_release_goes_on_as_if_it_had_not_paused(counts, more, k_bar, r
     users, factor = (0, 1) if more is None else (int(counts.max(initial=0)) + more, 2)
     levels = theorem.levels(0.1, factor=factor, replaced=False)
     deltas = theorem.deltas([step.price for level in levels for step in level.steps], rho, 1e-6)
-    bounds = theorem.deltas([level.bound.price for level in levels], rho, 1e-6)
+    bounds = theorem.deltas([level.outside.price for level in levels], rho, 1e-6)
     budget = int(rho * UNIT)
     setting = (theorem.LOWEST, budget, k_bar, 1000, factor, users, users, start, start + 256)
     plan = Plan(
@@ -171,7 +171,7 @@ def test_a_release_of_other_counts_is_not_resumed():
     made = _core.Levels(
         levels,
         theorem.deltas([step.price for level in levels for step in level.steps], 1.0, 1e-6),
-        theorem.deltas([level.bound.price for level in levels], 1.0, 1e-6),
+        theorem.deltas([level.outside.price for level in levels], 1.0, 1e-6),
     )
     setting = (theorem.LOWEST, UNIT, 2, 1000, 1, 0, 0, 2600, 2856)
     one, state = np.zeros(1, np.int64), (2600, 0, 1 << 40)

@@ -74,7 +74,7 @@ LIES = {
     "items may run out in secret": edited((DRAW, STOP + DRAW)),
     "the next count is the bound": edited((NEXT, AFTER)),
     "a step costs its price": edited(("        spent += price\n", "        spent += price // 2\n")),
-    "the bound costs its price": edited(("            spent += level.bound.price\n", "            spent += 0\n")),
+    "the bound costs its price": edited(("            spent += level.outside.price\n", "            spent += 0\n")),
     "each step has its share of delta": "whole delta",
     "a margin belongs to its noise": edited(
         ("value >= bound + 2 + plan.margin(sigma, plan", "value >= bound + 2 + plan.margin(level.steps[3].sigma, plan")
@@ -126,7 +126,7 @@ def test_a_reach_from_one_tail_is_caught():
     found = []
     for delta in np.geomspace(0.01, 0.3, 40).tolist():
         case, first, second = one_item_each(bound_variance=1.5, delta=delta, room=12)
-        sigma, share = case.levels[11].bound.sigma, case.bound_deltas[11]
+        sigma, share = case.levels[11].outside.sigma, case.bound_deltas[11]
         if single(sigma, share) < reach(sigma, share):
             found.append(worst(case, first, second, reach=single))
     assert max(found) > 0

@@ -37,8 +37,8 @@ def plan(mechanism: CalibratedCounts, *, factor: int = 2, **changes: Any) -> ref
     budget = budget_units(rho)
     confirmed = confirming.Plan(
         levels, heads.LOWEST, heads.deltas([step.price for level in levels for step in level.steps], rho, delta),
-        heads.deltas([level.bound.price for level in levels], rho, delta), budget, mechanism.k_bar, heads.MOST, factor,
-        0, 0, heads.margin, heads.reach, heads.octaves, 0, 0,
+        heads.deltas([level.outside.price for level in levels], rho, delta), budget, mechanism.k_bar, heads.MOST,
+        factor, 0, 0, heads.margin, heads.reach, heads.octaves, 0, 0,
     )  # fmt: skip
     return reference.Plan(
         rho, delta, budget, factor, confirmed, theorem, heads, calibration, bound.scores,
@@ -145,7 +145,7 @@ class Past:
         """Return the table without its last items, which are confirmed."""
         confirmed = range(self.size - self.number, self.size)
         found = SimpleNamespace(
-            rows=np.array(list(confirmed)), values=[0], reason="bound" if self.stuck else "pause", spent=self.spent
+            rows=np.array(list(confirmed)), values=[0], reason="outside" if self.stuck else "pause", spent=self.spent
         )
         made: reference.Heads = module.heads_of(users, self.size, found, np.arange(self.size), self.known, self.factor)
         return made._replace(smallest=self.smallest, **changes)

@@ -146,7 +146,7 @@ def heads_of(lists: Lists, size: int, found: Confirmed, order: NDArray[np.int64]
         known=known,
         smallest=float(np.median(smallest or [0.0])),
         number=len(confirmed),
-        stuck=found.reason == "bound",
+        stuck=found.reason == "outside",
         spent=found.spent,
     )
 
@@ -349,7 +349,7 @@ def release(lists: Lists, size: int, plan: Plan, kept: Kept, rng: Draws) -> Rele
     pause = plan.prices.share_of(plan.rho, plan.prices.FIRST_SHARE) - first
     found = confirm(counts[order], None, confirming, rng, pause=pause)
     later, known, spent = None, float(noisy), found.spent
-    if found.reason == "bound" or (found.reason == "pause" and len(found.rows) >= plan.prices.FEWEST_HEADS):
+    if found.reason == "outside" or (found.reason == "pause" and len(found.rows) >= plan.prices.FEWEST_HEADS):
         later = calibrated(heads_of(lists, size, found, order, float(noisy), factor), size, plan, kept, rng)
         (known, precision), spent = later.users, later.spent
     if found.reason == "pause" and (later is None or later.continues):

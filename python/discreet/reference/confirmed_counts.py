@@ -75,7 +75,7 @@ class Confirmed(NamedTuple):
     state: tuple[int, int, int]
     """The position, the bound and the level of its last measurement. Without a bound, the level is 2^40."""
     reason: str
-    """The reason why the release ended: "budget", "bound", "level", "most" or "rows"; or "pause"."""
+    """The reason why the release ended: "budget", "outside", "level", "most" or "rows"; or "pause"."""
 
 
 class Slots:
@@ -186,20 +186,20 @@ def confirm(
             reserve = math.ceil((2 + math.sqrt(accuracy * level.variance + 1)) / (8 * level.variance) * UNIT)
 
         if not _passes(plan, at, 0, bound) and bound_level - number >= 3:
-            if pause is not None and spent + level.bound.price > pause:
+            if pause is not None and spent + level.outside.price > pause:
                 return ended("pause")
-            if spent + level.bound.price + reserve > plan.budget or plan.bound_deltas[at] >= 0.5:
+            if spent + level.outside.price + reserve > plan.budget or plan.bound_deltas[at] >= 0.5:
                 return ended("budget")
-            spent += level.bound.price
+            spent += level.outside.price
             following = plan.k_bar + len(rows)
             outside = int(counts[following]) if following < len(counts) else 0
-            noisy = plan.factor * outside - plan.users + int(rng.discrete_gaussian(level.bound.sigma, 1)[0])
-            reach = plan.reach(level.bound.sigma, plan.bound_deltas[at])
+            noisy = plan.factor * outside - plan.users + int(rng.discrete_gaussian(level.outside.sigma, 1)[0])
+            reach = plan.reach(level.outside.sigma, plan.bound_deltas[at])
             bound = noisy + reach if bound is None else min(bound, noisy + reach)
             bound_level = number
         v = next((v for v in range(4) if _passes(plan, at, v, bound)), None)
         if v is None or bound is None:
-            return ended("bound")
+            return ended("outside")
         sigma, price = level.steps[v]
         if pause is not None and spent + price > pause:
             return ended("pause")

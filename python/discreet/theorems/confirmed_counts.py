@@ -91,7 +91,7 @@ class Level(NamedTuple):
     """The most that the bound plus its margin plus 2 may be, in the query's units, for a step at this level."""
     steps: tuple[Measurement, ...]
     """Four choices of the noise of a count, each with half the variance of the previous one."""
-    bound: Measurement
+    outside: Measurement
     """The noise of the largest count outside the slots."""
     variance: float
     """The variance of the first choice, in users. It determines the reserve for the last measurement of users."""
@@ -169,7 +169,7 @@ def priced_levels(relative_error: float, factor: int, replaced: bool, rho: float
     """Return all levels, with the shares of delta of their noise and of their bounds; see `deltas`."""
     found = levels(relative_error, factor=factor, replaced=replaced)
     noise = [step.price for level in found for step in level.steps]
-    return _core.Levels(found, deltas(noise, rho, delta), deltas([level.bound.price for level in found], rho, delta))
+    return _core.Levels(found, deltas(noise, rho, delta), deltas([level.outside.price for level in found], rho, delta))
 
 
 def level(relative_error: float, number: int, *, factor: int, replaced: bool) -> Level:
@@ -181,12 +181,12 @@ def level(relative_error: float, number: int, *, factor: int, replaced: bool) ->
     share, users = scale(relative_error), level_users(number)
     gamma = _STEEPNESS / users
     sigmas = [factor * share * users / math.sqrt(2**v) for v in range(CHOICES)]
-    bound = factor * _BOUND_SCALE * users
+    outside = factor * _BOUND_SCALE * users
     return Level(
         gamma=gamma,
         ceiling=math.floor(factor * _HEADROOM * users),
         steps=tuple(Measurement(sigma, _step_price(4 if replaced else 1, gamma, sigma)) for sigma in sigmas),
-        bound=Measurement(bound, variance_price(bound)),
+        outside=Measurement(outside, variance_price(outside)),
         variance=(share * users) ** 2,
     )
 

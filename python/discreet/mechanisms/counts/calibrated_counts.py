@@ -168,7 +168,7 @@ class CalibratedSteps:
         budget = budget_units(rho) - begun.spent
         found = self._confirm(begun, budget, pause=theorem.share_of(rho, theorem.FIRST_SHARE) - begun.spent)
         ending = found[-1]
-        if ending == "bound" or (ending == "pause" and len(found[0]) >= theorem.FEWEST_HEADS):
+        if ending == "outside" or (ending == "pause" and len(found[0]) >= theorem.FEWEST_HEADS):
             release = self._weighed(found)
             if release is not None:
                 return release
@@ -213,7 +213,7 @@ class CalibratedSteps:
     def _weighed(self, found: Found) -> Release | None:
         """Return the release of confirmed and of weighted items, or None if confirming goes on."""
         rows, values, _, confirming, *_, ending = found
-        heads, stuck = self.order[rows], ending == "bound"
+        heads, stuck = self.order[rows], ending == "outside"
         smallest = float(np.median(np.sort(values)[:9] + self.known) / 2) if len(rows) else 0.0
         self._measure_users()
         rest, bound = self.counting.rest(self.counted, heads), self.mechanism.bound

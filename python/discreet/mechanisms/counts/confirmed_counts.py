@@ -33,7 +33,7 @@ __all__ = ["Begun", "ConfirmedCounts", "Found"]
 _LEAST_DELTA = 1e-100
 _LARGEST_SIGMA = 1e9
 _ENDINGS = {
-    "bound": "the noisy bound on all counts but the k_bar ({k_bar:,}) largest is too high for a further item: more "
+    "outside": "the noisy bound on all counts but the k_bar ({k_bar:,}) largest is too high for a further item: more "
     "than k_bar items may be nearly as common as the next one, or it is noise alone. In the first case, a larger "
     "k_bar, chosen without the data, releases more",
     "delta": "no smaller count can be confirmed with delta={delta:g} and relative_error={relative_error:g}; raise "
@@ -173,7 +173,7 @@ class ConfirmedCounts(HistogramMechanism):
             level = theorem.level(self.relative_error, number, factor=factor, replaced=replaced)
             confirming = self._confirming(level)
             choice, least = confirming or (0, 0)
-            left -= level.steps[choice].price + level.bound.price
+            left -= level.steps[choice].price + level.outside.price
             if left < 0:
                 break
             if confirming is not None:
@@ -185,10 +185,10 @@ class ConfirmedCounts(HistogramMechanism):
 
         The bound is supposed to be that of a table without items outside the slots. Return None if no choice can.
         """
-        deltas = theorem.deltas([level.bound.price, *(step.price for step in level.steps)], self.rho, self.delta)
+        deltas = theorem.deltas([level.outside.price, *(step.price for step in level.steps)], self.rho, self.delta)
         if deltas[0] >= 0.5:
             return None
-        reach = theorem.reach(level.bound.sigma, deltas[0])
+        reach = theorem.reach(level.outside.sigma, deltas[0])
         for choice, (step, delta) in enumerate(zip(level.steps, deltas[1:], strict=True)):
             if delta >= 0.5:
                 return None
@@ -354,7 +354,7 @@ class ConfirmedCounts(HistogramMechanism):
                 precision += sigma**-2
         common = 1 / precision if precision else 0.0
         counts = np.rint((values + known) / factor).astype(np.int64)
-        if ending == "bound":
+        if ending == "outside":
             # The next item has fewer users than the ones released so far, or at most as many as there are.
             next_users = counts.min() / 2 if len(rows) else theorem.level_users(start // 16)
             if self._confirming(self._level_of(next_users, factor=factor, replaced=replaced)) is None:

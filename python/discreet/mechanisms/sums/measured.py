@@ -108,9 +108,9 @@ class Measured:
         return self.centre + quotient, sigmas
 
 
-def scale_of(rho: float, bound: int, l0: int) -> float:
-    """Return the scale of the noise of numbers of which one user changes l0 by `bound` each."""
-    scale = bound * rogers2024.measurement_sigma(rho / l0)
+def scale_of(rho: float, linf: int, l0: int) -> float:
+    """Return the scale of the noise of numbers of which one user changes l0 by `linf` each."""
+    scale = linf * rogers2024.measurement_sigma(rho / l0)
     if not math.isfinite(scale) or scale > _NOISIEST:
         raise ParameterError(
             f"the noise of {counted(l0, 'item')} of one user would have a scale of {scale:.3g} units, above 1e9; give "
