@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::rng::{PyRng, given_or_fresh};
 use crate::error::{Error, Result};
 use crate::release::confirmed_counts::{
-    Confirmed, Ending, Known, Level, Measurement, Row, Setting, confirm,
+    Confirmed, Ending, Level, Measurement, Row, ScaleCache, Setting, confirm,
 };
 
 type SigmaAndCost = (f64, u128);
@@ -38,7 +38,7 @@ const NO_BOUND: i64 = 1 << 40;
 
 /// The levels of Confirmed Counts, which depend on public parameters alone. To convert them takes longer than a release.
 #[pyclass(name = "Levels", module = "discreet._core", frozen)]
-pub struct PyLevels(Vec<Level>, Mutex<Known>);
+pub struct PyLevels(Vec<Level>, Mutex<ScaleCache>);
 
 #[pymethods]
 impl PyLevels {
@@ -87,13 +87,13 @@ fn release<'py>(
     let resumed = resumed.map(paused).transpose()?;
     let mut fresh = None;
     let stream = given_or_fresh(rng, &mut fresh)?;
-    // A release takes what is known, so no thread waits. A fork may leave the lock held: a child then keeps nothing.
-    let mut known = kept.try_lock().map(|mut kept| take(&mut *kept)).unwrap_or_default();
+    // A release takes the cache, so no thread waits. A fork may leave the lock held: a child then keeps nothing.
+    let mut cache = kept.try_lock().map(|mut kept| take(&mut *kept)).unwrap_or_default();
     let released =
-        py.detach(|| confirm(&counts, limit, levels, &setting, resumed, &mut known, stream));
-    known.shrink();
+        py.detach(|| confirm(&counts, limit, levels, &setting, resumed, &mut cache, stream));
+    cache.shrink();
     if let Ok(mut kept) = kept.try_lock() {
-        *kept = known;
+        *kept = cache;
     }
     let released = released?;
     let column = |value: fn(&Row) -> i64| {

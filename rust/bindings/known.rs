@@ -30,7 +30,7 @@ impl PyKnownLabels {
     /// Create known labels from a sequence of distinct integers, strings or bytes, or of tuples of these.
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
-        known_labels(values).map(|(known, schema)| Self(Arc::new(known), schema))
+        known_labels(values).map(|(labels, schema)| Self(Arc::new(labels), schema))
     }
 
     /// Raise an error unless the columns of `labels` can hold the known labels.
@@ -51,8 +51,8 @@ impl PyKnownLabels {
         if counts.len() != labels.0.len() {
             return Err(DIFFERENT.into());
         }
-        let known = self.like(labels)?;
-        let split = catch_panics(|| Ok(py.detach(|| known.split(&labels.0, &counts))))?;
+        let typed = self.like(labels)?;
+        let split = catch_panics(|| Ok(py.detach(|| typed.split(&labels.0, &counts))))?;
         let [others, known, places] =
             [split.others, split.known, split.places].map(|column| column.into_pyarray(py));
         Ok((others, known, places))
@@ -69,16 +69,16 @@ impl PyKnownLabels {
         others: (Rows<'py>, Rows<'py>),
     ) -> PyResult<(PyLabels, Column<'py>)> {
         let ((kept, noisy, places), (rows, passed)) = (known, others);
-        let known = self.like(labels)?;
-        let kept = checked(known.labels(), &kept)?;
+        let typed = self.like(labels)?;
+        let kept = checked(typed.labels(), &kept)?;
         let rows = checked(&labels.0, &rows)?;
         let [noisy, places, passed] = [&noisy, &places, &passed].map(values);
-        let len = known.labels().len();
+        let len = typed.labels().len();
         if noisy.len() != len || places.len() != len || passed.len() != rows.len() {
             return Err(DIFFERENT.into());
         }
         let join =
-            || Ok(py.detach(|| known.join((&kept, &noisy, &places), &labels.0, (&rows, &passed)))?);
+            || Ok(py.detach(|| typed.join((&kept, &noisy, &places), &labels.0, (&rows, &passed)))?);
         let (joined, counts) = catch_panics(join)?;
         Ok((PyLabels(joined, labels.1.clone()), counts.into_pyarray(py)))
     }

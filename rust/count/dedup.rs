@@ -205,10 +205,10 @@ impl Items {
 
     /// Returns the slot of an item, or the free slot where it belongs.
     #[inline]
-    fn find(slots: &[u32], known: &[u64], item: u64, keys: &HashKeys) -> usize {
+    fn find(slots: &[u32], items: &[u64], item: u64, keys: &HashKeys) -> usize {
         let mask = slots.len() - 1;
         let mut place = keys.pair(item, 1) as usize & mask;
-        while slots[place] != 0 && known[slots[place] as usize - 1] != item {
+        while slots[place] != 0 && items[slots[place] as usize - 1] != item {
             place = (place + 1) & mask;
         }
         place

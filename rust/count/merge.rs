@@ -51,9 +51,9 @@ pub(crate) fn merge_partitions<P: Pair, T: Tally<P>>(
     let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
     let begin = || (Items::default(), Dedup::default(), Interner::default(), new());
     let work = |state: &mut (Items, Dedup<P>, _, T), partition, len: usize, stop: &AtomicBool| {
-        let (items, dedup, known, tally) = state;
-        let sources = merge_labels(per_thread, partition, known)?;
-        let labels = has_labels.then_some(&*known);
+        let (items, dedup, interner, tally) = state;
+        let sources = merge_labels(per_thread, partition, interner)?;
+        let labels = has_labels.then_some(&*interner);
         items.reset(labels.map(|labels| labels.labels().len()));
         let passes = len.div_ceil(at_once).max(1) as u64;
         for pass in 0..passes {
@@ -81,25 +81,25 @@ struct Source<'a, P: Pair> {
     runs: Vec<Vec<u32>>,
 }
 
-/// Merges the labels of a partition from all threads into `known`. Returns a source for each thread.
+/// Merges the labels of a partition from all threads into `interner`. Returns a source for each thread.
 fn merge_labels<'a, P: Pair>(
     per_thread: &'a [ThreadRows<P>],
     partition: usize,
-    known: &mut Interner,
+    interner: &mut Interner,
 ) -> Result<Vec<Source<'a, P>>> {
-    known.reset(per_thread.iter().map(|thread| thread.partition_labels(partition)).sum());
+    interner.reset(per_thread.iter().map(|thread| thread.partition_labels(partition)).sum());
     let mut sources = Vec::new();
     for thread in per_thread {
         let mut codes = None;
         if let Some(labels) = &thread.labels {
             let codes = codes.insert(Vec::with_capacity(labels.partition_len(partition)));
             labels.visit(partition, |hash, label| {
-                codes.push(known.intern(hash, label)?);
+                codes.push(interner.intern(hash, label)?);
                 Ok(())
             })?;
         }
         let runs = match codes {
-            Some(_) => thread.runs.intern_labels(partition, known)?,
+            Some(_) => thread.runs.intern_labels(partition, interner)?,
             None => Vec::new(),
         };
         sources.push(Source { thread, codes, runs });

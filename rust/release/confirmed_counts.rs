@@ -122,7 +122,7 @@ pub struct Confirmed {
 /// The margin and the noise of each scale, computed when the scale is first used. They depend on the levels alone, and
 /// serve all releases with the same levels.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct ScaleCache {
     margins: HashMap<usize, i64>,
     reaches: HashMap<usize, i64>,
     laws: HashMap<usize, DiscreteGaussian>,
@@ -131,7 +131,7 @@ pub struct Known {
 /// Names rows of `counts` (descending) while the budget covers a further step.
 ///
 /// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. A truncated count
-/// must not be read as zero, so the release ends before it would read such a count. `known` keeps what depends on
+/// must not be read as zero, so the release ends before it would read such a count. `cache` keeps what depends on
 /// `levels` alone. `resumed` is a release of the same counts that paused; the release continues it.
 ///
 /// # Errors
@@ -143,7 +143,7 @@ pub fn confirm<R: Rng + ?Sized>(
     levels: &[Level],
     setting: &Setting,
     resumed: Option<Confirmed>,
-    known: &mut Known,
+    cache: &mut ScaleCache,
     rng: &mut R,
 ) -> Result<Confirmed> {
     if setting.k_bar == 0 || levels.is_empty() || !counts.is_sorted_by(|a, b| a >= b) {
@@ -183,7 +183,7 @@ pub fn confirm<R: Rng + ?Sized>(
             return Ok(ended(sale, Ending::Rows));
         }
         let reserve = if setting.factor == 2 { reserve(accuracy, level.variance) } else { 0 };
-        let mut passing = known.passing(at, level, sale.bound, setting, true)?;
+        let mut passing = cache.passing(at, level, sale.bound, setting, true)?;
         if passing.is_none() && sale.bound.is_none_or(|(_, last)| last - number >= FRESH) {
             if pauses(sale.spent + level.outside.price) {
                 return Ok(ended(sale, Ending::Pause));
@@ -195,14 +195,14 @@ pub fn confirm<R: Rng + ?Sized>(
             }
             sale.spent += level.outside.price;
             let outside = counts.get(following).copied().unwrap_or(0);
-            let error = known.law(4 * levels.len() + at, level.outside.sigma)?.sample(rng);
+            let error = cache.law(4 * levels.len() + at, level.outside.sigma)?.sample(rng);
             let noisy = setting.factor * outside - setting.users + error;
-            let above = noisy + known.reach(at, level.outside)?;
+            let above = noisy + cache.reach(at, level.outside)?;
             sale.bound = Some((sale.bound.map_or(above, |(least, _)| least.min(above)), number));
-            passing = known.passing(at, level, sale.bound, setting, true)?;
+            passing = cache.passing(at, level, sale.bound, setting, true)?;
         }
         if passing.is_none() {
-            passing = known.passing(at, level, sale.bound, setting, false)?;
+            passing = cache.passing(at, level, sale.bound, setting, false)?;
         }
         let Some((choice, least)) = passing else {
             return Ok(ended(sale, Ending::Outside));
@@ -218,7 +218,7 @@ pub fn confirm<R: Rng + ?Sized>(
         sale.steps += 1;
         let drawn = slots.draw(at, level.gamma, rng)?;
         // Draw noise for a dummy too, so that the time of a step does not distinguish dummies from items.
-        let error = known.law(4 * at + choice, step.sigma)?.sample(rng);
+        let error = cache.law(4 * at + choice, step.sigma)?.sample(rng);
         let confirmed = drawn.and_then(|drawn| {
             let row = slots.row(drawn);
             let value = setting.factor * counts[row] - setting.users + error;
@@ -260,7 +260,7 @@ fn ended(mut sale: Confirmed, ending: Ending) -> Confirmed {
     sale
 }
 
-impl Known {
+impl ScaleCache {
     /// Returns the noise of a scale.
     fn law(&mut self, scale: usize, sigma: f64) -> Result<&DiscreteGaussian> {
         Ok(match self.laws.entry(scale) {

@@ -108,7 +108,7 @@ LIARS = {
     # Only the reference finds these.
     "another number of users": (
         "_measure_users",
-        lambda steps: steps.__dict__.update(known=steps.known + 500, precision=2 * steps.precision),
+        lambda steps: steps.__dict__.update(noisy_users=steps.noisy_users + 500, precision=2 * steps.precision),
     ),
     "noise of its own price only": (
         "_measured",

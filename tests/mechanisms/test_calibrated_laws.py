@@ -138,10 +138,10 @@ def test_wrong_weights_are_caught(lie):
     assert any(beyond(case, LIES[lie](case))[0] > 1e-6 for case in cases(1500))
 
 
-HEAVY = "heavy = (heavy_users(heads.lists, full, heads.users, factor, sigma, rng) + known) / factor"
-RATIO = "ratio = prices.ratio_of(following, (weight / 2**coarse + known) / factor, looking)"
+HEAVY = "heavy = (heavy_users(heads.lists, full, heads.users, factor, sigma, rng) + noisy_users) / factor"
+RATIO = "ratio = prices.ratio_of(following, (weight / 2**coarse + noisy_users) / factor, looking)"
 VALUE = "value = ordered(counts[band.start : band.stop] - offset, rank)"
-USERS = "users=sum(map(bool, lists)) if factor == 2 else 0,\n        known"
+USERS = "users=sum(map(bool, lists)) if factor == 2 else 0,\n        noisy_users"
 RANK = "ordered(counts[band.start : band.stop] - offset, rank + 1)"
 REPLAYED = {
     "items of A do not weigh": [
@@ -160,7 +160,10 @@ REPLAYED = {
     "the selection is charged": [("    spent += plan.selection_price\n", "")],
     "the second number of users is charged": [("spent += plan.heads.variance_price(again)", "spent += 0")],
     "the slope follows the published count": [
-        ("following = (count + known) / factor", "following = float(ordered(heads.counts, len(heads.counts) - 1))"),
+        (
+            "following = (count + noisy_users) / factor",
+            "following = float(ordered(heads.counts, len(heads.counts) - 1))",
+        ),
     ],
     "weights are charged": [("    spent += prices.weights_price(scale, full)\n", "")],
     "medians are of released items": [
@@ -195,9 +198,10 @@ HARMLESS = {
     "the sum of two ranks less N": [
         (VALUE, f"value = ({VALUE.removeprefix('value = ')}, {RANK})"),
         (
-            "return (measured(value, 1, heads.users, plan.factor, sigma, rng) + heads.known) / plan.factor",
+            "return (measured(value, 1, heads.users, plan.factor, sigma, rng) + heads.noisy_users) / plan.factor",
             "noisy = measured(sum(value), 1, 0, 1, 2 * sigma, rng) if plan.factor == 1 else "
-            "measured(sum(value) - heads.users, 1, 0, 1, 2 * sigma, rng)\n        return (noisy + heads.known) / 2",
+            "measured(sum(value) - heads.users, 1, 0, 1, 2 * sigma, rng)\n"
+            "        return (noisy + heads.noisy_users) / 2",
         ),
     ],
     "N of the users with items outside A": [(USERS, USERS.replace("lists", "rest"))],

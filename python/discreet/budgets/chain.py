@@ -118,7 +118,7 @@ class Chain:
         head = ledger_format.head_of(file.read(0, HEAD_SIZE), self.path)
         if self._identity not in (None, head.identity):
             raise LedgerError(f"{self.path} is another ledger, not the one that was opened; restore the original file")
-        seen = latest.known(head.identity)
+        seen = latest.newest_book(head.identity)
         book = head.empty() if seen is None or whole else seen
         begin = HEAD_SIZE if book is not seen else book.end - SEAL_SIZE
         content = file.read(begin)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from discreet.budgets.book import Book
 
-__all__ = ["advance", "known"]
+__all__ = ["advance", "newest_book"]
 
 
 class _State:
@@ -29,7 +29,7 @@ _states: dict[str, _State] = {}
 """A state of each ledger, by identity. The links from this state lead to the latest one."""
 
 
-def known(identity: str) -> Book | None:
+def newest_book(identity: str) -> Book | None:
     """Return the newest book of a ledger that this process has read or written, or None."""
     return _latest(identity).book
 

@@ -127,7 +127,7 @@ class Past:
         self.place, self.new = int(rng.integers(0, len(users) + 1)), self.items(rng)
         self.first: _Lists = users
         self.second: _Lists = [*users[: self.place], self.new, *users[self.place :]]
-        self.known = float(len(users) + round(rng.normal() * 3))
+        self.noisy_users = float(len(users) + round(rng.normal() * 3))
         self.smallest, self.stuck = float(rng.choice([0.5, 3, 1e4])), bool(rng.random() < 0.2)
         self.seed = int(rng.integers(2**32))
         self.spent = self.plan.budget // 400
@@ -147,7 +147,9 @@ class Past:
         found = SimpleNamespace(
             rows=np.array(list(confirmed)), values=[0], reason="outside" if self.stuck else "pause", spent=self.spent
         )
-        made: reference.Heads = module.heads_of(users, self.size, found, np.arange(self.size), self.known, self.factor)
+        made: reference.Heads = module.heads_of(
+            users, self.size, found, np.arange(self.size), self.noisy_users, self.factor
+        )
         return made._replace(smallest=self.smallest, **changes)
 
     def chosen(self, users: _Lists, most: int) -> list[list[int]]:

@@ -92,7 +92,7 @@ class Heads(NamedTuple):
     """The items of every user without the confirmed ones."""
     users: int
     """N, exactly; 0 if it is not known."""
-    known: float
+    noisy_users: float
     """The published N; 0 if it is not known."""
     smallest: float
     """The median of the nine smallest confirmed counts; 0 if there are none."""
@@ -134,16 +134,18 @@ class Released(NamedTuple):
     spent: int
 
 
-def heads_of(lists: Lists, size: int, found: Confirmed, order: NDArray[np.int64], known: float, factor: int) -> Heads:
+def heads_of(
+    lists: Lists, size: int, found: Confirmed, order: NDArray[np.int64], noisy_users: float, factor: int
+) -> Heads:
     """Return the table without the confirmed items."""
     confirmed = {int(order[row]) for row in found.rows}
     rest = [[item for item in items if item not in confirmed] for items in lists]
-    smallest = sorted((int(value) + known) / factor for value in found.values)[:9]
+    smallest = sorted((int(value) + noisy_users) / factor for value in found.values)[:9]
     return Heads(
         counts=_counts(rest, size),
         lists=rest,
         users=sum(map(bool, lists)) if factor == 2 else 0,
-        known=known,
+        noisy_users=noisy_users,
         smallest=float(np.median(smallest or [0.0])),
         number=len(confirmed),
         stuck=found.reason == "outside",
@@ -235,7 +237,7 @@ def calibrate(
 
     def of_rank(offset: NDArray[np.int64], band: slice, rank: int, sigma: float) -> float:
         value = ordered(counts[band.start : band.stop] - offset, rank)
-        return (measured(value, 1, heads.users, plan.factor, sigma, rng) + heads.known) / plan.factor
+        return (measured(value, 1, heads.users, plan.factor, sigma, rng) + heads.noisy_users) / plan.factor
 
     for band in made:
         size, own = band.stop - band.start, values[band.start : band.stop]
@@ -260,14 +262,14 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
         rng: The draws.
     """
     prices, factor, spent = plan.prices, plan.factor, heads.spent
-    known, precision, first = 0.0, 0.0, 0
+    noisy_users, precision, first = 0.0, 0.0, 0
     if factor == 2:
         sigma = plan.heads.first_sigma(plan.rho)
-        known, precision, first = heads.known, sigma**-2, plan.heads.variance_price(sigma)
+        noisy_users, precision, first = heads.noisy_users, sigma**-2, plan.heads.variance_price(sigma)
         again = plan.heads.affordable_sigma(prices.share_of(plan.rho, prices.USERS_SHARE) - first)
         if again is not None:
             spent += plan.heads.variance_price(again)
-            known, precision = combined(known, precision, measured(heads.users, 1, 0, 1, again, rng), again)
+            noisy_users, precision = combined(noisy_users, precision, measured(heads.users, 1, 0, 1, again, rng), again)
     scores = plan.scores(np.array([len(items) for items in heads.lists if items], np.int64))
     full = 1 + rng.select(scores[:-1], int(scores.max()), plan.rate, int(scores[-1]), 0.0)
     spent += plan.selection_price
@@ -276,14 +278,14 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
         none: bool, found: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]] | None
     ) -> Calibrated:
         empty = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-        return Calibrated(full, none, found is None, *(found or empty), (known, precision), spent)
+        return Calibrated(full, none, found is None, *(found or empty), (noisy_users, precision), spent)
 
     sigma = prices.ordered_sigma(prices.share_of(plan.rho, prices.HEAVY_SHARE), factor)
     if sigma is None:
         return ended(False, None)
-    heavy = (heavy_users(heads.lists, full, heads.users, factor, sigma, rng) + known) / factor
+    heavy = (heavy_users(heads.lists, full, heads.users, factor, sigma, rng) + noisy_users) / factor
     spent += prices.ordered_price(sigma, factor)
-    none = factor == 2 and prices.nearly_none(heavy, (sigma**2 + 1 / (precision * factor**2)) ** 0.5, known)
+    none = factor == 2 and prices.nearly_none(heavy, (sigma**2 + 1 / (precision * factor**2)) ** 0.5, noisy_users)
     bands_budget = 0 if none else prices.share_of(plan.rho, prices.CALIBRATION_SHARE)
     looking, look_price, following = None, 0, None
     if not heads.stuck:
@@ -300,8 +302,8 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
         coarse = min(bits, prices.places(factor * looking))
         count, weight = look(heads.counts, weights, 2 * heads.number, (bits, coarse), heads.users, factor, looking, rng)
         spent += look_price
-        following = (count + known) / factor
-        ratio = prices.ratio_of(following, (weight / 2**coarse + known) / factor, looking)
+        following = (count + noisy_users) / factor
+        ratio = prices.ratio_of(following, (weight / 2**coarse + noisy_users) / factor, looking)
     if not heads.stuck and not prices.reaches_deeper(heads.number, heads.smallest, following, scale, ratio):
         return ended(none, None)
     own = prices.unspent_delta(plan.delta, plan.heads.spent_delta(heads.spent, plan.rho, plan.delta))
@@ -316,7 +318,7 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
     order = np.argsort(-values, kind="stable")
     items, values, sigmas = items[order], values[order], sigmas[order]
     made, bands, price = calibrate(
-        heads.counts[items], values, ratio, heads._replace(known=known), plan, bands_budget, rng
+        heads.counts[items], values, ratio, heads._replace(noisy_users=noisy_users), plan, bands_budget, rng
     )  # fmt: skip
     spent += price
     deviation = precision**-0.5 / factor if precision else 0.0
@@ -348,10 +350,10 @@ def release(lists: Lists, size: int, plan: Plan, kept: Kept, rng: Draws) -> Rele
     )  # fmt: skip
     pause = plan.prices.share_of(plan.rho, plan.prices.FIRST_SHARE) - first
     found = confirm(counts[order], None, confirming, rng, pause=pause)
-    later, known, spent = None, float(noisy), found.spent
+    later, noisy_users, spent = None, float(noisy), found.spent
     if found.reason == "outside" or (found.reason == "pause" and len(found.rows) >= plan.prices.FEWEST_HEADS):
         later = calibrated(heads_of(lists, size, found, order, float(noisy), factor), size, plan, kept, rng)
-        (known, precision), spent = later.users, later.spent
+        (noisy_users, precision), spent = later.users, later.spent
     if found.reason == "pause" and (later is None or later.continues):
         paid = spent - found.spent
         resuming = confirming._replace(budget=confirming.budget - paid)
@@ -363,11 +365,11 @@ def release(lists: Lists, size: int, plan: Plan, kept: Kept, rng: Draws) -> Rele
         price = plan.heads.final_price(confirming.budget - spent, accuracy, least)
         if (sigma := plan.heads.affordable_sigma(price)) is not None:
             spent += plan.heads.variance_price(sigma)
-            known, precision = combined(known, precision, measured(users, 1, 0, 1, sigma, rng), sigma)
-    return Released(found, later, (known, precision**-0.5 if precision else 0.0), first + spent)
+            noisy_users, precision = combined(noisy_users, precision, measured(users, 1, 0, 1, sigma, rng), sigma)
+    return Released(found, later, (noisy_users, precision**-0.5 if precision else 0.0), first + spent)
 
 
-def combined(known: float, precision: float, again: int, sigma: float) -> tuple[float, float]:
+def combined(noisy_users: float, precision: float, again: int, sigma: float) -> tuple[float, float]:
     """Return the mean of two measured numbers of users, weighted by precision, and its precision."""
     more = sigma**-2
-    return (known * precision + again * more) / (precision + more), precision + more
+    return (noisy_users * precision + again * more) / (precision + more), precision + more

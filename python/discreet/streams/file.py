@@ -240,22 +240,22 @@ class StreamFile:
                 "other data; step that round with the same data again, or start a new stream"
             )
 
-    def write(self, step: Round, known: list[int]) -> None:
+    def write(self, step: Round, counts_before: list[int]) -> None:
         """Make a round durable. After any error the caller must open the file again.
 
-        `known` are the counts before the round of the items that it adds, zero for a new item.
+        `counts_before` are the counts before the round of the items that it adds, zero for a new item.
         """
         digest = seal.digest(self.key, step, self._digest)
         with _errors(self._path):
             self._journal.append("begin", step.number, digest)
             failure_point("begun")
-            self._commit(step, known, digest)
+            self._commit(step, counts_before, digest)
             failure_point("written")
             self._journal.append("done", step.number, digest)
             failure_point("done")
         self.round = step.number
 
-    def _commit(self, step: Round, known: list[int], digest: str) -> None:
+    def _commit(self, step: Round, counts_before: list[int], digest: str) -> None:
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         (text,) = run("SELECT mechanism FROM stream").fetchone()
@@ -268,9 +268,9 @@ class StreamFile:
             run("DELETE FROM item")
         else:
             # The file has the counts in memory, or else its checksum is wrong and `open` refuses it.
-            old = [(label, count) for label, count in zip(step.labels, known, strict=True) if count]
+            old = [(label, count) for label, count in zip(step.labels, counts_before, strict=True) if count]
             parts.append(-seal.sealed(self.key, (label for label, _ in old), (count for _, count in old)))
-            counts = [*map(add, counts, known)]
+            counts = [*map(add, counts, counts_before)]
         parts.append(seal.sealed(self.key, step.labels, counts))
         self._store(sorted(map(seal.row, step.labels, counts)))
         total = seal.total(parts)

@@ -104,13 +104,17 @@ impl SpilledRuns {
         file.flush()
     }
 
-    /// Adds the labels of a partition to `known`. Returns a list for each run: the number in `known`
+    /// Adds the labels of a partition to `interner`. Returns a list for each run: the number in `interner`
     /// of each of the run's codes.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) if the file cannot be read, or `known` is
+    /// [`Error::Resource`](crate::error::Error::Resource) if the file cannot be read, or `interner` is
     /// full.
-    pub fn intern_labels(&self, partition: usize, known: &mut Interner) -> Result<Vec<Vec<u32>>> {
+    pub fn intern_labels(
+        &self,
+        partition: usize,
+        interner: &mut Interner,
+    ) -> Result<Vec<Vec<u32>>> {
         let Some(file) = &self.file else { return Ok(Vec::new()) };
         let mut text = Vec::new();
         let of_run = |extents: &Vec<Extent>| {
@@ -122,7 +126,7 @@ impl SpilledRuns {
                 let head = u64::from_le_bytes(*head);
                 let (label, rest) = bytes.split_at(head as u32 as usize);
                 bytes = rest;
-                known.intern((head >> 32) as u32, PrefixedString::new(label))
+                interner.intern((head >> 32) as u32, PrefixedString::new(label))
             };
             heads.as_chunks().0.iter().map(label).collect()
         };

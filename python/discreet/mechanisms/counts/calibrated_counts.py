@@ -158,13 +158,13 @@ class CalibratedSteps:
         self.users = users or 0
         present = int(np.count_nonzero(self.counts))
         self.order = _core.top(self.labels, self.counts, min(present, mechanism.heads.rows_needed))
-        self.known, self.precision, self.spent = 0.0, 0.0, 0
+        self.noisy_users, self.precision, self.spent = 0.0, 0.0, 0
 
     def release(self) -> Release:
         """Return the release."""
         heads, rho = self.mechanism.heads, self.mechanism.rho
         begun = heads._begun(self.users, self.rng)
-        _, self.known, self.precision, self.spent, _ = begun
+        _, self.noisy_users, self.precision, self.spent, _ = begun
         budget = budget_units(rho) - begun.spent
         found = self._confirm(begun, budget, pause=theorem.share_of(rho, theorem.FIRST_SHARE) - begun.spent)
         ending = found[-1]
@@ -174,7 +174,7 @@ class CalibratedSteps:
                 return release
         if ending == "pause":
             found = self._confirm(begun, budget_units(rho) - self.spent, resumed=found[:-1])
-        later = begun._replace(known=self.known, precision=self.precision, spent=self.spent)
+        later = begun._replace(noisy_users=self.noisy_users, precision=self.precision, spent=self.spent)
         return heads._finished(found, later, self.rng, self._published)
 
     def _confirm(self, begun: Begun, budget: int, **more: Any) -> Found:
@@ -198,7 +198,7 @@ class CalibratedSteps:
             bits: The binary places of the number.
         """
         noise = int(self.rng.discrete_gaussian(math.ldexp(2 * sigma, bits), 1)[0])
-        return (math.ldexp(2 * value - (users << bits) + noise, -bits) + self.known) / 2
+        return (math.ldexp(2 * value - (users << bits) + noise, -bits) + self.noisy_users) / 2
 
     def _measure_users(self) -> None:
         """Measure the number of users with the rest of its share."""
@@ -207,14 +207,14 @@ class CalibratedSteps:
         if sigma is not None:
             self.spent += confirmed_counts.variance_price(sigma)
             again, more = self.users + int(self.rng.discrete_gaussian(sigma, 1)[0]), sigma**-2
-            self.known = (self.known * self.precision + again * more) / (self.precision + more)
+            self.noisy_users = (self.noisy_users * self.precision + again * more) / (self.precision + more)
             self.precision += more
 
     def _weighed(self, found: Found) -> Release | None:
         """Return the release of confirmed and of weighted items, or None if confirming goes on."""
         rows, values, _, confirming, *_, ending = found
         heads, stuck = self.order[rows], ending == "outside"
-        smallest = float(np.median(np.sort(values)[:9] + self.known) / 2) if len(rows) else 0.0
+        smallest = float(np.median(np.sort(values)[:9] + self.noisy_users) / 2) if len(rows) else 0.0
         self._measure_users()
         rest, bound = self.counting.rest(self.counted, heads), self.mechanism.bound
         users = rest.users_by_size(bound.most)
@@ -261,7 +261,7 @@ class CalibratedSteps:
             return None
         measured = self._measured(heavy, users, sigma)
         self.spent += theorem.ordered_price(sigma, 2)
-        return theorem.nearly_none(measured, (sigma**2 + 1 / (self.precision * 4)) ** 0.5, self.known)
+        return theorem.nearly_none(measured, (sigma**2 + 1 / (self.precision * 4)) ** 0.5, self.noisy_users)
 
     def _look(self, heads: NDArray[np.int64], bits: int, sigma: float) -> tuple[float, float]:
         """Measure the count and the weight of rank 2 |A| outside A. Return the count and the ratio of both."""
@@ -330,12 +330,12 @@ class CalibratedSteps:
             labels,
             order,
             self.rng,
-            noisy=np.rint(np.concatenate([(values + self.known) / 2, shown])).astype(np.int64),
+            noisy=np.rint(np.concatenate([(values + self.noisy_users) / 2, shown])).astype(np.int64),
             sigmas=np.concatenate([np.sqrt(variances + common) / 2, sigmas]),
             confirmed=np.arange(len(rows) + len(items)) < len(rows),
             spent=Guarantee(min(mechanism.rho, units_rho(self.spent + confirming)), mechanism.delta),
             calls=steps,
-            users=(round(self.known), math.sqrt(common)),
+            users=(round(self.noisy_users), math.sqrt(common)),
             notes=notes,
         )
 
@@ -378,8 +378,9 @@ class CalibratedSteps:
         deviation = 1 / math.sqrt(self.precision)
         return (
             *notes,
-            f"number of users with at least one item: about {max(0, round(self.known)):,} (sigma {deviation:.3g}). "
-            f"Half of the error of this number (sigma {deviation / 2:.3g}) is in every count, and in its sigma",
+            f"number of users with at least one item: about {max(0, round(self.noisy_users)):,} "
+            f"(sigma {deviation:.3g}). Half of the error of this number (sigma {deviation / 2:.3g}) is in every count, "
+            "and in its sigma",
         )
 
 

@@ -51,7 +51,7 @@ class Begun(NamedTuple):
 
     users: int | None
     """The exact number of users; None if it is not known or not used."""
-    known: float
+    noisy_users: float
     """The published number of users; 0 without."""
     precision: float
     """1/sigma^2 of the published number; 0 without."""
@@ -325,10 +325,10 @@ class ConfirmedCounts(HistogramMechanism):
 
     def _setting(self, begun: Begun, budget: int) -> tuple[int, int, int, int, int, int, int, int, int]:
         """Return the setting of `_core.confirm`, with a budget in units."""
-        users, known, _, _, start = begun
+        users, noisy, _, _, start = begun
         highest = min(start + theorem.FINE, theorem.LEVELS_TOP)
         factor = 1 if users is None else 2
-        return (theorem.LOWEST, budget, self.k_bar, theorem.MOST, factor, users or 0, round(known), start, highest)
+        return (theorem.LOWEST, budget, self.k_bar, theorem.MOST, factor, users or 0, round(noisy), start, highest)
 
     def _finished(
         self, found: Found, begun: Begun, rng: _core.Rng, publish: Callable[..., Release], *, replaced: bool = False
@@ -338,7 +338,7 @@ class ConfirmedCounts(HistogramMechanism):
         `publish` makes the release from rows, the random stream and the fields of a release.
         """
         rows, values, scales, confirming, steps, _, ending = found
-        users, known, precision, paid, start = begun
+        users, noisy_users, precision, paid, start = begun
         spent, factor = paid + confirming, 1 if users is None else 2
         levels = theorem.levels(self.relative_error, factor=factor, replaced=replaced)
         variances = self._variances(scales, levels)
@@ -350,10 +350,10 @@ class ConfirmedCounts(HistogramMechanism):
             if sigma is not None:
                 spent += theorem.variance_price(sigma)
                 again = users + int(rng.discrete_gaussian(sigma, 1)[0])
-                known = (known * precision + again * sigma**-2) / (precision + sigma**-2)
+                noisy_users = (noisy_users * precision + again * sigma**-2) / (precision + sigma**-2)
                 precision += sigma**-2
         common = 1 / precision if precision else 0.0
-        counts = np.rint((values + known) / factor).astype(np.int64)
+        counts = np.rint((values + noisy_users) / factor).astype(np.int64)
         if ending == "outside":
             # The next item has fewer users than the ones released so far, or at most as many as there are.
             next_users = counts.min() / 2 if len(rows) else theorem.level_users(start // 16)
@@ -367,10 +367,10 @@ class ConfirmedCounts(HistogramMechanism):
             spent=Guarantee(min(self.rho, units_rho(spent)), theorem.spent_delta(spent, self.rho, self.delta)),
             calls=steps,
             stopped_early=ending == "rows",
-            users=None if users is None else (round(known), math.sqrt(common)),
+            users=None if users is None else (round(noisy_users), math.sqrt(common)),
             notes=self._notes(
                 ending,
-                known if users is not None else None,
+                noisy_users if users is not None else None,
                 math.sqrt(common),
                 any_item=bool(len(rows)),
                 replaced=replaced,
