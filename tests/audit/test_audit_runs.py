@@ -103,8 +103,12 @@ def test_the_probabilities_of_every_view_sum_to_one(kind):
         mechanism = kind(**given)
         for table in runs.tables(mechanism, itertools.islice(neighbours(mechanism, 2, 0), 2)):
             for view in views(mechanism, table):
-                assert math.fsum(view.law.values()) == pytest.approx(1, abs=1e-9), (mechanism, table, view.name)
-                assert min(view.law.values()) >= -1e-12
+                assert math.fsum(view.distribution.values()) == pytest.approx(1, abs=1e-9), (
+                    mechanism,
+                    table,
+                    view.name,
+                )
+                assert min(view.distribution.values()) >= -1e-12
 
 
 @pytest.mark.parametrize("chance", [0.5, 0.1, 0.01, 1e-4, 0.999])

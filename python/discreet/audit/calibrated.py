@@ -253,9 +253,9 @@ def _compared(mechanism: CalibratedCounts, sets: _Sets, drawn: Sequence[_Drawn],
     views: dict[str, tuple[Counter[str], Counter[str], int]] = {}
     exact: dict[tuple[frozenset[object], int, int], dict[int, int]] = {}
 
-    def add(view: str, law: Mapping[str, float], cell: str) -> None:
+    def add(view: str, distribution: Mapping[str, float], cell: str) -> None:
         chances, seen, number = views.get(view, (Counter(), Counter(), 0))
-        chances.update(law)
+        chances.update(distribution)
         seen[cell] += 1
         views[view] = chances, seen, number + 1
 
@@ -266,7 +266,9 @@ def _compared(mechanism: CalibratedCounts, sets: _Sets, drawn: Sequence[_Drawn],
         key = one.confirmed, one.full, one.bits
         weights = exact[key] = exact.get(key) or _weights(sets, *key)
         rare = [item for item in range(_HEADS, _HEADS + _RARE) if item not in one.confirmed]
-        laws = {item: _law(noise, least, weights[item], round(math.ldexp(one.scale, one.bits))) for item in rare}
+        laws = {
+            item: _distribution(noise, least, weights[item], round(math.ldexp(one.scale, one.bits))) for item in rare
+        }
         cells = {item: laws[item][1](one.noisy.get(item)) for item in rare}
         for item in rare:
             add(f"the weight of item {item}", laws[item][0], cells[item])
@@ -274,11 +276,11 @@ def _compared(mechanism: CalibratedCounts, sets: _Sets, drawn: Sequence[_Drawn],
             coarse = [
                 (chances[_NOT_RELEASED], sum(chances.values()) - chances[_NOT_RELEASED]) for chances, _ in laws.values()
             ]
-            law = {
+            both = {
                 str(found): math.prod(part[is_named] for part, is_named in zip(coarse, found, strict=True))
                 for found in product((0, 1), repeat=_RARE)
             }
-            add("which rare items are released", law, str(tuple(int(item in one.noisy) for item in rare)))
+            add("which rare items are released", both, str(tuple(int(item in one.noisy) for item in rare)))
         others = [weight for item, weight in weights.items() if item not in rare]
         none = math.exp(
             sum(
@@ -309,14 +311,14 @@ def _weights(sets: _Sets, confirmed: frozenset[object], full: int, bits: int) ->
     return weights
 
 
-def _law(
+def _distribution(
     noise: _core.Noise, least: int, weight: int, sigma: int
 ) -> tuple[dict[str, float], Callable[[int | None], str]]:
     """Return the probability of each cell of a noisy weight that is released from `least` on, and its cell."""
     edges = [least, *(max(least, weight + by) for by in (-sigma, 0, sigma))]
     above = [at_least(noise, edge - weight) for edge in edges] + [0.0]
-    law = {_NOT_RELEASED: 1 - above[0]}
-    law |= {name: high - low for name, high, low in zip(_CELLS[1:], above, above[1:], strict=False)}
+    distribution = {_NOT_RELEASED: 1 - above[0]}
+    distribution |= {name: high - low for name, high, low in zip(_CELLS[1:], above, above[1:], strict=False)}
 
     def cell(noisy: int | None) -> str:
         if noisy is None:
@@ -324,7 +326,7 @@ def _law(
         place = bisect_right(edges, noisy)
         return _CELLS[place] if place else "not above the threshold"
 
-    return law, cell
+    return distribution, cell
 
 
 def _shown(sets: _Sets) -> dict[str, int]:

@@ -48,15 +48,15 @@ def compared(
     correct mechanism has a misfit with probability at most LEVEL. One run in a cell of probability zero is a misfit.
     """
     looked_at = [(table, rows, view) for table, rows in found for view in views(mechanism, table)]
-    limit = math.log(2 * sum(len(view.law) + 1 for *_, view in looked_at) / LEVEL)
+    limit = math.log(2 * sum(len(view.distribution) + 1 for *_, view in looked_at) / LEVEL)
     return [misfit for table, rows, view in looked_at for misfit in _misfits(table, rows, view, limit)]
 
 
 def _misfits(table: Mapping[str, int], rows: Sequence[tuple[Row, ...]], view: View, limit: float) -> Iterator[Misfit]:
     seen = Counter(map(view.cell, rows))
     runs = max(1, len(rows))
-    for cell in {**dict.fromkeys(view.law), **seen}:
-        chance = min(1.0, max(0.0, view.law.get(cell, 0.0)))
+    for cell in {**dict.fromkeys(view.distribution), **seen}:
+        chance = min(1.0, max(0.0, view.distribution.get(cell, 0.0)))
         if runs * divergence(seen[cell] / runs, chance) > limit:
             yield Misfit(table=table, view=view.name, cell=str(cell), chance=chance, seen=seen[cell], runs=runs)
 

@@ -20,7 +20,7 @@ __all__ = [
     "USERS",
     "Chances",
     "Counts",
-    "Law",
+    "Distribution",
     "NoiseLaw",
     "Pair",
     "RoundedMean",
@@ -32,7 +32,7 @@ __all__ = [
 
 Counts = Mapping[str, int]
 """A histogram: labels and their counts."""
-Law = dict[tuple[object, ...], float]
+Distribution = dict[tuple[object, ...], float]
 """Outcomes and their probabilities."""
 Chances = NDArray[np.float64]
 Pair = tuple[Chances, Chances]
@@ -77,7 +77,7 @@ def product(parts: list[Chances]) -> Chances:
     return law
 
 
-def aligned(first: Law, second: Law) -> Pair:
+def aligned(first: Distribution, second: Distribution) -> Pair:
     """Return two laws as arrays over the union of their outcomes."""
     outcomes = list({**first, **second})
     p, q = (np.array([law.get(outcome, 0.0) for outcome in outcomes]) for law in (first, second))

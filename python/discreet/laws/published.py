@@ -44,7 +44,7 @@ Row = tuple[str, int | None, float | None]
 """An item, its noisy count and the standard deviation of the noise; None if not published."""
 Rows = tuple[Row, ...]
 Cell = Hashable
-Law = Mapping[Any, float]
+Distribution = Mapping[Any, float]
 """The probability of each cell, of which a mapping has one type."""
 _UNSEEN = "not published"
 _IMPOSSIBLE = "impossible"
@@ -55,7 +55,7 @@ class View:
     """The probabilities of some cells, and the function that maps a release to its cell."""
 
     name: str
-    law: Law
+    distribution: Distribution
     cell: Callable[[Rows], Cell]
 
 
@@ -207,7 +207,7 @@ def _(mechanism: PrivateCountRelease, counts: Counts) -> list[View]:
             for item, sigma in named:
                 if item == label:
                     chances[_UNSEEN] -= chance
-                    for band, part in slots[sigma].law.items():
+                    for band, part in slots[sigma].distribution.items():
                         if band != _UNSEEN:
                             chances[sigma, band] = chances.get((sigma, band), 0.0) + chance * part
         chances[_UNSEEN] = max(0.0, chances[_UNSEEN])
@@ -222,14 +222,14 @@ def _(mechanism: PrivateCountRelease, counts: Counts) -> list[View]:
     return [*found, _in_order(_present(counts))]
 
 
-def _list_view(law: Law, k: int) -> View:
+def _list_view(distribution: Distribution, k: int) -> View:
     """Return the view of a list of up to k items. A shorter list ends with None."""
 
     def cell(rows: Rows) -> Cell:
         items = tuple(item if count is None else _IMPOSSIBLE for item, count, _ in rows)
         return items if len(items) >= k else (*items, None)
 
-    return View("the list", law, cell)
+    return View("the list", distribution, cell)
 
 
 _COARSE = (_UNSEEN, "at most the count", "above the count")
@@ -278,7 +278,7 @@ class _Slot:
         return [given[0], given[1:][~high].sum(axis=0), given[1:][high].sum(axis=0)]
 
     @property
-    def law(self) -> dict[Cell, float]:
+    def distribution(self) -> dict[Cell, float]:
         """The probability of each cell: not published, or the lowest value of a band."""
         return dict(zip((_UNSEEN, *self.cuts), self.chances.tolist(), strict=True))
 
@@ -298,7 +298,7 @@ def _independent(slots: Mapping[str, _Slot]) -> list[View]:
     return _of_slots(slots, joint)
 
 
-def _of_slots(slots: Mapping[str, _Slot], joint: Law) -> list[View]:
+def _of_slots(slots: Mapping[str, _Slot], joint: Distribution) -> list[View]:
     """Return a view of each count, a view of all counts together, and a view of the items and their order."""
     require_few(len(joint))
 
@@ -316,7 +316,8 @@ def _of_slots(slots: Mapping[str, _Slot], joint: Law) -> list[View]:
         return tuple(value if isinstance(value, str) else _COARSE[1 + (value > slot.count)] for value, slot in found)
 
     each = [
-        View(f"the count of {label}", slot.law, partial(alone, label=label, slot=slot)) for label, slot in slots.items()
+        View(f"the count of {label}", slot.distribution, partial(alone, label=label, slot=slot))
+        for label, slot in slots.items()
     ]
     return [*each, View("all counts together", joint, together), _in_order(slots)]
 

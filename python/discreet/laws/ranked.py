@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _core
-from discreet.laws.outcomes import Chances, Counts, Law, NoiseLaw, Pair, aligned, product, require_few
+from discreet.laws.outcomes import Chances, Counts, Distribution, NoiseLaw, Pair, aligned, product, require_few
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
 from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
@@ -117,7 +117,7 @@ def _scores(mechanism: GumbelTopK, counts: Counts) -> tuple[list[str], Chances]:
     return labels[: len(shown)], np.array(scores)
 
 
-def plackett_luce(mechanism: GumbelTopK, counts: Counts) -> Law:
+def plackett_luce(mechanism: GumbelTopK, counts: Counts) -> Distribution:
     """Return the law of sequences of up to k items.
 
     Each item is drawn in proportion to its weight, until the stop element or k items are drawn.
@@ -125,7 +125,7 @@ def plackett_luce(mechanism: GumbelTopK, counts: Counts) -> Law:
     return _sequences(*_scores(mechanism, counts), mechanism.k)
 
 
-def draws(mechanism: ExponentialMechanism, counts: Counts) -> Law:
+def draws(mechanism: ExponentialMechanism, counts: Counts) -> Distribution:
     """Return the law of sequences of k candidates. A candidate whose raised count is zero is never drawn."""
     raised = [(str(item), counts.get(str(item), 0) + mechanism.raised) for item in mechanism.items]
     drawn = {label: count for label, count in raised if count > 0}
@@ -135,9 +135,9 @@ def draws(mechanism: ExponentialMechanism, counts: Counts) -> Law:
     )
 
 
-def _sequences(labels: list[str], scores: Chances, k: int) -> Law:
+def _sequences(labels: list[str], scores: Chances, k: int) -> Distribution:
     """Return the law of up to k draws without replacement. The last score is the stop element's."""
-    law: Law = {}
+    law: Distribution = {}
 
     def extend(chosen: tuple[int, ...], chance: float) -> None:
         if len(chosen) == k:

@@ -10,15 +10,15 @@ import numpy as np
 from discreet import engines
 from discreet.engines.table import Columns, as_table
 from discreet.errors import ParameterError
-from discreet.planning.law import (
+from discreet.planning.expected_counts import (
     TWENTIETH,
     Size,
     clipped,
     fitted,
     fitted_exponent,
     fitted_spread,
+    groups_of,
     kept_share,
-    law_of,
     mean_and_spread,
 )
 from discreet.privacy.arrays import whole_array
@@ -269,7 +269,7 @@ class Shape:
             raise ParameterError(
                 f"this shape has more than {PAIRS_LIMIT:,} draws of pairs: give fewer users or items_per_user"
             )
-        own, random = law_of(self._size), np.random.default_rng(1)  # public data, so plans may repeat it
+        own, random = groups_of(self._size), np.random.default_rng(1)  # public data, so plans may repeat it
         group = np.arange(self.users) * len(own.draws) // self.users
         wanted = np.floor(own.activity[group] + random.random(self.users)).astype(np.int64)
         # Draw some more than expected, and keep the first distinct ones: users then have exactly as many as wanted.
@@ -289,4 +289,4 @@ class Shape:
     @property
     def makes_table(self) -> bool:
         """Whether the shape has few enough pairs for `table`."""
-        return (_SPARE * float(law_of(self._size).draws.mean()) + 2) * self.users <= PAIRS_LIMIT
+        return (_SPARE * float(groups_of(self._size).draws.mean()) + 2) * self.users <= PAIRS_LIMIT

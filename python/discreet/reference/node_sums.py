@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 __all__ = ["Drawn", "NodeSums"]
 
-Law = TypeVar("Law", contravariant=True)
+Noise = TypeVar("Noise", contravariant=True)
 
 
-class Drawn(Protocol[Law]):
+class Drawn(Protocol[Noise]):
     """The noise of items at nodes: `_core.NodeNoise`, or a replacement whose law is known."""
 
     def items(self) -> int:
         """Return the number of items."""
 
-    def draw(self, node: int, noise: Law) -> NDArray[np.int64]:
+    def draw(self, node: int, noise: Noise) -> NDArray[np.int64]:
         """Draw the noise of every item at a node."""
 
-    def draw_from(self, first: int, node: int, noise: Law) -> NDArray[np.int64]:
+    def draw_from(self, first: int, node: int, noise: Noise) -> NDArray[np.int64]:
         """Draw the noise at a node for the items from index `first` on."""
 
 
@@ -33,7 +33,7 @@ class NodeSums:
         self._nodes: list[tuple[int, float]] = []
         self._rows: list[NDArray[np.int64]] = []
 
-    def advance(self, noise: Drawn[Law], nodes: Sequence[tuple[int, float, Law]]) -> NDArray[np.int64]:
+    def advance(self, noise: Drawn[Noise], nodes: Sequence[tuple[int, float, Noise]]) -> NDArray[np.int64]:
         """Return the sums of all items over these nodes. A node is a number, the scale of its noise, and this noise."""
         names = [(node, scale) for node, scale, _ in nodes]
         kept = 0

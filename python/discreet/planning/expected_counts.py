@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TWENTIETH",
-    "Law",
+    "ShapeGroups",
     "Size",
     "activity_of",
     "clipped",
@@ -34,8 +34,8 @@ __all__ = [
     "fitted_exponent",
     "fitted_spread",
     "group_sizes",
+    "groups_of",
     "kept_share",
-    "law_of",
     "mean_and_spread",
     "named_by",
 ]
@@ -69,8 +69,8 @@ class Size(NamedTuple):
     spread: float = 1.0
 
 
-class Law(NamedTuple):
-    """The law of a shape on groups of ranks and groups of users, all groups of users of equal size."""
+class ShapeGroups(NamedTuple):
+    """A shape as groups of ranks and groups of users, all groups of users of equal size."""
 
     ranks: NDArray[np.int64]
     """The rank that stands for each group of ranks, from 1."""
@@ -85,8 +85,8 @@ class Law(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def law_of(size: Size, *, coarse: bool = False) -> Law:
-    """Return the law of a shape."""
+def groups_of(size: Size, *, coarse: bool = False) -> ShapeGroups:
+    """Return the groups of ranks and users of a shape."""
     groups, points = _COARSE if coarse else _FINE
     ranks = _ranks(size.items, points)
     weights = group_sizes(ranks, size.items)
@@ -98,15 +98,15 @@ def law_of(size: Size, *, coarse: bool = False) -> Law:
     # No finite number of draws is certain to give every item.
     wanted = np.minimum(activity, size.items * (1 - 1e-4))
     draws = np.exp(np.interp(np.log(wanted), np.log(distinct), np.log(intensities)))
-    return Law(ranks, popularity, activity, draws, -np.expm1(-np.outer(popularity, draws)))
+    return ShapeGroups(ranks, popularity, activity, draws, -np.expm1(-np.outer(popularity, draws)))
 
 
 def clipped(size: Size, l0: int | None, *, coarse: bool = False) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return ranks and the expected number of users of their items, if at most `l0` items of each user are counted."""
-    law = law_of(size, coarse=coarse)
-    kept = np.ones_like(law.activity) if l0 is None else np.minimum(1.0, l0 / law.activity)
+    groups = groups_of(size, coarse=coarse)
+    kept = np.ones_like(groups.activity) if l0 is None else np.minimum(1.0, l0 / groups.activity)
     # A product of BLAS took 20 times as long while other processes used the cores.
-    return law.ranks, np.einsum("ij,j->i", law.having, kept) * (size.users / len(law.activity))
+    return groups.ranks, np.einsum("ij,j->i", groups.having, kept) * (size.users / len(groups.activity))
 
 
 def named_by(ranks: NDArray[np.int64], counts: NDArray[np.float64], least: NDArray[np.float64]) -> NDArray[np.float64]:
