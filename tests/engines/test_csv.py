@@ -9,8 +9,8 @@ import pytest
 from counting import clipped_sums, counted, csv
 
 from discreet import _core
-from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import query
+from discreet.engines.timed_events import TimedEvents
 from discreet.errors import InputError, ParameterError, SchemaError
 
 

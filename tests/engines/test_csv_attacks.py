@@ -9,8 +9,8 @@ from functools import cache
 import pytest
 from counting import WHOLE, clipped_sums, counted
 
-from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import query
+from discreet.engines.timed_events import TimedEvents
 from discreet.errors import SchemaError
 
 FORGED = "forged"
@@ -98,7 +98,7 @@ def test_a_quoted_cell_cannot_forge_sums(path):
 
 def test_a_quoted_cell_cannot_forge_timed_events(path):
     events = TimedEvents(str(path), event="user", item="item", time="when")
-    rows_of = events.rounds(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1))
+    rows_of = events.rows_by_round(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1))
     for number in (1, 2, 3):
         found = counted(rows_of(number))
         theirs = found.pop("theirs", 0)

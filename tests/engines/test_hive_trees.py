@@ -8,7 +8,7 @@ from counting import BINARY, counted, store
 
 import discreet as dp
 from discreet.engines.checking import check
-from discreet.engines.rounds import TimedEvents
+from discreet.engines.timed_events import TimedEvents
 from discreet.errors import SchemaError
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -127,7 +127,7 @@ def test_no_key_of_a_folder_replaces_a_value_or_a_time(tmp_path, suffix):
     with pytest.raises(SchemaError, match=r"'time' of .* is in the"):
         dp.count(tmp_path / "tree", **tree_of, time="time", every="1d", l0=1, **paid)
     with pytest.raises(SchemaError, match=r"'time' of .* is in the"):
-        TimedEvents(str(tmp_path / "tree"), event="user", item="page", time="time").rounds(
+        TimedEvents(str(tmp_path / "tree"), event="user", item="page", time="time").rows_by_round(
             datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1)
         )
 

@@ -15,7 +15,7 @@ import discreet as dp
 from discreet import _core
 from discreet.engines.checking import check
 from discreet.engines.projection import period_of
-from discreet.engines.rounds import TimedEvents
+from discreet.engines.timed_events import TimedEvents
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 from discreet.reference import json_lines
 
@@ -266,7 +266,7 @@ def test_events_of_a_stream_are_those_of_the_same_csv_file(tmp_path):
     found = []
     for path in (lines, table):
         events = TimedEvents(str(path), event="event", item="item", time="at")
-        rounds = events.rounds(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1))
+        rounds = events.rows_by_round(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1))
         found.append([sorted(rounds(number).fetchall()) for number in range(1, 5)])
     assert found[0] == found[1]
     assert sum(map(len, found[0])) > 3

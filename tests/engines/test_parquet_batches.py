@@ -6,11 +6,11 @@ import pytest
 from counting import clipped_sums, counted
 
 from discreet import _core
-from discreet.engines import local, rounds
+from discreet.engines import local, timed_events
 from discreet.engines.batches import Rows
 from discreet.engines.memory import Memory
-from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import connect, query
+from discreet.engines.timed_events import TimedEvents
 from discreet.errors import ResourceError, SchemaError
 from discreet.streams.clock import Clock
 
@@ -56,7 +56,7 @@ def test_a_sum_succeeds_with_2_gib_of_one_users_labels(small_file):
 
 def test_rounds_succeed_with_2_gib_of_one_users_labels(small_file):
     clock = Clock(since="2026-01-01", every="1d")
-    rows = TimedEvents(str(small_file), event="user", item="item", time="t").rounds(clock.begin, clock.span)
+    rows = TimedEvents(str(small_file), event="user", item="item", time="t").rows_by_round(clock.begin, clock.span)
     assert counted(rows(1)) == {b"home" if is_bytes(small_file) else "home": 3}
 
 
@@ -102,17 +102,17 @@ def test_a_repeated_label_takes_one_row_of_a_round(tmp_path):
     path = tmp_path / "repeated.parquet"
     write(path, f"repeat('x', {_core.LONGEST})", 60_000)
     clock = Clock(since="2026-01-01", every="1d")
-    rows = TimedEvents(str(path), event="user", item="item", time="t").rounds(clock.begin, clock.span)
+    rows = TimedEvents(str(path), event="user", item="item", time="t").rows_by_round(clock.begin, clock.span)
     assert len(rows(1).fetchall()) == 4
 
 
 def test_rounds_over_the_memory_limit_are_a_resource_error(tmp_path, monkeypatch):
     path = tmp_path / "distinct.parquet"
     write(path, f"repeat('x', {_core.LONGEST - 10}) || range::VARCHAR", 20_000)
-    monkeypatch.setattr(rounds, "Memory", Small)
+    monkeypatch.setattr(timed_events, "Memory", Small)
     events = TimedEvents(str(path), event="user", item="item", time="t")
     with pytest.raises(ResourceError, match="more memory"):
-        events.rounds(Clock(since="2026-01-01", every="1d").begin, timedelta(days=1))
+        events.rows_by_round(Clock(since="2026-01-01", every="1d").begin, timedelta(days=1))
 
 
 class Small:

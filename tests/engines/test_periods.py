@@ -13,8 +13,8 @@ import discreet as dp
 from discreet import engines
 from discreet.engines.pairs import read_pairs as pairs_of
 from discreet.engines.projection import period_of
-from discreet.engines.rounds import _text_moment
 from discreet.engines.sums import clipped_sums, items_per_user
+from discreet.engines.timed_events import _text_moment
 from discreet.errors import ItemTypeError, ParameterError, SchemaError
 from discreet.mechanisms import ContributionBound, Refinement, SetUnion
 from discreet.streams.clock import Clock

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 from counting import csv
 
-from discreet.engines.rounds import TimedEvents
+from discreet.engines.timed_events import TimedEvents
 from discreet.errors import SchemaError
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -18,7 +18,7 @@ SECOND_DAY = int(datetime(2026, 1, 2, 10, tzinfo=UTC).timestamp())
 
 def rounds(path):
     """Return the users of rounds 1 to 3."""
-    rows = TimedEvents(str(path), event="user", item="item", time="t").rounds(BEGIN, timedelta(days=1))
+    rows = TimedEvents(str(path), event="user", item="item", time="t").rows_by_round(BEGIN, timedelta(days=1))
     return [sorted(user for user, _ in rows(number).fetchall()) for number in (1, 2, 3)]
 
 
@@ -104,7 +104,7 @@ def test_the_last_nanoseconds_of_a_round_belong_to_it(tmp_path, zone, nanos):
 def test_nanoseconds_before_1970_are_rounded_down(tmp_path):
     path = tmp_path / "log.parquet"
     write(path, "ns", None, -1, scale=10**9)
-    rows = TimedEvents(str(path), event="user", item="item", time="t").rounds(
+    rows = TimedEvents(str(path), event="user", item="item", time="t").rows_by_round(
         datetime(1969, 12, 31, tzinfo=UTC), timedelta(days=1)
     )
     assert rows(1).fetchall() == [("odd", "home")]
@@ -117,7 +117,7 @@ def test_a_time_of_the_year_0_or_10000_hides_no_row_of_its_user(tmp_path, odd, z
     path = tmp_path / "log.parquet"
     cells = pyarrow.array([odd * 10**6, SECOND_DAY * 10**6]).cast(pyarrow.timestamp("us", zone))
     parquet.write_table(pyarrow.table({"user": ["a", "a"], "item": ["x", "home"], "t": cells}), path)
-    rows = TimedEvents(str(path), event="user", item="item", time="t").rounds(BEGIN, timedelta(days=1))
+    rows = TimedEvents(str(path), event="user", item="item", time="t").rows_by_round(BEGIN, timedelta(days=1))
     assert rows(2).fetchall() == [("a", "home")]
 
 

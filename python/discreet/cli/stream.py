@@ -18,7 +18,7 @@ from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, L0, WHOLE, Group
 from discreet.engines import files
-from discreet.engines.rounds import TimedEvents
+from discreet.engines.timed_events import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.imports import held
 from discreet.planning import plan as planning
@@ -277,7 +277,7 @@ def step(
                 release = opened.step(data, user=event, item=item, round=number)
         else:
             clock = _clock(opened, since, every)
-            last = clock.rounds(until)
+            last = clock.rounds_until(until)
             horizon = opened.mechanism.last_round
             if horizon is not None and last > horizon:
                 raise ParameterError(f"--until needs {last} rounds, but the stream has only {horizon}")
@@ -286,7 +286,7 @@ def step(
             with _reporting_closed_rounds(opened):
                 if opened.round < last:
                     clock = _confirmed_clock(opened, clock, time, last, text=timed.text, yes=yes)
-                    rows_of = timed.rounds(clock.begin, clock.span)
+                    rows_of = timed.rows_by_round(clock.begin, clock.span)
                     opened.keep(clock)
                     for following in range(opened.round + 1, last + 1):
                         opened.step(rows_of(following), user=event, item=item, round=following, release=False)
@@ -364,7 +364,7 @@ def _confirmed_clock(opened: Stream, clock: Clock, time: str, last: int, *, text
         )
     if doubts:
         times = f"{clock.end(opened.round)} to {clock.end(last)}"
-        doubts.append(f"This closes {_rounds(opened.round + 1, last)} permanently, {times}. Continue?")
+        doubts.append(f"This closes {_rounds_text(opened.round + 1, last)} permanently, {times}. Continue?")
         _confirm("\n".join(doubts), yes)
     return clock
 
@@ -400,10 +400,10 @@ def _reporting_closed_rounds(opened: Stream) -> Iterator[None]:
         now, clock = opened.round, opened.clock
         if now > before:
             times = f", {clock.end(before)} to {clock.end(now)}" if clock is not None else ""
-            click.echo(f"Closed {_rounds(before + 1, now)}{times}.", err=True)
+            click.echo(f"Closed {_rounds_text(before + 1, now)}{times}.", err=True)
         elif sys.exc_info()[0] is None:
             click.echo(f"No new round was closed. The last closed round is round {now}.", err=True)
 
 
-def _rounds(first: int, last: int) -> str:
+def _rounds_text(first: int, last: int) -> str:
     return f"round {last}" if first == last else f"rounds {first} to {last}"

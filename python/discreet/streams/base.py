@@ -277,12 +277,12 @@ class NodeSums(Private):
         return self._sums.advance(noise, [(node, sigma, gaussian(sigma)) for node, sigma in self._nodes_of(number)])
 
 
-def prefix(rounds: int) -> list[int]:
-    """Return the binary tree nodes that together cover the first `rounds` rounds, each named by its last round.
+def prefix(number: int) -> list[int]:
+    """Return the binary tree nodes that together cover the first `number` rounds, each named by its last round.
 
     The largest node comes first.
     """
-    return [rounds >> j << j for j in reversed(range(rounds.bit_length())) if rounds >> j & 1]
+    return [number >> j << j for j in reversed(range(number.bit_length())) if number >> j & 1]
 
 
 def sum_type(scale: float) -> np.dtype[np.signedinteger]:

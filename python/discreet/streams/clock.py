@@ -54,7 +54,7 @@ class Clock:
         """Return whether the rounds of both clocks begin and end at the same times."""
         return (self.begin, self.span) == (other.begin, other.span)
 
-    def rounds(self, until: str) -> int:
+    def rounds_until(self, until: str) -> int:
         """Return the number of rounds until a time; raise ParameterError unless a round ends at that time."""
         passed = _moment(until) - self.begin
         if passed <= timedelta(0):

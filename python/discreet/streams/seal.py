@@ -85,9 +85,9 @@ def total(parts: Iterable[int]) -> bytes:
     return (sum(parts) % _MODULUS).to_bytes(32, "little")
 
 
-def head(key: bytes, mechanism: str, number: int, rounds: str) -> int:
+def head(key: bytes, mechanism: str, number: int, rounds_digest: str) -> int:
     """Return the checksum's term for the mechanism, the round and the digest of all rounds up to it."""
-    return int.from_bytes(keyed(key, b"head", f"{mechanism}|{number}|{rounds}".encode()), "little")
+    return int.from_bytes(keyed(key, b"head", f"{mechanism}|{number}|{rounds_digest}".encode()), "little")
 
 
 def sealed(key: bytes, labels: Iterable[bytes], counts: Iterable[int]) -> int:

@@ -71,7 +71,7 @@ def changed_text(text: str, step: Round) -> str:
 
 
 def read_state(
-    key: bytes, text: str, number: int, rounds: str, total: bytes, rows: Iterable[tuple[bytes, str, int]]
+    key: bytes, text: str, number: int, rounds_digest: str, total: bytes, rows: Iterable[tuple[bytes, str, int]]
 ) -> State:
     """Return the state that a file stores, after verifying its checksum.
 
@@ -80,7 +80,7 @@ def read_state(
     Raises:
         ValueError: The checksum differs or the text is invalid. Other errors of `DAMAGE` mean the same.
     """
-    if seal.total([seal.head(key, text, number, rounds), sealed_items(key, rows)]) != bytes(total):
+    if seal.total([seal.head(key, text, number, rounds_digest), sealed_items(key, rows)]) != bytes(total):
         raise ValueError("the keyed checksum differs")
     given = json.loads(text)
     item_type, clock, keyed_by = (given.pop(name, None) for name in ("items", "clock", "keyed_by"))

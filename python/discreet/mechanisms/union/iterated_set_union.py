@@ -123,5 +123,5 @@ class IteratedSetUnion(UnionMechanism):
         return 1 - math.prod(1 - mechanism.release_chance(users) for mechanism in self.rounds)
 
     @property
-    def _rounds(self) -> tuple[SetUnion, ...]:
+    def _unions(self) -> tuple[SetUnion, ...]:
         return self.rounds

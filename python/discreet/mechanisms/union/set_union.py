@@ -71,7 +71,7 @@ class UnionMechanism(Mechanism[UserItems, Release]):
 
     @property
     @abstractmethod
-    def _rounds(self) -> tuple[SetUnion, ...]:
+    def _unions(self) -> tuple[SetUnion, ...]:
         """Return the set unions to run, in order."""
 
     def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
@@ -110,10 +110,10 @@ class UnionMechanism(Mechanism[UserItems, Release]):
             )
         if not isinstance(data, UserItems):
             raise ParameterError("release takes UserItems: make them with UserItems.from_table or from_pairs")
-        weighing = data._lists.weighing(*(union.weighting for union in self._rounds))
+        weighing = data._lists.weighing(*(union.weighting for union in self._unions))
         stream = opened(rng)
         found = 0
-        for union in self._rounds:
+        for union in self._unions:
             weights = weighing.weights(union.weighting, stream)
             rows = union.threshold.release(weights, stream)[0]
             weighing.name(rows)
@@ -315,5 +315,5 @@ class SetUnion(UnionMechanism):
         )
 
     @property
-    def _rounds(self) -> tuple[SetUnion, ...]:
+    def _unions(self) -> tuple[SetUnion, ...]:
         return (self,)

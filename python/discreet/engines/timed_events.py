@@ -76,7 +76,7 @@ class TimedEvents:
         self._moment = _text_moment(cell) if self.text else typed
 
     @interruptible()
-    def rounds(self, since: datetime, span: timedelta) -> Callable[[int], DuckDBPyRelation]:
+    def rows_by_round(self, since: datetime, span: timedelta) -> Callable[[int], DuckDBPyRelation]:
         """Return a function that returns the rows of a round, as a table of the columns of users and items.
 
         Raises:
