@@ -74,16 +74,26 @@ fn release<'py>(
 ) -> Result<Rows<'py>> {
     let PyLevels(levels, kept) = levels;
     let counts = counts.as_array().to_vec();
-    let (lowest, budget, k_bar, most, factor, users, noisy_users, start, highest) = setting;
+    let (lowest, budget, k_bar, most_rows, factor, users, noisy_users, start, highest) = setting;
     let largest_cost =
         levels.iter().flat_map(|l| l.steps.iter().chain([&l.outside])).map(|m| m.price).max();
-    if budget.max(largest_cost.unwrap_or(0)) >= 1 << 100 || k_bar > 1 << 30 || most > 1 << 30 {
+    if budget.max(largest_cost.unwrap_or(0)) >= 1 << 100 || k_bar > 1 << 30 || most_rows > 1 << 30 {
         return Err(Error::Parameter(
             "the budget and all costs must be below 2^100, and k_bar and most at most 2^30",
         ));
     }
-    let setting =
-        Setting { lowest, budget, k_bar, most, factor, users, noisy_users, start, highest, pause };
+    let setting = Setting {
+        lowest,
+        budget,
+        k_bar,
+        most_rows,
+        factor,
+        users,
+        noisy_users,
+        start,
+        highest,
+        pause,
+    };
     let resumed = resumed.map(paused).transpose()?;
     let mut fresh = None;
     let stream = given_or_fresh(rng, &mut fresh)?;

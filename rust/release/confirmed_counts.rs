@@ -59,7 +59,7 @@ pub struct Setting {
     /// k̄, the number of slots. It must be fixed before the data is read.
     pub k_bar: usize,
     /// The largest number of named rows.
-    pub most: usize,
+    pub most_rows: usize,
     /// 2 if the query is `2c - N`, 1 if it is `c`.
     pub factor: i64,
     /// N; zero if the query is `c`.
@@ -152,7 +152,7 @@ pub fn confirm<R: Rng + ?Sized>(
     if limit.is_some_and(|limit| counts.len() > limit) {
         return Err(Error::Parameter("a histogram has at most as many rows as its limit"));
     }
-    let shown = &counts[..counts.len().min(setting.k_bar + setting.most + 1)];
+    let shown = &counts[..counts.len().min(setting.k_bar + setting.most_rows + 1)];
     let mut slots = Slots::new(shown, setting.k_bar);
     let mut sale = resumed.unwrap_or(Confirmed {
         rows: Vec::new(),
@@ -176,7 +176,7 @@ pub fn confirm<R: Rng + ?Sized>(
         };
         let level = levels.get(at).ok_or(Error::Parameter("the position is above all levels"))?;
         let following = setting.k_bar + sale.rows.len();
-        if sale.rows.len() == setting.most {
+        if sale.rows.len() == setting.most_rows {
             return Ok(ended(sale, Ending::Most));
         }
         if limit.is_some_and(|limit| following >= limit) {

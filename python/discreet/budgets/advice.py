@@ -49,17 +49,17 @@ def _fitting(
     elif cost.delta > left.delta:
         delta = delta * left.delta / cost.delta
     # The text has three digits, so these digits are tried: a number that the text rounds up would be refused again.
-    most = shortened(epsilon)
+    epsilon_limit = shortened(epsilon)
 
-    found = _largest(budget, made, most, shortened(delta))
+    found = _largest(budget, made, epsilon_limit, shortened(delta))
     # At a smaller epsilon a mechanism may charge a larger share of its delta. So try a delta that fits as a whole.
-    return found or _largest(budget, made, most, shortened(min(delta, left.delta)))
+    return found or _largest(budget, made, epsilon_limit, shortened(min(delta, left.delta)))
 
 
 def _largest(
-    budget: Balance, made: Callable[[float, float], Guarantee | Promising], most: float, delta: float
+    budget: Balance, made: Callable[[float, float], Guarantee | Promising], epsilon_limit: float, delta: float
 ) -> tuple[float, float] | None:
-    """Return the largest epsilon up to `most`, with three digits, that fits with this delta. Uses bisection."""
+    """Return the largest epsilon up to `epsilon_limit`, of three digits, that fits with this delta. Uses bisection."""
 
     def fits(candidate: float) -> bool:
         try:
@@ -69,12 +69,12 @@ def _largest(
 
     if delta <= 0:
         return None
-    if fits(most):
-        return most, delta
-    best = shortened(most * _LEAST)
+    if fits(epsilon_limit):
+        return epsilon_limit, delta
+    best = shortened(epsilon_limit * _LEAST)
     if not fits(best):
         return None
-    low, high = math.log(best), math.log(most)
+    low, high = math.log(best), math.log(epsilon_limit)
     for _ in range(_STEPS):
         middle = (low + high) / 2
         candidate = shortened(math.exp(middle))

@@ -232,9 +232,10 @@ class Account:
         `by_epsilon` also if more releases of this epsilon fit than of this rho.
 
         Rounding up to units must not refuse a charge equal to the total. So a rho or delta within the account's
-        guarantee is capped at `_most`. A capped rho fits only if no rho was spent before, and a capped delta likewise.
+        guarantee is capped at `_largest`. A capped rho fits only if no rho was spent before, and a capped delta
+        likewise.
         """
-        charge, most = Charge.of(guarantee), self._most
+        charge, largest = Charge.of(guarantee), self._largest
         if self.promise.dp is not None:
             if self.used is None and self.spent != NOTHING:
                 return charge
@@ -244,8 +245,8 @@ class Account:
             return by_pair if self.used is not None or self._times(by_pair) > self._times(charge) else charge
         if self.fits(charge):
             return charge
-        rho = min(charge.rho, most.rho) if guarantee.rho <= self.promise.rho else charge.rho
-        delta_units = min(charge.delta, most.delta) if guarantee.delta <= self.promise.delta else charge.delta
+        rho = min(charge.rho, largest.rho) if guarantee.rho <= self.promise.rho else charge.rho
+        delta_units = min(charge.delta, largest.delta) if guarantee.delta <= self.promise.delta else charge.delta
         capped = Charge(rho, delta_units)
         return capped if self.fits(capped) else charge
 
@@ -267,7 +268,7 @@ class Account:
         if pair is None or not (pair[0] < (1 - 1e-9) * total[0] and pair[1] <= total[1]):
             if not guarantee.implies(*total):
                 return replace(Charge.of(guarantee), pair=(math.inf, 1.0))
-            return replace(self._most, pair=total)
+            return replace(self._largest, pair=total)
         units = zip(pair, total, (self.total.rho, self.total.delta), strict=True)
         rho, delta = (math.ceil(Fraction(own) / Fraction(whole) * most) for own, whole, most in units)
         return Charge(rho, delta, pair)
@@ -355,7 +356,7 @@ class Account:
         """Return whether a charge is that of one release which takes a whole account in epsilon."""
         if charge.pair is not None:
             return charge.pair == self.promise.dp
-        return self.promise.dp is not None and (charge.rho, charge.delta) == (self._most.rho, self._most.delta)
+        return self.promise.dp is not None and (charge.rho, charge.delta) == (self._largest.rho, self._largest.delta)
 
     @property
     def used_by_epsilon(self) -> bool:
@@ -394,7 +395,7 @@ class Account:
         return replace(self, spent=self.spent - charge)
 
     @property
-    def _most(self) -> Charge:
+    def _largest(self) -> Charge:
         """The largest charge. It fits only if nothing was spent: after one unit it does not fit any more."""
         return Charge(self.total.rho + _slack(self.total.rho), self.total.delta + _slack(self.total.delta))
 

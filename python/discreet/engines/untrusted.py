@@ -25,22 +25,22 @@ _SEPARATORS = b",\n[{:"
 """Each cell of CSV, and each object of JSON, has one of these before or after it."""
 
 
-def require_size(path: str | os.PathLike[str], most: int | None = MOST_BYTES) -> None:
-    """Raise InputError unless a file is regular and has at most `most` bytes; None for any number.
+def require_size(path: str | os.PathLike[str], limit: int | None = MOST_BYTES) -> None:
+    """Raise InputError unless a file is regular and has at most `limit` bytes; None for any number.
 
     Raises:
         OSError: There is no such file.
     """
     size = require_regular(path).st_size
-    if most is not None and size > most:
-        raise InputError(f"cannot read {os.fspath(path)}: it has {size:,} bytes, and at most {most:,} are read")
+    if limit is not None and size > limit:
+        raise InputError(f"cannot read {os.fspath(path)}: it has {size:,} bytes, and at most {limit:,} are read")
 
 
-def content(path: Path, most: int = MOST_BYTES) -> bytes:
+def content(path: Path, limit: int = MOST_BYTES) -> bytes:
     """Return the bytes of a text file within the limits. Raises the errors of `require_size` and `require_limits`."""
-    require_size(path, most)
+    require_size(path, limit)
     with path.open("rb") as file:
-        found = file.read(most)
+        found = file.read(limit)
     require_limits(path, sum(found.count(separator) for separator in _SEPARATORS), len(found))
     return found
 

@@ -113,7 +113,7 @@ def _for_count(parameters: Parameters, source: Source) -> Iterator[tuple[str, Ch
     for kind in kinds:
         made = partial(made_for, kind, promise.get("rho"), promise.get("epsilon"), **more)
         yield from _possible(kind.__name__, made)
-    for l0 in sorted({*L0S, *([given] if given else []), *(l0 for l0 in _OTHER_L0S if l0 < source.most)}):
+    for l0 in sorted({*L0S, *([given] if given else []), *(l0 for l0 in _OTHER_L0S if l0 < source.unclipped_l0)}):
         if source.clipped(l0) is not None:
             yield from _possible(None, _chosen, "count", l0=l0, **promise)
 
@@ -129,7 +129,7 @@ def _for_top_k(parameters: Parameters, source: Source) -> Iterator[tuple[str, Ch
 
 def _for_select(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
     promise, given = _promise(parameters), parameters.get("l0")
-    for l0 in sorted({*([given] if given else []), *(l0 for l0 in L0S if l0 < source.most)}):
+    for l0 in sorted({*([given] if given else []), *(l0 for l0 in L0S if l0 < source.unclipped_l0)}):
         if source.clipped(l0) is not None:
             yield from _possible("threshold", _chosen, "select", l0=l0, method="threshold", **promise)
         if source.rows() is not None:

@@ -246,13 +246,13 @@ def _simulated(mechanism: HistogramMechanism, users: int, source: Source) -> flo
     return named / (runs * together)
 
 
-def _least_of_two_digits(suffices: Callable[[float], bool], least: float, most: float) -> float | None:
-    """Return the least number of two digits that suffices; None if there is none up to `most`.
+def _least_of_two_digits(suffices: Callable[[float], bool], least: float, largest: float) -> float | None:
+    """Return the least number of two digits that suffices; None if there is none up to `largest`.
 
     The search goes up by half a decade until a number suffices, because a run with a large budget takes longer. Then it
     halves the interval.
     """
-    end, power = _DIGITS * round(math.log10(most / least)), round(math.log10(least)) - 1
+    end, power = _DIGITS * round(math.log10(largest / least)), round(math.log10(least)) - 1
     low, high = 0, 0
     while not suffices(_two_digits(high, power)):
         if high == end:

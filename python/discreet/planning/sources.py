@@ -79,7 +79,7 @@ class Source:
         return {**self.__dict__, "_lists": None, "_held": None}
 
     @property
-    def most(self) -> int:
+    def unclipped_l0(self) -> int:
         """An l0 from which on clipping has no effect, if it is known."""
         return len(self.counts)
 

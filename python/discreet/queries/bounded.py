@@ -121,7 +121,7 @@ class BoundedAnswers(Answering):
             sigma,
             lambda reach, power: _bounded_rho(reach, power, k, delta)[0] / rho,
             _POWERS_OF_RHO,
-            most=_REACH_OF_RHO,
+            largest=_REACH_OF_RHO,
         )
         return cls(k=k, reach=reach, power=power, delta=delta)
 
@@ -162,7 +162,7 @@ def _best(
     cost: Callable[[int, int], float],
     powers: tuple[int, ...] = _POWERS,
     rough: Callable[[int, int], float] | None = None,
-    most: int = _REACH_LIMIT // 2,
+    largest: int = _REACH_LIMIT // 2,
 ) -> tuple[int, int]:
     """Return the reach and power with the smallest expected error whose `cost` is at most one.
 
@@ -174,10 +174,11 @@ def _best(
     def limit(power: int) -> int:
         return max(4, round(sigma * math.sqrt(power * (2 * power + 1) / (power - 1))))
 
-    errors = {power: _bounded_error(limit(power), power, k) for power in powers if limit(power) <= most}
+    errors = {power: _bounded_error(limit(power), power, k) for power in powers if limit(power) <= largest}
     if not errors:
         raise ParameterError(
-            f"the guarantee is too strong for bounded noise: its reach would exceed {most:,}; use the Gaussian method"
+            f"the guarantee is too strong for bounded noise: its reach would exceed {largest:,}; use the Gaussian "
+            "method"
         )
     # For finite k the noise costs more than in the limit, because of its edges, and most for small powers. So the
     # search begins at the power that is best in the limit, and tries larger ones.
@@ -190,15 +191,15 @@ def _best(
     for tried, start in starts.items():
         if hopeless and tried != powers[-1]:
             continue
-        own, largest = partial(_swapped, cost, tried), _most(limit(tried))
-        found = _least_reach(start, largest, own) if tried in errors else None
+        own, top = partial(_swapped, cost, tried), _largest_reach(limit(tried))
+        found = _least_reach(start, top, own) if tried in errors else None
         error = math.inf if found is None else _bounded_error(found, tried, k)
         if found is not None and error < best:
             best, reach, power = error, found, tried
         elif power and rough is None:
             break
         elif found is None and tried in errors:
-            hopeless = failed.rise(own(largest)) or hopeless
+            hopeless = failed.rise(own(top)) or hopeless
     if not power:
         raise ParameterError("no bounded noise gives this guarantee; use the Gaussian method")
     return reach, power
@@ -211,9 +212,9 @@ def _promising(k: int, starts: dict[int, int], rough: Callable[[int, int], float
     failed = _Failures()
     for power, start in starts.items():
         own = cache(partial(_swapped, rough, power))
-        reach = _least_reach(start, _most(start), own, start >> 6)
+        reach = _least_reach(start, _largest_reach(start), own, start >> 6)
         if reach is None:
-            if failed.rise(own(_most(start))):
+            if failed.rise(own(_largest_reach(start))):
                 break
             continue
         found[power], errors[power] = reach, _bounded_error(reach, power, k)
@@ -235,7 +236,7 @@ class _Failures:
         return self._rises >= _RISES
 
 
-def _most(limit: int) -> int:
+def _largest_reach(limit: int) -> int:
     """Return the largest reach to try, for the least reach in the limit of many queries."""
     return 2 * limit + limit // 8 + 2
 
@@ -245,16 +246,16 @@ def _swapped(cost: Callable[[int, int], float], power: int, reach: int) -> float
     return cost(reach, power)
 
 
-def _least_reach(start: int, most: int, cost: Callable[[int], float], near: int = 1) -> int | None:
-    """Return the least reach whose cost is at most one, or None if it is above `most`.
+def _least_reach(start: int, largest: int, cost: Callable[[int], float], near: int = 1) -> int | None:
+    """Return the least reach whose cost is at most one, or None if it is above `largest`.
 
     The cost falls with the reach. The search interpolates its logarithm, which is close to linear. With a larger
     `near`, the result is an estimate, interpolated over an interval of at most this length.
     """
-    low, high = 1, most + 1
+    low, high = 1, largest + 1
     dear, cheap = math.nan, math.nan  # the logarithms of the costs at both ends
     # For Gaussian noise, log delta falls about thirty times as fast as the logarithm of the scale.
-    reach, slope = min(start, most), 30 / start
+    reach, slope = min(start, largest), 30 / start
     last, last_gap = reach, math.nan
     for turn in count():
         gap = math.log(min(max(cost(reach), 1e-300), 1e300))
@@ -279,7 +280,7 @@ def _least_reach(start: int, most: int, cost: Callable[[int], float], near: int 
         reach = min(max(reach, low + 1), high - 1)
     if near > 1 and cheap < 0 < dear:
         return round(low + dear / (dear - cheap) * (high - low))
-    return high if high <= most else None
+    return high if high <= largest else None
 
 
 @lru_cache(maxsize=4096)

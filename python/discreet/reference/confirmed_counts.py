@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     budget: int
     """The budget, in units."""
     k_bar: int
-    most: int
+    most_rows: int
     factor: int
     """2 if the query is 2 c - N, 1 if the query is c."""
     users: int
@@ -150,7 +150,7 @@ def confirm(
     With `pause`, the release pauses before it spends more units, unless it ends before. With `resumed`, it continues
     such a release of the same counts.
     """
-    slots = Slots(counts, plan.k_bar, plan.k_bar + plan.most + 1)
+    slots = Slots(counts, plan.k_bar, plan.k_bar + plan.most_rows + 1)
     spent, steps, position = 0, 0, plan.start
     bound: int | None = None
     bound_level = NO_BOUND
@@ -176,7 +176,7 @@ def confirm(
         at = number - plan.lowest
         if at < 0:
             return ended("level")
-        if len(rows) == plan.most:
+        if len(rows) == plan.most_rows:
             return ended("most")
         if limit is not None and plan.k_bar + len(rows) >= limit:
             return ended("rows")

@@ -95,10 +95,10 @@ def plain_text(label: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 
-def shortened(label: object, most: int = 60) -> str:
-    """Return a label as `plain_text` of at most `most` characters; the last one is an ellipsis if more are cut off."""
-    shown = plain_text(label[: most + 1] if isinstance(label, str | bytes) else label)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+def shortened(label: object, length: int = 60) -> str:
+    """Return a label as `plain_text` of at most `length` characters; the last is an ellipsis if more are cut off."""
+    shown = plain_text(label[: length + 1] if isinstance(label, str | bytes) else label)
+    return shown if len(shown) <= length else f"{shown[: length - 1]}…"
 
 
 def text(columns: Sequence[Column], header: Mapping[str, object], form: str) -> str:

@@ -303,15 +303,15 @@ class Rows(_Lazy):
             return []
         return [METHODS[0] if confirmed else METHODS[1] for confirmed in self.confirmed.tolist()]
 
-    def _shown(self, most: int) -> list[list[str]]:
+    def _shown(self, number: int) -> list[list[str]]:
         """Return the cells of the first rows as text."""
-        first = np.arange(min(len(self), most))
+        first = np.arange(min(len(self), number))
         columns = [
             [
                 f"{value:{'.1f' if name == 'sigma' else '.6g'}}"
                 if kind == "float64"
                 else export.shortened(value, _LONGEST)
-                for value in (values.take(first) if isinstance(values, _core.Labels) else values[:most])
+                for value in (values.take(first) if isinstance(values, _core.Labels) else values[:number])
             ]
             for name, values, kind in self._columns
         ]

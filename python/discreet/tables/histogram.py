@@ -307,19 +307,19 @@ class Histogram(Private):
         if [kind.replace("other", "string") for kind in own] != other:
             raise ItemTypeError("the listed items and the columns of items have different types; cast the items")
 
-    def _in_order(self, most: int | None = None) -> tuple[_core.Labels, NDArray[np.int64]]:
+    def _in_order(self, number: int | None = None) -> tuple[_core.Labels, NDArray[np.int64]]:
         """Return labels and counts by descending count, then by label, so that no order of the input breaks ties.
 
-        With `most`, only the `most` largest counts are needed; the result may have more rows. The first call sorts. At
-        6.3 million items this takes 2.4 CPU seconds, and counting them 0.3.
+        With `number`, only this many of the largest counts are needed; the result may have more rows. The first call
+        sorts. At 6.3 million items this takes 2.4 CPU seconds, and counting them 0.3.
         """
         labels, counts = self._in_any_order()
-        most = len(counts) if most is None else min(most, len(counts))
+        number = len(counts) if number is None else min(number, len(counts))
         found = self._sorted
-        if found is None or len(found[1].array()) < most:
-            found = _largest(labels, counts, most)
+        if found is None or len(found[1].array()) < number:
+            found = _largest(labels, counts, number)
             object.__setattr__(self, "_sorted", found)
-            if most == len(counts):
+            if number == len(counts):
                 # Free the memory of the unsorted rows.
                 object.__setattr__(self, "_rows", found)
         return found[0], found[1].array()

@@ -145,7 +145,7 @@ def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float,
     """
     unit = 1 << bits_of(scale)
 
-    def most(t: int) -> int:
+    def largest_weight(t: int) -> int:
         """Return the largest weight of each of t novel items of one user."""
         return math.isqrt(unit**2 // t) if is_gaussian(method) else -(-unit // t)
 
@@ -161,4 +161,4 @@ def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float,
         numbers = [*takewhile(close, range(1, l0 + 1)), *takewhile(close, range(l0, 0, -1))]
     else:
         numbers = [t for t in range(1, l0 + 1) if close(t)]
-    return max(most(t) - 1 + noise.quantile(rogers2023.novel_chance(delta, t)) for t in numbers)
+    return max(largest_weight(t) - 1 + noise.quantile(rogers2023.novel_chance(delta, t)) for t in numbers)

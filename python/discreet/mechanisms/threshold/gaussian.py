@@ -96,13 +96,13 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
         return min([converted, *filter(None, exact)], key=lambda mechanism: mechanism.threshold.value)
 
     @classmethod
-    def _exact(cls, epsilon: float, delta: float, share: float, most: float, *, l0: int, linf: int) -> Self | None:
+    def _exact(cls, epsilon: float, delta: float, share: float, largest: float, *, l0: int, linf: int) -> Self | None:
         """Return the mechanism with the least noise that is (epsilon, delta)-DP, or None.
 
-        The threshold gets `share` of delta. The search tries sigmas of at most `most`.
+        The threshold gets `share` of delta. The search tries sigmas of at most `largest`.
         """
         found = None
-        low, high = most / 4, most
+        low, high = largest / 4, largest
         for _ in range(10):
             sigma = math.sqrt(low * high)
             if not 1e-3 <= sigma <= 1e9:
