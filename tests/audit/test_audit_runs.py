@@ -13,7 +13,7 @@ from discreet import Guarantee, _core
 from discreet.audit import audit, runs, trial
 from discreet.audit.neighbours import neighbours
 from discreet.cli import main, without_data
-from discreet.laws.published import views
+from discreet.laws.views import views
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy import Sensitivity
 from discreet.testing import seeded_rng

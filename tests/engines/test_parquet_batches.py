@@ -7,7 +7,7 @@ from counting import clipped_sums, counted
 
 from discreet import _core
 from discreet.engines import local, timed_events
-from discreet.engines.batches import Rows
+from discreet.engines.batches import SmallBatches
 from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, query
 from discreet.engines.timed_events import TimedEvents
@@ -92,7 +92,7 @@ def test_batches_of_the_longest_labels_take_little_memory(tmp_path, form):
     path = tmp_path / "longest.parquet"
     write(path, f"repeat('x', {_core.LONGEST})", 20_000)
     found = local.scan([path], ["user", "item"]) if form == "file" else query(f"FROM read_parquet('{path}')")
-    batches = [*pyarrow.RecordBatchReader.from_stream(Rows(found))]
+    batches = [*pyarrow.RecordBatchReader.from_stream(SmallBatches(found))]
     assert sum(len(batch) for batch in batches) == 20_003
     assert max(batch.nbytes for batch in batches) < 40_000_000
     assert counted(path) == {"home": 3, "x" * _core.LONGEST: 1}

@@ -10,7 +10,7 @@ from discreet import _core
 from discreet.audit.findings import LEVEL, Misfit
 from discreet.audit.neighbours import centre, unwrapped
 from discreet.laws.outcomes import USERS, users_of
-from discreet.laws.published import Row, View, rows_of, views
+from discreet.laws.views import PlainRow, View, plain_rows, views
 from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.tables.histogram import Histogram
@@ -38,7 +38,7 @@ def tables(
 
 
 def compared(
-    mechanism: HistogramMechanism, found: Sequence[tuple[Mapping[str, int], Sequence[tuple[Row, ...]]]]
+    mechanism: HistogramMechanism, found: Sequence[tuple[Mapping[str, int], Sequence[tuple[PlainRow, ...]]]]
 ) -> list[Misfit]:
     """Return the misfits between the rows of runs on some tables and the exact laws of these tables.
 
@@ -52,7 +52,9 @@ def compared(
     return [misfit for table, rows, view in looked_at for misfit in _misfits(table, rows, view, limit)]
 
 
-def _misfits(table: Mapping[str, int], rows: Sequence[tuple[Row, ...]], view: View, limit: float) -> Iterator[Misfit]:
+def _misfits(
+    table: Mapping[str, int], rows: Sequence[tuple[PlainRow, ...]], view: View, limit: float
+) -> Iterator[Misfit]:
     seen = Counter(map(view.cell, rows))
     runs = max(1, len(rows))
     for cell in {**dict.fromkeys(view.distribution), **seen}:
@@ -90,7 +92,7 @@ def histogram_of(mechanism: HistogramMechanism, counts: Mapping[str, int]) -> Hi
 
 def released(
     mechanism: HistogramMechanism, counts: Mapping[str, int], runs: int, rng: _core.Rng
-) -> list[tuple[Row, ...]]:
+) -> list[tuple[PlainRow, ...]]:
     """Return the rows of `runs` releases of a table."""
     histogram = histogram_of(mechanism, counts)
-    return [rows_of(mechanism.release(histogram, rng=rng)) for _ in range(runs)]
+    return [plain_rows(mechanism.release(histogram, rng=rng)) for _ in range(runs)]

@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.audit.findings import Finding, Misfit, promises, runs_text
 from discreet.audit.runs import compared, released
 from discreet.errors import ParameterError
-from discreet.laws.published import Row
+from discreet.laws.views import PlainRow
 from discreet.mechanisms.base import opened
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy.validation import require_number, require_whole
@@ -149,7 +149,7 @@ def trial(
 
 
 def _halves(
-    found: Sequence[tuple[Row, ...]], middle: Mapping[str, float]
+    found: Sequence[tuple[PlainRow, ...]], middle: Mapping[str, float]
 ) -> list[tuple[Counter[_Outcome], Counter[_Outcome]]]:
     """Return the number of runs with each outcome, for each half of the runs, in a fine and in a coarse view.
 

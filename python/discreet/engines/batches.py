@@ -15,7 +15,7 @@ from discreet.errors import SchemaError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
 
-__all__ = ["BYTES", "ArrowStream", "Rows", "combined", "is_relation", "without_long_labels"]
+__all__ = ["BYTES", "ArrowStream", "SmallBatches", "combined", "is_relation", "without_long_labels"]
 
 _ROWS = 4096
 """The most rows in a batch from DuckDB.
@@ -36,7 +36,7 @@ class ArrowStream(Protocol):
         """Return the rows."""
 
 
-class Rows:
+class SmallBatches:
     """A table of any library as an Arrow stream of small batches.
 
     DuckDB refuses a relation of another connection, but scans this object.

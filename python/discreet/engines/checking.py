@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import _core
 from discreet.engines import files, remote
 from discreet.engines.arrow_files import arrow_files
-from discreet.engines.batches import BYTES, ArrowStream, Rows
+from discreet.engines.batches import BYTES, ArrowStream, SmallBatches
 from discreet.engines.csv_rows import CsvFiles, CsvRows, Dialect
 from discreet.engines.engine import require_no_period
 from discreet.engines.files import quoted
@@ -231,7 +231,7 @@ class _Tables(Private):
                 columns = wanted or _parquet_columns(source)
                 found = scan([data], columns, room, careful=careful, keeps_long=True, value=value)
                 total = _total(source) if careful else None
-                return cls(all=[Reopened(lambda: Rows(found))], columns=columns, total=total)
+                return cls(all=[Reopened(lambda: SmallBatches(found))], columns=columns, total=total)
             if source.form is JSON_LINES:
                 return cls._of_json(source, wanted, [] if value is None else [value])
             data = CsvFiles(path=data)
@@ -246,7 +246,7 @@ class _Tables(Private):
         require_whole_csv(data)
         found = data.project(", ".join(map(quoted, columns)))
         found = found if value is None else of_duckdb(found, value)
-        return cls(all=[Reopened(lambda: Rows(found))], columns=columns)
+        return cls(all=[Reopened(lambda: SmallBatches(found))], columns=columns)
 
     @classmethod
     def _of_csv(cls, data: CsvFiles, columns: list[str]) -> _Tables:

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.batches import ArrowStream, Rows, without_long_labels
+from discreet.engines.batches import ArrowStream, SmallBatches, without_long_labels
 from discreet.engines.columns import (
     library,
     plain_column,
@@ -143,7 +143,7 @@ def frame(data: object, columns: list[str], value: str | None = None) -> object:
     if _is_pandas(table):
         return arrays(table)
     if hasattr(table, "__arrow_c_stream__"):
-        return Rows(table).__arrow_c_stream__()
+        return SmallBatches(table).__arrow_c_stream__()
     raise _no_table(table)
 
 

@@ -29,7 +29,7 @@ from discreet.engines.engine import (
 from discreet.engines.entropy import fresh_key
 from discreet.engines.ibis_columns import HERE, between, builtin, kind_of, pairs_of, well_typed
 from discreet.engines.sql import interruptible
-from discreet.engines.table import Table as Rows
+from discreet.engines.table import Table as GivenTable
 from discreet.errors import DiscreetError, InputError, ParameterError, raise_alone
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _THERE = "To count there, give mechanism=ConfirmedCounts(rho=..., delta=...)"
 
 
 def histogram(
-    table: Rows,
+    table: GivenTable,
     *,
     l0: int | None = None,
     limit: int | None = None,
@@ -103,7 +103,7 @@ def _has_windows(backend: BaseBackend) -> bool:
 
 
 def weighed(
-    table: Rows,
+    table: GivenTable,
     *,
     weighting: Weighting,
     without: Sequence[Label],
@@ -119,7 +119,7 @@ def weighed(
 
 
 def users_by_size(
-    table: Rows, *, most: int, without: Sequence[Label], apart: Sequence[Label], tick: Progress | None
+    table: GivenTable, *, most: int, without: Sequence[Label], apart: Sequence[Label], tick: Progress | None
 ) -> NDArray[np.int64]:
     """Return the number of users with each number of items of an Ibis table; see `Engine`. `tick` is not called."""
     import ibis
@@ -133,7 +133,7 @@ def users_by_size(
 
 
 def _weighed(
-    table: Rows, weighting: Weighting, without: Sequence[Label], apart: Sequence[Label], remedy: str
+    table: GivenTable, weighting: Weighting, without: Sequence[Label], apart: Sequence[Label], remedy: str
 ) -> tuple[Table, str | Fields]:
     """Return a query of the weights of items, and the type of the items; see `Engine.weighed`.
 
@@ -201,7 +201,7 @@ def _is_in(items: Value, listed: list[Label], backend: BaseBackend) -> BooleanVa
 
 
 def clipped_sums(
-    table: Rows,
+    table: GivenTable,
     *,
     items: Sequence[Label],
     bounds: tuple[int, int],

@@ -10,7 +10,7 @@ from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import Fields, require_no_period, tag
 from discreet.engines.projection import Names, columns_of
-from discreet.engines.table import Table as Rows
+from discreet.engines.table import Table as GivenTable
 from discreet.errors import ParameterError, SchemaError
 from discreet.imports import importing
 
@@ -30,7 +30,7 @@ HERE = (
 )
 
 
-def pairs_of(table: Rows, resolution: float = 1.0) -> tuple[Table, str | Fields, BaseBackend]:
+def pairs_of(table: GivenTable, resolution: float = 1.0) -> tuple[Table, str | Fields, BaseBackend]:
     """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend.
 
     Return the rows of a table that have a value, and the values in whole `units` of the resolution.

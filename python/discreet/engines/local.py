@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.arrow_files import arrow_files
-from discreet.engines.batches import Rows, combined, is_relation, without_long_labels
+from discreet.engines.batches import SmallBatches, combined, is_relation, without_long_labels
 from discreet.engines.csv_rows import CsvFiles, CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
@@ -134,7 +134,7 @@ def read(table: Table, work: Callable[[list[object], int], _Result], *, value: s
     def attempt(careful: bool) -> _Result:
         opened.clear()
         found = scan(on_disk, columns, room, careful=careful, value=value) if on_disk is not None else None
-        scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else Rows(found)]
+        scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else SmallBatches(found)]
         scanned += [CsvRows.of_files(table, columns) for table in csv]
         given = [
             table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns, value) for table in frames

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from discreet.engines.batches import Rows
+from discreet.engines.batches import SmallBatches
 from discreet.engines.frames import is_read_once, library
 from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, interruptible
@@ -53,7 +53,7 @@ def _row_counter(table: object) -> Callable[[], int] | None:
     def scanned() -> int:
         connection = connect(Memory.of(None))
         # One stream for each count: of an object, DuckDB takes a stream for the schema and another for the rows.
-        connection.register("given", Rows(table).__arrow_c_stream__())
+        connection.register("given", SmallBatches(table).__arrow_c_stream__())
         return int(connection.execute("SELECT count(*) FROM given").fetchall()[0][0])
 
     return scanned

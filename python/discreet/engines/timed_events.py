@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from discreet.engines.batches import Rows
+from discreet.engines.batches import SmallBatches
 from discreet.engines.csv_rows import CsvRows
 from discreet.engines.files import quoted
 from discreet.engines.json_rows import JsonRows
@@ -88,7 +88,7 @@ class TimedEvents:
         def attempt(careful: bool) -> DuckDBPyConnection:
             connection = connect(limit=Memory.of(None).total)
             connection.execute("SET TimeZone = 'UTC'")
-            connection.register("given", Rows(scan([self._data], list(self._columns), careful=careful)))
+            connection.register("given", SmallBatches(scan([self._data], list(self._columns), careful=careful)))
             second = f"epoch({self._moment})"
             place = f"floor(({second} - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
             place = f"CASE WHEN {second} >= {_FIRST} AND {second} < {_END} THEN {place} END"

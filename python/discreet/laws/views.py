@@ -38,11 +38,11 @@ from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.mechanisms.wrappers.replacement import Replacement
 from discreet.release.release import Release
 
-__all__ = ["Row", "View", "rows_of", "views"]
+__all__ = ["PlainRow", "View", "plain_rows", "views"]
 
-Row = tuple[str, int | None, float | None]
+PlainRow = tuple[str, int | None, float | None]
 """An item, its noisy count and the standard deviation of the noise; None if not published."""
-Rows = tuple[Row, ...]
+PlainRows = tuple[PlainRow, ...]
 Cell = Hashable
 Distribution = Mapping[Any, float]
 """The probability of each cell, of which a mapping has one type."""
@@ -56,10 +56,10 @@ class View:
 
     name: str
     distribution: Distribution
-    cell: Callable[[Rows], Cell]
+    cell: Callable[[PlainRows], Cell]
 
 
-def rows_of(release: Release) -> Rows:
+def plain_rows(release: Release) -> PlainRows:
     """Return the rows of a release in the order of their publication."""
     size = len(release)
     counts = [None] * size if release.counts is None else release.counts.tolist()
@@ -149,7 +149,7 @@ def _selected(mechanism: OptimalSelection | TruncatedGeometric, counts: Counts) 
         joint[tuple(label for label, yes in zip(present, seen, strict=True) if yes)] = math.prod(parts)
     order = {label: place for place, label in enumerate(present)}
 
-    def cell(rows: Rows) -> Cell:
+    def cell(rows: PlainRows) -> Cell:
         items = [item for item, *_ in rows]
         known = all(item in order and count is None for item, count, _ in rows) and items == sorted(items)
         return tuple(sorted(items, key=order.__getitem__)) if known else _IMPOSSIBLE
@@ -212,7 +212,7 @@ def _(mechanism: PrivateCountRelease, counts: Counts) -> list[View]:
                             chances[sigma, band] = chances.get((sigma, band), 0.0) + chance * part
         chances[_UNSEEN] = max(0.0, chances[_UNSEEN])
 
-        def cell(rows: Rows, label: str = label, slots: dict[float, _Slot] = slots) -> Cell:
+        def cell(rows: PlainRows, label: str = label, slots: dict[float, _Slot] = slots) -> Cell:
             mine = [(noisy, sigma) for item, noisy, sigma in rows if item == label]
             if len(mine) != 1 or mine[0][0] is None or mine[0][1] not in slots:
                 return _IMPOSSIBLE if mine else _UNSEEN
@@ -225,7 +225,7 @@ def _(mechanism: PrivateCountRelease, counts: Counts) -> list[View]:
 def _list_view(distribution: Distribution, k: int) -> View:
     """Return the view of a list of up to k items. A shorter list ends with None."""
 
-    def cell(rows: Rows) -> Cell:
+    def cell(rows: PlainRows) -> Cell:
         items = tuple(item if count is None else _IMPOSSIBLE for item, count, _ in rows)
         return items if len(items) >= k else (*items, None)
 
@@ -302,16 +302,16 @@ def _of_slots(slots: Mapping[str, _Slot], joint: Distribution) -> list[View]:
     """Return a view of each count, a view of all counts together, and a view of the items and their order."""
     require_few(len(joint))
 
-    def noisy(rows: Rows, label: str) -> int | str:
+    def noisy(rows: PlainRows, label: str) -> int | str:
         mine = [count for item, count, _ in rows if item == label]
         first = mine[0] if mine else _UNSEEN
         return _IMPOSSIBLE if first is None or len(mine) > 1 else first
 
-    def alone(rows: Rows, label: str, slot: _Slot) -> Cell:
+    def alone(rows: PlainRows, label: str, slot: _Slot) -> Cell:
         value = noisy(rows, label)
         return value if isinstance(value, str) else slot.band(value)
 
-    def together(rows: Rows) -> Cell:
+    def together(rows: PlainRows) -> Cell:
         found = ((noisy(rows, label), slot) for label, slot in slots.items())
         return tuple(value if isinstance(value, str) else _COARSE[1 + (value > slot.count)] for value, slot in found)
 
@@ -325,7 +325,7 @@ def _of_slots(slots: Mapping[str, _Slot], joint: Distribution) -> list[View]:
 def _in_order(labels: Mapping[str, object]) -> View:
     """Return the view that detects items without users, and rows out of the order of their published counts."""
 
-    def cell(rows: Rows) -> Cell:
+    def cell(rows: PlainRows) -> Cell:
         keys = [(-(count or 0), item) for item, count, _ in rows]
         return "possible" if all(item in labels for item, *_ in rows) and keys == sorted(keys) else _IMPOSSIBLE
 
