@@ -16,7 +16,7 @@ import discreet as dp
 from discreet.engines.checking import check
 from discreet.planning import candidates
 from discreet.planning.candidates import compared
-from discreet.planning.sources import Drawn, PublicTable
+from discreet.planning.sources import PublicShape, PublicTable
 
 DATA = os.environ.get("DISCREET_DATA")
 FACTOR = 1.5
@@ -60,7 +60,7 @@ def comparison(verb, **parameters):
 @cache
 def counted(source):
     """Return the comparison of mechanisms for a count on a shape or a table."""
-    return compared("count", PROMISE, Drawn(source) if isinstance(source, dp.Shape) else source)
+    return compared("count", PROMISE, PublicShape(source) if isinstance(source, dp.Shape) else source)
 
 
 GENERATED = {
@@ -77,7 +77,7 @@ def far(verb, parameters, shape, table):
     if (verb, parameters) == ("count", PROMISE):
         forecast, released = counted(shape), counted(table)
     else:
-        forecast, released = (compared(verb, parameters, source) for source in (Drawn(shape), table))
+        forecast, released = (compared(verb, parameters, source) for source in (PublicShape(shape), table))
     real = {row.label: row for row in released.rows}
     pairs = [(row, real[row.label]) for row in forecast.rows if row.label in real]
     wrong = [
@@ -224,7 +224,7 @@ def test_a_few_numbers_of_an_owner_give_the_forecast_of_the_default(name, tmp_pa
     numbers = {key: int(value) for key, value in (pair.split("=") for pair in found.like.split(","))}
     shape = dp.Shape.of_numbers(**numbers)
     assert 1 / 1.3 <= shape.items_per_user / (len(rows["user"]) / found.users) <= 1.3
-    forecast, released = (compared("count", PROMISE, source).rows[0] for source in (Drawn(shape), table))
+    forecast, released = (compared("count", PROMISE, source).rows[0] for source in (PublicShape(shape), table))
     # The users of the 20th item hardly tell an exponent above 1, so the forecast of "skewed" is lower than the release.
     assert 1 / (FACTOR if name != "skewed" else 2.5) <= forecast.within / released.within <= FACTOR
 

@@ -8,7 +8,7 @@ import pytest
 import discreet as dp
 from discreet.planning.choose import choose
 from discreet.planning.inverse import needed
-from discreet.planning.sources import Counts, Drawn
+from discreet.planning.sources import PublicCounts, PublicShape
 from discreet.testing import seeded_rng
 
 SHAPE = dp.Shape(users=5_000, items=3_000, exponent=1.0, items_per_user=10)
@@ -48,7 +48,7 @@ def test_a_threshold_needs_the_least_rho_and_epsilon_of_two_digits(verb, paramet
 
 
 def test_the_default_of_count_names_items_of_so_many_users():
-    users, source = 60, Drawn(SHAPE)
+    users, source = 60, PublicShape(SHAPE)
     found = needed("count", {"delta": 1e-6, "rho": 1.0}, users, source)
     assert found.simulated
     assert found.epsilon is None
@@ -66,7 +66,7 @@ def test_the_default_of_count_names_items_of_so_many_users():
 def test_without_rows_confirmed_counts_name_an_item_of_so_many_users():
     users = 60
     counts = np.array(SHAPE.counts())
-    found = needed("count", {"delta": 1e-6, "rho": 1.0}, users, Counts(counts.tolist(), SHAPE.users, "counts"))
+    found = needed("count", {"delta": 1e-6, "rho": 1.0}, users, PublicCounts(counts.tolist(), SHAPE.users, "counts"))
     assert found.simulated
     rank = int(np.searchsorted(-counts, -users))
     counts[rank] = users
@@ -81,7 +81,7 @@ def test_without_rows_confirmed_counts_name_an_item_of_so_many_users():
 
 
 def test_more_users_need_less():
-    found = [needed("count", {"delta": 1e-6, "rho": 1.0}, users, Drawn(SHAPE)).rho for users in (50, 800)]
+    found = [needed("count", {"delta": 1e-6, "rho": 1.0}, users, PublicShape(SHAPE)).rho for users in (50, 800)]
     assert found[0] > 4 * found[1]
 
 
@@ -90,7 +90,7 @@ def test_a_top_k_list_names_an_item_among_its_competitors(method):
     parameters = {"k": 20, "delta": 1e-6, **method}
     counts = np.array(SHAPE.counts())
     users = int(counts[12])
-    found = needed("top_k", {**parameters, "rho": 1.0}, users, Drawn(SHAPE))
+    found = needed("top_k", {**parameters, "rho": 1.0}, users, PublicShape(SHAPE))
     mechanism, rng = choose("top_k", rho=found.rho, **parameters)[0], seeded_rng(5)
     if method:
         table = SHAPE.table()
@@ -105,7 +105,7 @@ def test_a_top_k_list_names_an_item_among_its_competitors(method):
 
 
 def test_an_item_outside_the_top_k_is_named_by_no_rho():
-    found = needed("top_k", {"k": 5, "delta": 1e-6, "rho": 1.0}, 10, Drawn(SHAPE))
+    found = needed("top_k", {"k": 5, "delta": 1e-6, "rho": 1.0}, 10, PublicShape(SHAPE))
     assert (found.rho, found.epsilon) == (None, None)
     assert "No rho or epsilon in range" in str(found)
     with pytest.raises(dp.errors.ParameterError, match="larger k"):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet.planning.choose import Chosen, Parameters
-    from discreet.planning.sources import Source
+    from discreet.planning.sources import PublicData
     from discreet.release.release import Release
 
 __all__ = ["Job", "compared", "compared_alone", "histogram_for", "outlook"]
@@ -48,7 +48,7 @@ class Job(NamedTuple):
     k: int | None
 
 
-def compared(verb: str, parameters: Parameters, source: Source) -> PlanComparison:
+def compared(verb: str, parameters: Parameters, source: PublicData) -> PlanComparison:
     """Return the forecasts of all mechanisms that could do the job of a verb."""
     verb = verb.replace("-", "_")
     job = Job(verb, parameters.get("relative_error", RELATIVE_ERROR), parameters.get("k"))
@@ -85,7 +85,7 @@ def compared(verb: str, parameters: Parameters, source: Source) -> PlanCompariso
     )
 
 
-def compared_alone(mechanism: Chosen, source: Source) -> PlanComparison | None:
+def compared_alone(mechanism: Chosen, source: PublicData) -> PlanComparison | None:
     """Return the forecast of one mechanism; None if it cannot run on this data."""
     k = getattr(mechanism, "k", None)
     error: float = getattr(mechanism, "relative_error", RELATIVE_ERROR)
@@ -101,7 +101,7 @@ def _promise(parameters: Parameters) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if name in ("rho", "epsilon", "delta")}
 
 
-def _for_count(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
+def _for_count(parameters: Parameters, source: PublicData) -> Iterator[tuple[str, Chosen]]:
     promise, given = _promise(parameters), parameters.get("l0")
     error = parameters.get("relative_error", RELATIVE_ERROR)
     more: dict[str, object] = {"relative_error": error, "delta": promise["delta"]}
@@ -118,7 +118,7 @@ def _for_count(parameters: Parameters, source: Source) -> Iterator[tuple[str, Ch
             yield from _possible(None, _chosen, "count", l0=l0, **promise)
 
 
-def _for_top_k(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
+def _for_top_k(parameters: Parameters, source: PublicData) -> Iterator[tuple[str, Chosen]]:
     promise, k, given = _promise(parameters), parameters["k"], parameters.get("l0")
     k_bar = {"k_bar": parameters["k_bar"]} if "k_bar" in parameters else {}
     yield from _possible("gumbel", _chosen, "top_k", k=k, **k_bar, **promise)
@@ -127,7 +127,7 @@ def _for_top_k(parameters: Parameters, source: Source) -> Iterator[tuple[str, Ch
             yield from _possible("discover+peel", _chosen, "top_k", k=k, l0=l0, method="discover+peel", **promise)
 
 
-def _for_select(parameters: Parameters, source: Source) -> Iterator[tuple[str, Chosen]]:
+def _for_select(parameters: Parameters, source: PublicData) -> Iterator[tuple[str, Chosen]]:
     promise, given = _promise(parameters), parameters.get("l0")
     for l0 in sorted({*([given] if given else []), *(l0 for l0 in L0S if l0 < source.unclipped_l0)}):
         if source.clipped(l0) is not None:
@@ -152,14 +152,14 @@ def _possible(
     yield name or type(made).__name__, made
 
 
-def _with_best_threshold(rows: list[Outlook], source: Source) -> list[Outlook]:
+def _with_best_threshold(rows: list[Outlook], source: PublicData) -> list[Outlook]:
     """Return the rows without the bounds that were only tried, except the best of all."""
     tried = [row for row in rows if row.l0 is not None]
     best = max(tried, key=lambda row: row.score, default=None)
     return [row for row in rows if row.l0 not in _OTHER_L0S or row is best]
 
 
-def outlook(name: str, mechanism: Chosen, source: Source, job: Job) -> Outlook | None:
+def outlook(name: str, mechanism: Chosen, source: PublicData, job: Job) -> Outlook | None:
     """Return the forecast of one mechanism; None if it cannot run on this data.
 
     The mechanism runs three times with fixed seeds. Each number is the middle one of the three.
@@ -181,7 +181,7 @@ def outlook(name: str, mechanism: Chosen, source: Source, job: Job) -> Outlook |
     return Outlook(name=name, l0=l0, clipped_share=source.lost(l0), missed=missed, **middle)
 
 
-def _runs(mechanism: Chosen, source: Source, l0: int | None) -> Iterator[tuple[Release, NDArray[np.int64]]]:
+def _runs(mechanism: Chosen, source: PublicData, l0: int | None) -> Iterator[tuple[Release, NDArray[np.int64]]]:
     """Yield releases of public data with fixed seeds, and the ranks of the released items."""
     runs = 1 if isinstance(mechanism, DiscoverAndPeel) else _RUNS  # it reads the rows twice in each run
     for seed in range(1, runs + 1):
@@ -203,7 +203,7 @@ def _runs(mechanism: Chosen, source: Source, l0: int | None) -> Iterator[tuple[R
                 yield run, source.ranks(run.items)
 
 
-def histogram_for(source: Source, l0: int | None) -> Histogram | None:
+def histogram_for(source: PublicData, l0: int | None) -> Histogram | None:
     """Return a histogram of public counts by rank, clipped to l0; None if the counts do not tell how to clip."""
     counts = source.counts if l0 is None else source.clipped(l0)
     if counts is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from discreet.mechanisms.fewest import Notes
     from discreet.planning.choose import Chosen, Parameters
-    from discreet.planning.sources import Source
+    from discreet.planning.sources import PublicData
 
 __all__ = ["CHANCE", "Needed", "bound_of", "needed", "one_by_one"]
 
@@ -93,7 +93,7 @@ class Needed:
         return f"{item[0].upper()}{item[1:]} is named with a chance of {self.chance:.0%} at {' or '.join(found)}{on}."
 
 
-def needed(verb: str, parameters: Parameters, users: int, source: Source | None) -> Needed:
+def needed(verb: str, parameters: Parameters, users: int, source: PublicData | None) -> Needed:
     """Return the least rho or epsilon for an item of this many users: the one that the caller gave, or both."""
     given = [name for name in ("rho", "epsilon") if parameters.get(name) is not None]
     if len(given) > 1:
@@ -115,7 +115,7 @@ def needed(verb: str, parameters: Parameters, users: int, source: Source | None)
 
 
 def _least(
-    verb: str, name: str, rest: dict[str, object], users: int, source: Source | None
+    verb: str, name: str, rest: dict[str, object], users: int, source: PublicData | None
 ) -> tuple[float | None, Chosen]:
     """Return the least value of rho or epsilon, and a mechanism of the same kind."""
     ask: Callable[..., tuple[Chosen, Notes]] = choose
@@ -149,7 +149,7 @@ def bound_of(mechanism: object) -> int | None:
     return found
 
 
-def _named(source: Source, verb: str, rest: dict[str, object], users: int) -> str:
+def _named(source: PublicData, verb: str, rest: dict[str, object], users: int) -> str:
     """Return the name of the public data, and whether confirmed items alone were simulated."""
     alone = verb == "count" and rest.get("l0") is None and _near(source, users) is None
     return f"{source.name}, with confirmed items alone: few items have about this many users" if alone else source.name
@@ -160,7 +160,7 @@ def one_by_one(mechanism: object) -> bool:
     return isinstance(mechanism, _COMPETING)
 
 
-def _chance(mechanism: Chosen, users: int, source: Source | None) -> float:
+def _chance(mechanism: Chosen, users: int, source: PublicData | None) -> float:
     """Return the probability that an item of this many users is named, among the items of the public data."""
     if source is None:
         exact = mechanism.heads if isinstance(mechanism, CalibratedCounts) else mechanism
@@ -182,7 +182,7 @@ def _chance(mechanism: Chosen, users: int, source: Source | None) -> float:
     return mechanism.release_chance(users)
 
 
-def _on_rows(mechanism: CalibratedCounts, users: int, source: Source) -> float:
+def _on_rows(mechanism: CalibratedCounts, users: int, source: PublicData) -> float:
     """Return the share of the items with about this many users that are named.
 
     If few items have about this many users, it is the chance that such an item is confirmed.
@@ -197,7 +197,7 @@ def _on_rows(mechanism: CalibratedCounts, users: int, source: Source) -> float:
     return named / (_RUNS * len(near))
 
 
-def _near(source: Source, users: int) -> NDArray[np.intp] | None:
+def _near(source: PublicData, users: int) -> NDArray[np.intp] | None:
     """Return the ranks of some items with about this many users in the rows of public data; None if they are few."""
     if source.held() is None:
         return None
@@ -225,7 +225,7 @@ def _ranked(gamma: float, k: int, users: int, counts: NDArray[np.int64], stop: f
     return total / _DRAWS
 
 
-def _simulated(mechanism: HistogramMechanism, users: int, source: Source) -> float:
+def _simulated(mechanism: HistogramMechanism, users: int, source: PublicData) -> float:
     """Return the share of runs that name an item of this many users.
 
     The item replaces the item of the public data that is nearest to it. Some neighbours get the same count, as long as

@@ -21,7 +21,7 @@ from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.candidates import compared, compared_alone
 from discreet.planning.choose import VERBS, Chosen, Parameters, Verb, choose, reliability, require_parameters, stated
 from discreet.planning.inverse import Needed, needed, one_by_one
-from discreet.planning.sources import Source, source_of
+from discreet.planning.sources import PublicData, source_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_whole
 from discreet.queries.choose import AnswerPlan, plan_answers
@@ -62,7 +62,7 @@ class _Question(NamedTuple):
 
     asked: Verb | str | Chosen
     parameters: Parameters
-    source: Source | None
+    source: PublicData | None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from discreet.engines.engine import Label
     from discreet.engines.projection import Names
 
-__all__ = ["Counts", "Drawn", "PublicTable", "Source", "source_of"]
+__all__ = ["PublicCounts", "PublicData", "PublicShape", "PublicTable", "source_of"]
 
 
-class Source:
+class PublicData:
     """Public data, which has no guarantee and needs none."""
 
     name: str
@@ -84,7 +84,7 @@ class Source:
         return len(self.counts)
 
 
-class Drawn(Source):
+class PublicShape(PublicData):
     """A shape."""
 
     def __init__(self, shape: Shape) -> None:
@@ -136,7 +136,7 @@ class Drawn(Source):
         return self._lists
 
 
-class PublicTable(Source):
+class PublicTable(PublicData):
     """A public table of (user, item) rows."""
 
     def __init__(self, data: object, columns: Columns) -> None:
@@ -182,7 +182,7 @@ class PublicTable(Source):
         return as_table(self._data, self._columns, caller="plan")
 
 
-class Counts(Source):
+class PublicCounts(PublicData):
     """Public counts alone, such as a release of last year."""
 
     def __init__(self, counts: list[int], users: int | None, name: str) -> None:
@@ -207,7 +207,7 @@ class Counts(Source):
         """Return None."""
 
 
-def source_of(like: object, user: Names | None, item: Names | None) -> Source | None:
+def source_of(like: object, user: Names | None, item: Names | None) -> PublicData | None:
     """Return the public data that `like` names, or None if there is none.
 
     Raises:
@@ -224,13 +224,15 @@ def source_of(like: object, user: Names | None, item: Names | None) -> Source | 
     if like is None:
         return None
     if isinstance(like, Shape):
-        return Drawn(like)
+        return PublicShape(like)
     if isinstance(like, Release):
         if like.counts is None:
             raise ParameterError("like is a release without counts: give a release of counts, a table or a Shape")
-        return Counts(like.counts.tolist(), None if like.users is None else like.users[0], "the given release")
+        return PublicCounts(like.counts.tolist(), None if like.users is None else like.users[0], "the given release")
     if isinstance(like, Mapping) and all(isinstance(count, int | np.integer) for count in like.values()):
-        return Counts([require_whole("a count", count, 0, 2**35) for count in like.values()], None, "the given counts")
+        return PublicCounts(
+            [require_whole("a count", count, 0, 2**35) for count in like.values()], None, "the given counts"
+        )
     raise ParameterError(
         "like takes a Shape, a Release of counts, a dict of counts by item, or a public table; a table needs user= and "
         "item=, the names of its columns"

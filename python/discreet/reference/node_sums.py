@@ -8,12 +8,12 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Drawn", "NodeSums"]
+__all__ = ["NodeDraws", "NodeSums"]
 
 Noise = TypeVar("Noise", contravariant=True)
 
 
-class Drawn(Protocol[Noise]):
+class NodeDraws(Protocol[Noise]):
     """The noise of items at nodes: `_core.NodeNoise`, or a replacement whose law is known."""
 
     def items(self) -> int:
@@ -33,7 +33,7 @@ class NodeSums:
         self._nodes: list[tuple[int, float]] = []
         self._rows: list[NDArray[np.int64]] = []
 
-    def advance(self, noise: Drawn[Noise], nodes: Sequence[tuple[int, float, Noise]]) -> NDArray[np.int64]:
+    def advance(self, noise: NodeDraws[Noise], nodes: Sequence[tuple[int, float, Noise]]) -> NDArray[np.int64]:
         """Return the sums of all items over these nodes. A node is a number, the scale of its noise, and this noise."""
         names = [(node, scale) for node, scale, _ in nodes]
         kept = 0
