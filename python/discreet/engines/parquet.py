@@ -12,7 +12,7 @@ import numpy as np
 from discreet.engines import untrusted
 from discreet.engines.batches import BYTES
 from discreet.engines.files import quoted
-from discreet.engines.sql import Columns, connect, interruptible
+from discreet.engines.sql import ArrowColumns, connect, interruptible
 from discreet.errors import InputError, raise_alone
 from discreet.imports import importing
 
@@ -54,7 +54,7 @@ def write(path: Path, columns: Iterable[tuple[str, object, str]], metadata: Mapp
         import duckdb
 
     connection = connect(ordered=True)
-    connection.register("released", Columns(list(columns)))
+    connection.register("released", ArrowColumns(list(columns)))
     try:
         pairs = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in metadata.items())
         options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{pairs}}}"

@@ -22,7 +22,7 @@ from discreet.startup import ENDS
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-__all__ = ["Columns", "connect", "files_of", "interruptible", "query", "reads_files", "require_whole_csv"]
+__all__ = ["ArrowColumns", "connect", "files_of", "interruptible", "query", "reads_files", "require_whole_csv"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -97,7 +97,7 @@ _WITHOUT_SIDE_EFFECTS = """
 """
 
 
-class Columns:
+class ArrowColumns:
     """Columns as an object that DuckDB can scan."""
 
     def __init__(self, columns: list[tuple[str, object, str]]) -> None:

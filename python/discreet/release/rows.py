@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
 import numpy as np
 
 from discreet import _core
-from discreet.engines.sql import Columns
+from discreet.engines.sql import ArrowColumns
 from discreet.engines.typed_arrays import Foreign
 from discreet.errors import ParameterError, needs
 from discreet.imports import importing
@@ -359,7 +359,7 @@ def series(pandas: ModuleType, values: export.Values, kind: str) -> Foreign:
         with importing():
             import pyarrow
 
-        array = pyarrow.table(Columns([("", values, kind)])).column(0)
+        array = pyarrow.table(ArrowColumns([("", values, kind)])).column(0)
         return pandas.Series(pandas.api.types.pandas_dtype(dtype).__from_arrow__(array))
     if isinstance(values, _core.Labels):
         values = values.to_list() if (integers := values.integers()) is None else integers

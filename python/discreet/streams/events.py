@@ -19,7 +19,7 @@ from discreet.engines.typed_arrays import Foreign, is_backed_by_arrow, of_polars
 from discreet.errors import ParameterError, ResourceError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
 from discreet.progress import shown
-from discreet.streams.seal import Columns, Item, UserName, keyed
+from discreet.streams.seal import Item, UserColumns, UserName, keyed
 from discreet.tables.histogram import Histogram
 
 __all__ = [
@@ -104,7 +104,7 @@ def counts_by_user(
     limit: Limit,
     declared: ItemType | None,
     progress: Callable[[], None] | None,
-) -> tuple[ItemType | None, dict[Item, int], Columns | None]:
+) -> tuple[ItemType | None, dict[Item, int], UserColumns | None]:
     """Return the type of a table's items, the number of users with each and one round for each of these users.
 
     Users who were counted in all rounds of the limit are left out, and of others at most `l0` items are counted. Also

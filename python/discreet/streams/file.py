@@ -18,7 +18,7 @@ from discreet.streams.events import ItemType
 from discreet.streams.journal import Journal, failure_point
 from discreet.streams.key import KeyFile, new_key
 from discreet.streams.paths import beside, erase, open_plain, real, unusable
-from discreet.streams.seal import Columns, Item, Round
+from discreet.streams.seal import Item, Round, UserColumns
 from discreet.streams.state import DAMAGE, KINDS, changed_text, read_items, read_state, sealed_items, state_text
 
 __all__ = ["StreamFile", "require_new"]
@@ -58,7 +58,7 @@ class StreamFile:
         self.mechanism: StreamMechanism
         self.item_type: ItemType | None = None
         self.clock: Clock | None = None
-        self.keyed_by: Columns | None = None
+        self.keyed_by: UserColumns | None = None
 
     @classmethod
     def open(

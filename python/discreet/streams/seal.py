@@ -12,9 +12,9 @@ from discreet.cached import cached_property
 from discreet.streams.clock import Clock
 
 __all__ = [
-    "Columns",
     "Item",
     "Round",
+    "UserColumns",
     "UserName",
     "digest",
     "encoded",
@@ -35,7 +35,7 @@ class UserName(bytes):
     """The keyed name of a user. Its count is the number of rounds in which the user was counted."""
 
 
-Columns = tuple[tuple[str, str], ...]
+UserColumns = tuple[tuple[str, str], ...]
 """The names of the columns that name users, and the kinds of their cells."""
 
 _MODULUS = 2**256
@@ -55,7 +55,7 @@ class Round:
     added: dict[Item, int]
     restart: bool
     clock: Clock | None = None
-    keyed_by: Columns | None = None
+    keyed_by: UserColumns | None = None
 
     @cached_property
     def labels(self) -> list[bytes]:

@@ -17,7 +17,7 @@ from discreet.streams.epochs import EpochMechanism
 from discreet.streams.events import ItemType
 from discreet.streams.honaker import HonakerMechanism
 from discreet.streams.hybrid import HybridMechanism
-from discreet.streams.seal import Columns, Item, Round, UserName
+from discreet.streams.seal import Item, Round, UserColumns, UserName
 from discreet.streams.square_root import SquareRootMechanism
 
 __all__ = ["DAMAGE", "KINDS", "State", "changed_text", "read_items", "read_state", "sealed_items", "state_text"]
@@ -47,7 +47,7 @@ class State:
     mechanism: StreamMechanism
     item_type: ItemType | None
     clock: Clock | None
-    keyed_by: Columns | None
+    keyed_by: UserColumns | None
     round: int
 
 

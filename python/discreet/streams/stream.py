@@ -29,7 +29,7 @@ from discreet.streams.events import (
 )
 from discreet.streams.file import StreamFile
 from discreet.streams.recommend import recommended
-from discreet.streams.seal import Columns, Round, UserName
+from discreet.streams.seal import Round, UserColumns, UserName
 from discreet.streams.shown import Shown
 
 __all__ = ["Stream"]
@@ -93,7 +93,7 @@ class Stream(Shown):
         self._round = 0
         self._clock: Clock | None = None
         self._coming: Clock | None = None
-        self._keyed_by: Columns | None = None
+        self._keyed_by: UserColumns | None = None
         self._forget_shown()
         self._forget()
 
@@ -257,7 +257,7 @@ class Stream(Shown):
             keys = self._keys
             number = self._next(round)
             l0, rounds, before = self.mechanism.l0, self.mechanism.rounds, self._round
-            keyed_by: Columns | None = None
+            keyed_by: UserColumns | None = None
             if rounds is None:
                 kind, added = counts_by_item(events, user, item, l0, key, number, self._declared, progress)
             else:
@@ -293,7 +293,7 @@ class Stream(Shown):
                 raise
             return self.show() if release else self._running.empty(self._round)
 
-    def _require_columns(self, found: Columns | None) -> None:
+    def _require_columns(self, found: UserColumns | None) -> None:
         """Raise StateError if a table names users by other columns than earlier rounds: a user would have two names."""
         known = self._keyed_by
         if None not in (found, known) and found != known:
