@@ -124,7 +124,7 @@ class Comparison:
         return markup.table(_NAMES, self._cells(), title=self._title, notes=self.notes, more=len(self) - _SHOWN)
 
 
-class Counted(Protocol):
+class Comparable(Protocol):
     """The part of a `Release` that a comparison reads."""
 
     @property
@@ -147,7 +147,7 @@ class Counted(Protocol):
     def _measured(self, what: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 
 
-def compared(first: Counted, second: Counted, confidence: float) -> Comparison:
+def compared(first: Comparable, second: Comparable, confidence: float) -> Comparison:
     """Return the comparison of two releases.
 
     Raises:
@@ -190,7 +190,7 @@ def compared(first: Counted, second: Counted, confidence: float) -> Comparison:
     )
 
 
-def _require_one_kind_of_items(first: Counted, second: Counted) -> None:
+def _require_one_kind_of_items(first: Comparable, second: Comparable) -> None:
     """Raise ParameterError if the units, the items or the periods of two releases differ in kind."""
     if first.guarantee.unit != second.guarantee.unit:
         raise ParameterError(f"counts of {first.guarantee.unit}s and of {second.guarantee.unit}s cannot be compared")
@@ -203,7 +203,7 @@ def _require_one_kind_of_items(first: Counted, second: Counted) -> None:
         )
 
 
-def _notes(first: Counted, second: Counted) -> tuple[str, ...]:
+def _notes(first: Comparable, second: Comparable) -> tuple[str, ...]:
     """Return the notes of a comparison, from the public metadata of two releases of one measure."""
     notes: tuple[str, ...] = (first.measure,) if first.clipped else ()
     if first.every != second.every:
