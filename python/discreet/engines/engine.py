@@ -22,13 +22,13 @@ __all__ = [
     "Counted",
     "Counts",
     "Engine",
-    "Fields",
+    "ItemFields",
     "Items",
     "Label",
     "Progress",
     "Weighed",
     "Weighting",
-    "counted",
+    "counted_from",
     "encoded",
     "fetched_labels",
     "labels",
@@ -186,7 +186,7 @@ class Engine(Protocol):
         """
 
 
-Fields: TypeAlias = tuple[tuple[str, str], ...]
+ItemFields: TypeAlias = tuple[tuple[str, str], ...]
 """The name and the type of each column of items."""
 _TAGS = {"int64": "i", "uint64": "i", "string": "s", "binary": "b", "bool": "o", "date": "d"}
 
@@ -206,7 +206,7 @@ def tag(kind: str) -> str:
     return _TAGS[kind]
 
 
-def encoded(values: Sequence[Label], fields: Fields) -> list[bytes]:
+def encoded(values: Sequence[Label], fields: ItemFields) -> list[bytes]:
     """Return items of several columns as labels of bytes.
 
     Raises:
@@ -215,7 +215,7 @@ def encoded(values: Sequence[Label], fields: Fields) -> list[bytes]:
     return [_encoded(value if isinstance(value, tuple) else (value,), fields) for value in values]
 
 
-def _encoded(cells: tuple[str | int | bytes, ...], fields: Fields) -> bytes:
+def _encoded(cells: tuple[str | int | bytes, ...], fields: ItemFields) -> bytes:
     kinds = {"int64": int, "uint64": int, "binary": bytes}
     if len(cells) != len(fields) or not all(
         isinstance(cell, kinds.get(kind, str)) for cell, (_, kind) in zip(cells, fields, strict=True)
@@ -236,19 +236,19 @@ def labels(values: Sequence[Label], kind: str) -> _core.Labels:
     return _core.Labels.from_sequence(values or [blank]).select(np.arange(len(values)))
 
 
-def labels_of(values: Sequence[Label], kind: str | Fields) -> _core.Labels:
+def labels_of(values: Sequence[Label], kind: str | ItemFields) -> _core.Labels:
     """Return the labels of a column, or of several columns, from the values that `_core.Labels.take` returned."""
     return labels(values, kind) if isinstance(kind, str) else _core.Labels.of_encoded(encoded(values, kind), kind)
 
 
-def fetched_labels(values: Fetched, kind: str | Fields) -> _core.Labels:
+def fetched_labels(values: Fetched, kind: str | ItemFields) -> _core.Labels:
     """Return fetched items as labels. Items of several columns are encoded, as text or bytes."""
     if isinstance(kind, str):
         return labels(values, kind)
     return _core.Labels.of_encoded([cell.encode() if isinstance(cell, str) else cell for cell in values], kind)
 
 
-def counted(columns: dict[str, Fetched], kind: str | Fields) -> Counted:
+def counted_from(columns: dict[str, Fetched], kind: str | ItemFields) -> Counted:
     """Return the result of `Engine.histogram` from its columns, which may have all `users`, or `first` to add up."""
     users = sum(columns["first"]) if "first" in columns else None
     users = max(columns["users"], default=0) if "users" in columns else users
@@ -262,14 +262,14 @@ def tallied(columns: dict[str, Fetched], most: int) -> NDArray[np.int64]:
     return seen
 
 
-def with_weights(columns: dict[str, Fetched], kind: str | Fields) -> Weighed:
+def with_weights(columns: dict[str, Fetched], kind: str | ItemFields) -> Weighed:
     """Return the result of `Engine.weighed` from columns of all items, some of which have no weight."""
     weights = np.asarray(columns["weight"], np.int64)
     items = [item for item, weight in zip(columns["item"], weights, strict=True) if weight]
     return Weighed(fetched_labels(items, kind), weights[weights > 0], sum(columns["first"]))
 
 
-def listed(only: Items, kind: str | Fields) -> list[Any]:
+def listed(only: Items, kind: str | ItemFields) -> list[Any]:
     """Return the listed items that a column of this type can hold, as Python values; those of several columns encoded.
 
     Raises:

@@ -15,13 +15,13 @@ from discreet.engines.engine import (
     Counted,
     Counts,
     Fetched,
-    Fields,
+    ItemFields,
     Items,
     Label,
     Progress,
     Weighed,
     Weighting,
-    counted,
+    counted_from,
     listed,
     tallied,
     with_weights,
@@ -85,7 +85,7 @@ def histogram(
             counts = pairs.group_by("item").agg(n=lambda rows: rows.count())
         if limit is not None:
             counts = counts.order_by(ibis.desc("n"), ibis.asc("item")).limit(limit)
-        return counted(_fetched(counts), kind)
+        return counted_from(_fetched(counts), kind)
 
 
 def counts_users(source: object) -> bool:
@@ -134,7 +134,7 @@ def users_by_size(
 
 def _weighed(
     table: GivenTable, weighting: Weighting, without: Sequence[Label], apart: Sequence[Label], remedy: str
-) -> tuple[Table, str | Fields]:
+) -> tuple[Table, str | ItemFields]:
     """Return a query of the weights of items, and the type of the items; see `Engine.weighed`.
 
     Items set apart have no weight. `first` adds up to the number of users, because each user has one first row. The
@@ -174,12 +174,12 @@ def _with_shares(pairs: Table, shares: list[int], backend: BaseBackend) -> Table
     return pairs.mutate(share=of_size(pairs["size"]))
 
 
-def _without(pairs: Table, without: Sequence[Label], kind: str | Fields, backend: BaseBackend) -> Table:
+def _without(pairs: Table, without: Sequence[Label], kind: str | ItemFields, backend: BaseBackend) -> Table:
     """Return the pairs without the rows of some items."""
     return pairs.filter(~_is_in(pairs.item, _wanted(without, kind), backend)) if without else pairs
 
 
-def _apart(pairs: Table, apart: Sequence[Label], kind: str | Fields, backend: BaseBackend) -> Table:
+def _apart(pairs: Table, apart: Sequence[Label], kind: str | ItemFields, backend: BaseBackend) -> Table:
     """Return the distinct pairs, with the number `own`: 0 for items that are set apart, and 1 for others."""
     import ibis
 
@@ -222,7 +222,7 @@ def clipped_sums(
         if l0 is not None and l0 < len(items):
             pairs = _bounded(pairs, l0, backend)
         sums = pairs.group_by("item").agg(n=lambda rows: rows.total.sum())
-        found, totals, _ = counted(_fetched(sums), kind)
+        found, totals, _ = counted_from(_fetched(sums), kind)
         return found, totals
 
 
@@ -244,7 +244,7 @@ def readable(source: Table, columns: list[str]) -> tuple[Table, int]:
         return typed, int(cells.count().execute()) - int(typed.count().execute())
 
 
-def _wanted(values: Items, kind: str | Fields) -> list[Label]:
+def _wanted(values: Items, kind: str | ItemFields) -> list[Label]:
     """Return listed items as the cells of the column `item`."""
     found = listed(values, kind)
     return found if isinstance(kind, str) else [label.decode() for label in found]

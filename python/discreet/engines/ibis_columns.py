@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.engine import Fields, require_no_period, tag
+from discreet.engines.engine import ItemFields, require_no_period, tag
 from discreet.engines.projection import Names, columns_of
 from discreet.engines.table import Table as GivenTable
 from discreet.errors import ParameterError, SchemaError
@@ -30,7 +30,7 @@ HERE = (
 )
 
 
-def pairs_of(table: GivenTable, resolution: float = 1.0) -> tuple[Table, str | Fields, BaseBackend]:
+def pairs_of(table: GivenTable, resolution: float = 1.0) -> tuple[Table, str | ItemFields, BaseBackend]:
     """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend.
 
     Return the rows of a table that have a value, and the values in whole `units` of the resolution.
@@ -61,7 +61,7 @@ def pairs_of(table: GivenTable, resolution: float = 1.0) -> tuple[Table, str | F
     texts = [alias for name, alias in aliases.items() if kinds[name] == "string"]
     cells = cells.mutate(**{alias: _without_collation(cells[alias], backend) for alias in texts})
 
-    def joined(given: Names) -> tuple[Value, str | Fields]:
+    def joined(given: Names) -> tuple[Value, str | ItemFields]:
         names = [given] if isinstance(given, str) else [*given]
         if len(names) == 1 and kinds[names[0]] != "bool":
             return cells[aliases[names[0]]], kinds[names[0]]
@@ -124,7 +124,7 @@ def between(number: Value, low: float, high: float) -> Value:
     return ibis.greatest(ibis.least(number, high), low)
 
 
-def _joined(cells: list[Value], fields: Fields, backend: BaseBackend) -> Value:
+def _joined(cells: list[Value], fields: ItemFields, backend: BaseBackend) -> Value:
     """Return several columns as one label, as `rust/labels/composite.rs` encodes it."""
     import ibis
 

@@ -21,13 +21,13 @@ from discreet.engines.engine import (
     Counted,
     Counts,
     Fetched,
-    Fields,
+    ItemFields,
     Items,
     Label,
     Progress,
     Weighed,
     Weighting,
-    counted,
+    counted_from,
     fetched_labels,
     listed,
     require_no_period,
@@ -95,7 +95,7 @@ def histogram(
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
         if limit is not None:
             counts = counts.orderBy(functions.desc("n"), functions.asc("item")).limit(min(limit, _INT_LIMIT))
-        return awaited(session, lambda: counted(_fetched(counts, kind), kind), tick)
+        return awaited(session, lambda: counted_from(_fetched(counts, kind), kind), tick)
 
 
 def weighed(
@@ -132,7 +132,7 @@ def users_by_size(
 
 def _weighed(
     table: Table, weighting: Weighting, without: Sequence[Label], apart: Sequence[Label]
-) -> tuple[DataFrame, str | Fields]:
+) -> tuple[DataFrame, str | ItemFields]:
     """Return a query of the weights of items, and the type of the items, as `_weighed` for Ibis does."""
     from pyspark.sql import Window, functions
 
@@ -152,13 +152,13 @@ def _weighed(
     return sums.filter("weight > 0 OR first > 0"), kind
 
 
-def _without(pairs: DataFrame, without: Sequence[Label], kind: str | Fields) -> DataFrame:
+def _without(pairs: DataFrame, without: Sequence[Label], kind: str | ItemFields) -> DataFrame:
     """Return the pairs without the rows of some items."""
     items = listed(without, kind) if without else []
     return pairs.join(_table_of(pairs.sparkSession, items, kind), "item", "left_anti") if items else pairs
 
 
-def _apart(pairs: DataFrame, apart: Sequence[Label], kind: str | Fields) -> DataFrame:
+def _apart(pairs: DataFrame, apart: Sequence[Label], kind: str | ItemFields) -> DataFrame:
     """Return the distinct pairs, with the number `own`: 0 for items that are set apart, and 1 for others."""
     from pyspark.sql import functions
 
@@ -199,7 +199,7 @@ def clipped_sums(
         if l0 is not None and l0 < len(items):
             pairs = _bounded(pairs, l0)
         sums = pairs.groupBy("item").agg(functions.sum("total").alias("n"))
-        found, totals, _ = awaited(session, lambda: counted(_fetched(sums, kind), kind), tick)
+        found, totals, _ = awaited(session, lambda: counted_from(_fetched(sums, kind), kind), tick)
         return found, totals
 
 
@@ -219,7 +219,7 @@ def _session(source: object) -> SparkSession:
     return source.sparkSession
 
 
-def _pairs(table: Table, resolution: float = 1.0) -> tuple[DataFrame, str | Fields]:
+def _pairs(table: Table, resolution: float = 1.0) -> tuple[DataFrame, str | ItemFields]:
     """Return users and items, as 64-bit integers or bytes, and the type of the items.
 
     Return the rows of a table that have a value, and the values in whole `units` of the resolution.
@@ -235,7 +235,7 @@ def _pairs(table: Table, resolution: float = 1.0) -> tuple[DataFrame, str | Fiel
     kinds = {name: _kind(source.schema.fields[names.index(name)].dataType, name) for name in columns}
     placed = source.toDF(*(f"c{place}" for place in range(len(names))))
 
-    def joined(given: Names) -> tuple[Column, str | Fields]:
+    def joined(given: Names) -> tuple[Column, str | ItemFields]:
         parts = [given] if isinstance(given, str) else [*given]
         cells = [_cell(f"c{names.index(name)}", kinds[name]) for name in parts]
         if len(parts) == 1 and kinds[parts[0]] in _PLAIN:
@@ -278,7 +278,7 @@ def _between(number: Column, low: float, high: float) -> Column:
     return functions.greatest(functions.least(number, functions.lit(high)), functions.lit(low))
 
 
-def _joined(cells: list[Column], fields: Fields) -> Column:
+def _joined(cells: list[Column], fields: ItemFields) -> Column:
     """Return several columns as one label of bytes, as `rust/labels/composite.rs` encodes it."""
     from pyspark.sql import functions
 
@@ -340,7 +340,7 @@ def _cell(name: str, kind: str) -> Column:
     return functions.when(is_short, column)
 
 
-def _table_of(session: SparkSession, values: Sequence[Label], kind: str | Fields) -> DataFrame:
+def _table_of(session: SparkSession, values: Sequence[Label], kind: str | ItemFields) -> DataFrame:
     """Return values as a table that needs no Python on the executors: Spark splits one text."""
     from pyspark.sql import functions
 
@@ -378,7 +378,7 @@ def _place(pairs: DataFrame) -> Column:
     return functions.sha2(functions.concat(text(fresh_key()), *framed("user"), *framed("item")), 256)
 
 
-def _fetched(query: DataFrame, kind: str | Fields | None = None) -> dict[str, Fetched]:
+def _fetched(query: DataFrame, kind: str | ItemFields | None = None) -> dict[str, Fetched]:
     """Fetch the rows to the driver, as Arrow or row by row if pyarrow is not installed.
 
     With `kind` there is a column of items. Spark sends their text as bytes.
