@@ -17,7 +17,7 @@ from discreet.budgets.record import Event, History, charging
 from discreet.engines.table import Columns, Table
 from discreet.errors import BudgetExceeded, ParameterError
 from discreet.logs import debug
-from discreet.mechanisms.base import Kind, Mechanism, Opening
+from discreet.mechanisms.base import FromRho, Mechanism, Opening
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Promising, Unit
@@ -332,7 +332,7 @@ class PrivacyFilter(Balance):
             receipt.tell(error)
             raise
 
-    def afford(self, kind: Kind[Affordable], /, *, share: float = 1.0, **parameters: object) -> Affordable:
+    def afford(self, kind: FromRho[Affordable], /, *, share: float = 1.0, **parameters: object) -> Affordable:
         """Return the mechanism of a class that uses all of the remaining budget, or a share of it.
 
         Args:

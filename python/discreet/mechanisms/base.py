@@ -17,7 +17,7 @@ from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 from discreet.release.facts import Kind as Counted
 from discreet.release.facts import Listed, Summed
 
-__all__ = ["Data", "EpsilonKind", "Kind", "Made", "Mechanism", "Opening", "Released", "Value", "made_for", "opened"]
+__all__ = ["Data", "FromEpsilon", "FromRho", "Made", "Mechanism", "Opening", "Released", "Value", "made_for", "opened"]
 
 Opening = Callable[[], _core.Rng]
 """A function that charges the budget for a release and returns the release's random stream."""
@@ -27,21 +27,21 @@ Released = TypeVar("Released", covariant=True)
 Made = TypeVar("Made", covariant=True)
 
 
-class Kind(Protocol[Made]):
+class FromRho(Protocol[Made]):
     """A class whose objects are made for a guarantee in rho."""
 
     def from_rho(self, *args: Any, **parameters: Any) -> Made:
         """Return the object for a guarantee in rho; each class has parameters of its own."""
 
 
-class EpsilonKind(Kind[Made], Protocol):
+class FromEpsilon(FromRho[Made], Protocol):
     """A class whose objects are made for a guarantee in rho or in epsilon."""
 
     def from_epsilon(self, *args: Any, **parameters: Any) -> Made:
         """Return the object for a guarantee in epsilon; each class has parameters of its own."""
 
 
-def made_for(kind: EpsilonKind[Made], rho: float | None, epsilon: float | None, **parameters: object) -> Made:
+def made_for(kind: FromEpsilon[Made], rho: float | None, epsilon: float | None, **parameters: object) -> Made:
     """Return an object of a class for a guarantee in rho, or in epsilon if there is no rho."""
     require_one(rho, epsilon)
     if rho is not None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import EpsilonKind, made_for
+from discreet.mechanisms.base import FromEpsilon, made_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.laplace import LaplaceThreshold
@@ -36,13 +36,13 @@ def users_for(mechanism: Releasing, chance: float) -> int:
     return least(lambda users: users >= _LIMIT or mechanism.release_chance(users) >= chance, start)
 
 
-def with_counts() -> tuple[EpsilonKind[HistogramMechanism], ...]:
+def with_counts() -> tuple[FromEpsilon[HistogramMechanism], ...]:
     """Return the threshold mechanisms that release counts."""
     return TruncatedGeometric, GaussianThreshold, LaplaceThreshold
 
 
 def fewest_users(
-    kinds: tuple[EpsilonKind[HistogramMechanism], ...], rho: float | None, epsilon: float | None, delta: float, l0: int
+    kinds: tuple[FromEpsilon[HistogramMechanism], ...], rho: float | None, epsilon: float | None, delta: float, l0: int
 ) -> tuple[HistogramMechanism, Notes]:
     """Return the mechanism with this guarantee whose items need the fewest users for a 50 % chance of a release."""
     half: dict[HistogramMechanism, int] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, overloa
 from discreet import mechanisms
 from discreet.errors import ParameterError
 from discreet.logs import debug
-from discreet.mechanisms.base import EpsilonKind, Made, made_for
+from discreet.mechanisms.base import FromEpsilon, Made, made_for
 from discreet.mechanisms.fewest import Notes, Releasing, fewest_users, users_for, with_counts
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.union.methods import METHODS as UNION_METHODS
@@ -245,7 +245,7 @@ def _for_select(
         l0, method, notes = _ANY_ITEMS, "dp_sips" if method == "auto" else method, (_SHARED,)
     l0 = require_whole("l0", l0, 1)
 
-    def made(kind: EpsilonKind[Made], **more: object) -> Made:
+    def made(kind: FromEpsilon[Made], **more: object) -> Made:
         return made_for(kind, rho, epsilon, delta=delta, l0=l0, **more)
 
     if method == "dp_sips":
@@ -267,7 +267,7 @@ def _set_union(
 ) -> tuple[UnionMechanism, Notes] | None:
     """Return the first set union whose ratio to the threshold is accepted, with the reason for it; or None."""
     needed = users_for(threshold, 0.5)
-    kinds: tuple[tuple[str, EpsilonKind[UnionMechanism], dict[str, object], float], ...] = (
+    kinds: tuple[tuple[str, FromEpsilon[UnionMechanism], dict[str, object], float], ...] = (
         ("policy_laplace", mechanisms.SetUnion, {"method": "policy_laplace"}, _LAPLACE_RATIO),
         ("dp_sips", mechanisms.IteratedSetUnion, {}, _DP_SIPS_RATIO),
     )

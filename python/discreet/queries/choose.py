@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from discreet.errors import ParameterError
 from discreet.imports import importing
 from discreet.logs import debug
-from discreet.mechanisms.base import EpsilonKind, made_for
+from discreet.mechanisms.base import FromEpsilon, made_for
 from discreet.privacy.guarantee import Guarantee, require_promise
 from discreet.privacy.validation import is_zero, require_choice
 from discreet.queries.answers import Answering, require_queries
@@ -21,7 +21,7 @@ __all__ = ["COMPARED", "METHODS", "AnswerPlan", "choose_answers", "plan_answers"
 
 _WIDE = 3_000
 
-METHODS: dict[str, EpsilonKind[Answering]] = {
+METHODS: dict[str, FromEpsilon[Answering]] = {
     "gaussian": GaussianAnswers,
     "laplace": LaplaceAnswers,
     "bounded": BoundedAnswers,
