@@ -12,7 +12,7 @@ import numpy as np
 
 import records
 from discreet.errors import ParameterError
-from discreet.queries.choose import METHODS, plan_answers
+from discreet.queries.choose import ANSWER_METHODS, plan_answers
 
 PROMISES = [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.5, "delta": 1e-6}]
 RUNS = {10: 1000, 100: 1000, 1000: 1000, 10_000: 1000, 100_000: 60, 1_000_000: 20}
@@ -22,7 +22,7 @@ FEW = {"gumbel_correction": 4, "iterative_sparse_vector": 4}
 
 def measure(name, k, promise, runs):
     """Return the expected and the measured largest errors of one method."""
-    kind = METHODS[name]
+    kind = ANSWER_METHODS[name]
     try:
         mechanism = kind.from_rho(k=k, **promise) if "rho" in promise else kind.from_epsilon(k=k, **promise)
     except ParameterError as error:
@@ -50,7 +50,7 @@ def main():
             skipped = "rho" in promise and k > 1000
             row = {
                 name: measure(name, k, promise, max(3, runs // (FEW.get(name, 1) if k > 100 else 1)))
-                for name in METHODS
+                for name in ANSWER_METHODS
                 if not (skipped and name == "bounded")
             }
             best = min(row, key=lambda name: row[name].get("mean", np.inf))

@@ -24,7 +24,7 @@ import numpy as np
 
 import discreet as dp
 import records
-from discreet.mechanisms.union.methods import METHODS
+from discreet.mechanisms.union.methods import UNION_METHODS
 from footprint import current_memory, peak_memory, reset_peak
 from published_union import METHODS as PUBLISHED
 from published_union import weighted_gaussian_by_arrays
@@ -56,7 +56,8 @@ def discovered(path, rounds):
     users = published_users(path)
     published = {"policy_laplace": 3.0}  # the paper's alpha; discreet's default misses fewer common items
     unions = {
-        name: dp.mechanisms.SetUnion.from_epsilon(method=name, alpha=published.get(name), **PROMISE) for name in METHODS
+        name: dp.mechanisms.SetUnion.from_epsilon(method=name, alpha=published.get(name), **PROMISE)
+        for name in UNION_METHODS
     }
     unions["dp_sips"] = dp.mechanisms.IteratedSetUnion.from_epsilon(**PROMISE)
     unions["dp_sips, shared_order"] = dp.mechanisms.IteratedSetUnion.from_epsilon(shared_order=True, **PROMISE)

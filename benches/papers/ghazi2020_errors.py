@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import figures
-from discreet.queries.choose import METHODS
+from discreet.queries.choose import ANSWER_METHODS
 from discreet.testing import seeded_rng
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -21,7 +21,7 @@ def measure(small):
     for k in (10, 100, 1000) if small else (10, 100, 1_000, 10_000):
         row = found[str(k)] = {}
         for name in SHOWN:
-            kind = METHODS["iterative_sparse_vector" if name == "guarded" else name]
+            kind = ANSWER_METHODS["iterative_sparse_vector" if name == "guarded" else name]
             mechanism = kind.from_epsilon(k=k, epsilon=EPSILON, delta=DELTA)
             mechanism = mechanism.guarded() if name == "guarded" else mechanism
             zeros, runs = np.zeros(k, np.int64), 40 if small else 400

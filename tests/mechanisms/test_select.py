@@ -5,14 +5,14 @@ import pytest
 
 import discreet as dp
 from discreet.mechanisms import SetUnion
-from discreet.mechanisms.union.methods import METHODS
+from discreet.mechanisms.union.methods import UNION_METHODS
 from discreet.planning.choose import choose
 from discreet.testing import seeded_rng
 
 LOG = {"user": np.repeat(np.arange(4000), 12), "item": np.random.default_rng(1).zipf(1.4, 48_000)}
 
 
-@pytest.mark.parametrize("method", ["auto", "threshold", "dp_sips", *METHODS])
+@pytest.mark.parametrize("method", ["auto", "threshold", "dp_sips", *UNION_METHODS])
 @pytest.mark.parametrize("promise", [{"epsilon": 2.0}, {"rho": 0.3}])
 def test_select_takes_every_method(method, promise):
     release = dp.select(LOG, user="user", item="item", **promise, delta=1e-6, l0=8, method=method)

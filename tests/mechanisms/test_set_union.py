@@ -15,7 +15,7 @@ from discreet import _core
 from discreet.audit import audit
 from discreet.mechanisms import IteratedSetUnion, SetUnion
 from discreet.mechanisms.fewest import users_for
-from discreet.mechanisms.union.methods import METHODS
+from discreet.mechanisms.union.methods import UNION_METHODS
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng
 from discreet.theorems import gopi2020, rogers2023
@@ -23,7 +23,7 @@ from discreet.theorems.union_noise import bits_of, is_gaussian, least_threshold
 
 LOG = {"user": np.repeat(np.arange(4000), 12), "item": np.random.default_rng(1).zipf(1.4, 48_000)}
 MECHANISMS = [
-    *(SetUnion.from_epsilon(method=method, epsilon=2.0, delta=1e-6, l0=8) for method in METHODS),
+    *(SetUnion.from_epsilon(method=method, epsilon=2.0, delta=1e-6, l0=8) for method in UNION_METHODS),
     IteratedSetUnion.from_epsilon(epsilon=2.0, delta=1e-6, l0=8),
 ]
 
@@ -52,7 +52,7 @@ def test_mechanisms_can_be_copied_and_pickled(mechanism):
     assert copy.deepcopy(mechanism) == pickle.loads(pickle.dumps(mechanism)) == mechanism
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", UNION_METHODS)
 def test_rho_is_met_and_nearly_used_up(method):
     mechanism = SetUnion.from_rho(method=method, rho=0.4, delta=1e-6, l0=10)
     assert 0.399 < mechanism.guarantee.rho <= 0.4
@@ -83,7 +83,7 @@ def test_a_method_that_rounds_covers_the_rounding():
     assert most > 1
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS) - {"policy_gaussian"}))
+@pytest.mark.parametrize("method", sorted(set(UNION_METHODS) - {"policy_gaussian"}))
 def test_a_method_that_does_not_round_has_sensitivity_one(method):
     assert SetUnion(method=method, scale=2.0, delta=1e-6, l0=3).sensitivity == 1.0
 
@@ -173,7 +173,7 @@ def test_the_threshold_is_safe_for_every_number_of_novel_items(method, scale, de
         assert found == max(value - 1 + noise.quantile(p) for value, p in zip(most, chances, strict=True))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", UNION_METHODS)
 @pytest.mark.parametrize("l0", [1, 3, 20])
 def test_novel_items_are_released_with_at_most_delta(method, l0):
     mechanism = SetUnion.from_rho(method=method, rho=0.5, delta=1e-5, l0=l0)
@@ -223,7 +223,7 @@ def worst_excess(mechanism, epsilon, tries):
     return worst
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", UNION_METHODS)
 def test_exact_laws_of_small_neighbours_meet_epsilon(method):
     mechanism = SetUnion.from_epsilon(method=method, epsilon=0.5, delta=0.01, l0=4)
     assert 0.001 < worst_excess(mechanism, 0.5, 80) <= 0.01
@@ -236,7 +236,7 @@ def test_round_shares_match_known_values():
     assert gopi2020.round_shares(3, 0.3) == pytest.approx([0.064748201438849, 0.2158273381295, 0.71942446043165])
 
 
-@pytest.mark.parametrize("method", [*METHODS, "dp_sips"])
+@pytest.mark.parametrize("method", [*UNION_METHODS, "dp_sips"])
 def test_items_of_one_user_are_not_released(method):
     make = IteratedSetUnion.from_rho if method == "dp_sips" else partial(SetUnion.from_rho, method=method)
     # An item of these users is released with a chance of 3 delta.
@@ -282,7 +282,7 @@ def test_strings_and_dictionaries_are_read_alike():
     assert named[0] == named[1] == named[2]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", UNION_METHODS)
 @pytest.mark.parametrize("l0", [2, 8])
 def test_the_release_chance_is_that_of_the_worst_case(method, l0):
     mechanism = SetUnion.from_epsilon(method=method, epsilon=1.0, delta=1e-6, l0=l0)

@@ -14,7 +14,7 @@ import discreet as dp
 from discreet.errors import ParameterError
 from discreet.queries import bounded
 from discreet.queries.bounded import BoundedAnswers, _least_reach
-from discreet.queries.choose import COMPARED, METHODS
+from discreet.queries.choose import ANSWER_METHODS, COMPARED
 from discreet.queries.expected import Survivors, gaussian_survival
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.testing import seeded_rng
@@ -22,7 +22,7 @@ from discreet.testing import seeded_rng
 K = 200
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ANSWER_METHODS)
 @pytest.mark.parametrize("promise", [{"epsilon": 1.0}, {"rho": 0.1}])
 def test_answers_keep_their_guarantee_and_error_bound(method, promise):
     values = np.arange(K) * 1000
@@ -41,9 +41,9 @@ def test_answers_keep_their_guarantee_and_error_bound(method, promise):
         assert answers.guarantee.epsilon(1e-6) <= 1.0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ANSWER_METHODS)
 def test_expected_errors_match_the_mean_of_many_releases(method):
-    mechanism = METHODS[method].from_epsilon(k=K, epsilon=1.0, delta=1e-6)
+    mechanism = ANSWER_METHODS[method].from_epsilon(k=K, epsilon=1.0, delta=1e-6)
     values, rng = np.zeros(K, np.int64), seeded_rng(4)
     errors = [np.abs(mechanism.release(values, rng=rng).values).max() for _ in range(300)]
     assert np.mean(errors) == pytest.approx(mechanism.expected_error, rel=0.06)
@@ -172,14 +172,14 @@ def test_wrong_parameters_raise_an_error_with_a_remedy(changes, word):
         dp.answer_queries([1, 2], **{"delta": 1e-6, **changes})
 
 
-@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("method", ["auto", *ANSWER_METHODS])
 @pytest.mark.parametrize("rho", [5e-324, 1e-30])
 def test_a_rho_below_the_smallest_is_refused(method, rho):
     with pytest.raises(dp.errors.ParameterError):
         dp.answer_queries([1, 2], rho=rho, delta=1e-6, method=method)
 
 
-@pytest.mark.parametrize("method", sorted({"auto", *METHODS} - {"bounded"}))
+@pytest.mark.parametrize("method", sorted({"auto", *ANSWER_METHODS} - {"bounded"}))
 @pytest.mark.parametrize("delta", [1e-6, 1e-300, 1e-320])
 def test_a_tiny_epsilon_is_kept_or_refused(method, delta):
     try:

@@ -12,7 +12,7 @@ import click
 from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, L0, WHOLE, Form, is_in_digits
 from discreet.formats import RELEASED
-from discreet.mechanisms.union.methods import METHODS
+from discreet.mechanisms.union.methods import UNION_METHODS
 
 __all__ = [
     "PLUME",
@@ -363,7 +363,7 @@ selected = joined(
     ),
     _shown(
         "--method",
-        type=click.Choice(["auto", "threshold", "dp_sips", *METHODS]),
+        type=click.Choice(["auto", "threshold", "dp_sips", *UNION_METHODS]),
         default="auto",
         help="threshold selects items by their counts. All methods but auto and threshold are set unions.",
     ),

@@ -16,7 +16,7 @@ from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.union.methods import METHODS
+from discreet.mechanisms.union.methods import UNION_METHODS
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.choose import SURE, choose
 from discreet.planning.comparison import Outlook, PlanComparison, with_best
@@ -133,7 +133,7 @@ def _for_select(parameters: Parameters, source: PublicData) -> Iterator[tuple[st
         if source.clipped(l0) is not None:
             yield from _possible("threshold", _chosen, "select", l0=l0, method="threshold", **promise)
         if source.rows() is not None:
-            for method in ("dp_sips", *METHODS) if l0 == given else ("dp_sips",):
+            for method in ("dp_sips", *UNION_METHODS) if l0 == given else ("dp_sips",):
                 yield from _possible(method, _chosen, "select", l0=l0, method=method, **promise)
 
 

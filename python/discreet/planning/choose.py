@@ -12,7 +12,7 @@ from discreet.logs import debug
 from discreet.mechanisms.base import FromEpsilon, Made, made_for
 from discreet.mechanisms.fewest import Notes, Releasing, fewest_users, users_for, with_counts
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
-from discreet.mechanisms.union.methods import METHODS as UNION_METHODS
+from discreet.mechanisms.union.methods import UNION_METHODS
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, resolve_rho, unusual
 from discreet.privacy.validation import is_equal, require_choice, require_whole
 

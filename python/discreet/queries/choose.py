@@ -17,11 +17,11 @@ from discreet.queries.gumbel_correction import GumbelCorrection
 from discreet.queries.iterative_sparse_vector import IterativeSparseVector
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 
-__all__ = ["COMPARED", "METHODS", "AnswerPlan", "choose_answers", "plan_answers"]
+__all__ = ["ANSWER_METHODS", "COMPARED", "AnswerPlan", "choose_answers", "plan_answers"]
 
 _WIDE = 3_000
 
-METHODS: dict[str, FromEpsilon[Answering]] = {
+ANSWER_METHODS: dict[str, FromEpsilon[Answering]] = {
     "gaussian": GaussianAnswers,
     "laplace": LaplaceAnswers,
     "bounded": BoundedAnswers,
@@ -101,7 +101,7 @@ def _made(
 ) -> tuple[dict[str, Answering], list[str]]:
     """Return the mechanisms that give the guarantee, by expected error, and notes on methods that do not apply."""
     rho, epsilon, _ = require_promise(rho, epsilon, delta, with_zero=is_zero(delta))
-    require_choice("method", method, ("auto", *METHODS))
+    require_choice("method", method, ("auto", *ANSWER_METHODS))
     made, refused, error = {}, [], None
     # Under zCDP bounded noise is never better than Gaussian noise, and its search is slow.
     # For a tiny epsilon the law has millions of values.
@@ -110,7 +110,7 @@ def _made(
         if method == "auto" and name == "bounded" and slow:
             continue
         try:
-            made[name] = made_for(METHODS[name], rho, epsilon, k=k, delta=delta)
+            made[name] = made_for(ANSWER_METHODS[name], rho, epsilon, k=k, delta=delta)
         except ParameterError as raised:
             error = raised
             refused.append(f"{name} does not apply")

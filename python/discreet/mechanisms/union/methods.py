@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["METHODS"]
+__all__ = ["UNION_METHODS"]
 
-METHODS = {
+UNION_METHODS = {
     "weighted_gaussian": "even_squares",
     "weighted_laplace": "even",
     "policy_gaussian": "step",

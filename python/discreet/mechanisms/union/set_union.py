@@ -17,7 +17,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening, opened
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import of_rows, published
-from discreet.mechanisms.union.methods import METHODS
+from discreet.mechanisms.union.methods import UNION_METHODS
 from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_pair, resolve_rho
@@ -172,7 +172,7 @@ class SetUnion(UnionMechanism):
     shared_order: bool = False
 
     def __post_init__(self) -> None:
-        require_choice("method", self.method, METHODS)
+        require_choice("method", self.method, UNION_METHODS)
         self._set(
             scale=require_number("scale", self.scale, 1e-2, SCALE_LIMIT),
             delta=require_delta(self.delta),
@@ -204,7 +204,7 @@ class SetUnion(UnionMechanism):
         """Return the mechanism that guarantees delta-approximate rho-zCDP."""
         rho, method, made = (
             require_rho(rho),
-            require_choice("method", method, METHODS),
+            require_choice("method", method, UNION_METHODS),
             partial(cls, method=method, delta=delta, l0=l0, alpha=alpha, shared_order=shared_order),
         )
         if is_gaussian(method):
@@ -233,7 +233,7 @@ class SetUnion(UnionMechanism):
         """
         epsilon, delta = require_pair(epsilon, delta)
         rho, own = resolve_rho(None, epsilon, delta)
-        require_choice("method", method, METHODS)
+        require_choice("method", method, UNION_METHODS)
         made = partial(cls, method=method, l0=l0, alpha=alpha, epsilon=epsilon, shared_order=shared_order)
         if not is_gaussian(method):
             return made(scale=round_up(1 / epsilon, 8), delta=delta)
@@ -311,7 +311,11 @@ class SetUnion(UnionMechanism):
     def weighting(self) -> Weighting:
         """Return the weighting for the engine that reads the rows."""
         return Weighting(
-            method=METHODS[self.method], bits=self.bits, l0=self.l0, target=self.target, shared_order=self.shared_order
+            method=UNION_METHODS[self.method],
+            bits=self.bits,
+            l0=self.l0,
+            target=self.target,
+            shared_order=self.shared_order,
         )
 
     @property
