@@ -32,7 +32,7 @@ from discreet.privacy.validation import is_equal
 from discreet.release import Release, export, provenance, reading
 from discreet.releasing import required
 
-__all__ = ["Options", "publish"]
+__all__ = ["CommandOptions", "publish"]
 
 _EMPTY = 4
 """The exit code for a release without items, with --fail-if-empty."""
@@ -45,7 +45,7 @@ _VERBS: dict[str, Callable[..., Release]] = {
 }
 
 
-class Asked(Parameters, total=False):
+class FunctionParameters(Parameters, total=False):
     """The options that become parameters of a function."""
 
     user: tuple[str, ...] | str
@@ -74,7 +74,7 @@ class Asked(Parameters, total=False):
     replaces: str | None
 
 
-class Options(Asked, FileOptions):
+class CommandOptions(FunctionParameters, FileOptions):
     """The options of a command that releases rows."""
 
     file: str | None
@@ -115,7 +115,7 @@ def publish(
     overwrite: bool = False,
     title: str | None = None,
     fail_if_empty: bool = False,
-    **parameters: Unpack[Asked],
+    **parameters: Unpack[FunctionParameters],
 ) -> int:
     """Release rows with a verb, write them, and report the guarantee and the charge; return the exit code."""
     read = FileOptions(database=database, table=table, delimiter=delimiter, encoding=encoding, no_header=no_header)
@@ -236,7 +236,7 @@ def _columns(names: tuple[str, ...] | str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
-def _chosen(parameters: Asked, *, listed: bool) -> dict[str, object]:
+def _chosen(parameters: FunctionParameters, *, listed: bool) -> dict[str, object]:
     """Return the mechanism of options that `count` of the library leaves to it, and remove what it contains."""
     bound = {"percentile": parameters.pop("percentile"), "l0_share": parameters.pop("l0_share")}
     k_bar, l0 = parameters.pop("k_bar"), str(parameters.get("l0"))
@@ -274,7 +274,12 @@ def _naming(file: str | None, sql: str | None, database: str | None, table: str 
 
 @contextmanager
 def _source(
-    file: str | None, sql: str | None, engine: str, master: str | None, parameters: Asked, read: FileOptions
+    file: str | None,
+    sql: str | None,
+    engine: str,
+    master: str | None,
+    parameters: FunctionParameters,
+    read: FileOptions,
 ) -> Iterator[object]:
     """Yield the data that a command reads.
 

@@ -10,7 +10,7 @@ from discreet.cli import options, work
 from discreet.cli.parsing import Command
 
 if TYPE_CHECKING:
-    from discreet.cli.publishing import Options
+    from discreet.cli.publishing import CommandOptions
 
 __all__ = ["aggregate", "count", "select", "sum", "top_k"]
 
@@ -21,7 +21,7 @@ __all__ = ["aggregate", "count", "select", "sum", "top_k"]
 @options.counted
 @options.known
 @options.published
-def count(**options: Unpack[Options]) -> int:
+def count(**options: Unpack[CommandOptions]) -> int:
     """Count the users of each item in FILE.
 
     FILE is a {data} file, a quoted glob or a folder of such files, or - for standard input.
@@ -61,7 +61,7 @@ def count(**options: Unpack[Options]) -> int:
 @options.top
 @options.ranked
 @options.published
-def top_k(**options: Unpack[Options]) -> int:
+def top_k(**options: Unpack[CommandOptions]) -> int:
     """Rank the K items of FILE that most users have, without counts.
 
     The release has fewer than K items if the remaining items are not safe to publish. A user may have any number of
@@ -79,7 +79,7 @@ def top_k(**options: Unpack[Options]) -> int:
 @options.promise
 @options.selected
 @options.published
-def select(**options: Unpack[Options]) -> int:
+def select(**options: Unpack[CommandOptions]) -> int:
     """List the items of FILE that are safe to publish, without counts.
 
     Up to 100 items of a user count, or up to --l0. With --method auto, the choice of the method depends on the

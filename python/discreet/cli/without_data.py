@@ -19,7 +19,7 @@ from discreet.planning.shape import Shape
 
 __all__ = ["audit", "plan"]
 
-Options: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
+OptionDecorator: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
 """A decorator that adds options to a command."""
 
 
@@ -174,7 +174,7 @@ def _audit(verb: Verb, pairs: int, runs: int, as_json: bool, parameters: Paramet
         raise click.exceptions.Exit(1)
 
 
-def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: str) -> None:
+def _without_data(verb: Verb, parameters: OptionDecorator, audited_by: OptionDecorator, limits: str) -> None:
     """Add the plan and the audit of a command; `limits` says which parameters can be audited."""
     name = verb.replace("_", "-")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bars", "curve", "picture", "running", "shares", "steps"]
 
-Options: TypeAlias = Mapping[str, Any]
+PlotOptions: TypeAlias = Mapping[str, Any]
 """Options of a function of matplotlib."""
 
 _FIRST = "C0"
@@ -39,7 +39,7 @@ def bars(
     measure: str,
     estimated: NDArray[np.bool_] | None = None,
     ax: Axes | None = None,
-    options: Options | None = None,
+    options: PlotOptions | None = None,
 ) -> Axes:
     """Plot noisy counts as horizontal bars, the largest on top, with error bars of two sigma.
 
@@ -71,7 +71,7 @@ def bars(
 
 
 def curve(
-    users: Sequence[int], chances: Sequence[float], *, title: str, ax: Axes | None = None, options: Options
+    users: Sequence[int], chances: Sequence[float], *, title: str, ax: Axes | None = None, options: PlotOptions
 ) -> Axes:
     """Plot the probability of a release over the number of users."""
     axes = _axes(ax, 7, 4)
@@ -87,7 +87,7 @@ def running(
     *,
     title: str,
     ax: Axes | None = None,
-    options: Options | None = None,
+    options: PlotOptions | None = None,
 ) -> Axes:
     """Plot released running counts over the rounds, one line for each item, shaded by two sigma on both sides.
 
@@ -115,7 +115,7 @@ def shares(
     title: str,
     label: str,
     ax: Axes | None,
-    options: Options,
+    options: PlotOptions,
 ) -> Axes:
     """Plot the parts of a budget as horizontal bars, the first on top."""
     axes = _axes(ax, 7, 1.2 + 0.25 * len(names))
@@ -133,7 +133,7 @@ def steps(
     *,
     title: str,
     ax: Axes | None,
-    options: Options,
+    options: PlotOptions,
 ) -> Axes:
     """Plot how much of each budget is spent over time, one stepped line for each budget.
 
