@@ -14,7 +14,7 @@ from discreet.privacy.conversion import pure_rho, round_down
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, require_one, resolve_rho
 from discreet.privacy.validation import require_number
 
-__all__ = ["NOTHING", "Account", "Charge", "Pair", "Protected"]
+__all__ = ["NOTHING", "Account", "Charge", "EpsilonDelta", "Protected"]
 
 RHO_UNIT = 2**64
 DELTA_UNIT = 2**128
@@ -22,7 +22,7 @@ RHO_LIMIT = 5_000.0
 _LEAST = 1e-9
 """The least epsilon that is suggested for another release."""
 Neighbours = Literal["added", "replaced"]
-Pair = tuple[float, float]
+EpsilonDelta = tuple[float, float]
 """An epsilon and a delta."""
 
 
@@ -32,7 +32,7 @@ class Charge:
 
     rho: int
     delta: int
-    pair: Pair | None = None
+    pair: EpsilonDelta | None = None
     """The epsilon and delta of a charge to an account that adds up epsilons. Its rho and delta are then the same shares
     of the total."""
 
@@ -213,7 +213,7 @@ class Account:
         return replace(rest, dp=self.promise.dp) if self.spent == NOTHING else rest
 
     @property
-    def _pair_left(self) -> Pair | None:
+    def _pair_left(self) -> EpsilonDelta | None:
         """The remaining epsilon and delta, rounded down, of an account that adds them up."""
         if self.used is None or self.promise.dp is None:
             return None
@@ -250,7 +250,7 @@ class Account:
         capped = Charge(rho, delta_units)
         return capped if self.fits(capped) else charge
 
-    def _by_pair(self, guarantee: Guarantee, total: Pair) -> Charge:
+    def _by_pair(self, guarantee: Guarantee, total: EpsilonDelta) -> Charge:
         """Return the charge of the epsilon and delta of a guarantee.
 
         It is the pair of the guarantee, or one that its rho implies if this is clearly a smaller part of what is left.
@@ -323,7 +323,7 @@ class Account:
         )
 
     @property
-    def amounts(self) -> tuple[str, tuple[Pair, Pair, Pair]]:
+    def amounts(self) -> tuple[str, tuple[EpsilonDelta, EpsilonDelta, EpsilonDelta]]:
         """Whether rho or epsilon adds up beside delta; and the total, the spent and the remaining pair of both."""
         if (whole := self.promise.dp) is None or (self.used is None and self.spent != NOTHING):
             left = self.remaining
@@ -383,7 +383,7 @@ class Account:
             raise BudgetExceeded(self.guarantee(charge), self.remaining)
         return replace(self, spent=self.spent + charge, used=self.used_with(charge.pair))
 
-    def used_with(self, pair: Pair | None) -> tuple[Fraction, Fraction] | None:
+    def used_with(self, pair: EpsilonDelta | None) -> tuple[Fraction, Fraction] | None:
         """Return the sums of the epsilons and deltas after one more charge."""
         if pair is None:
             return self.used
@@ -411,13 +411,13 @@ def _total_of(epsilon: float, delta: float) -> tuple[float, float]:
     raise ParameterError("epsilon and delta are too small for any release; give larger values")
 
 
-def _part_of(pair: Pair, whole: Pair) -> float:
+def _part_of(pair: EpsilonDelta, whole: EpsilonDelta) -> float:
     """Return the part of an epsilon and a delta that a pair takes, of that of which it takes more."""
     return max(pair[0] / whole[0], pair[1] / whole[1])
 
 
 @lru_cache(maxsize=64)
-def _even(guarantee: Guarantee, left: Pair) -> float:
+def _even(guarantee: Guarantee, left: EpsilonDelta) -> float:
     """Return the delta at which a guarantee without delta takes about the same part of epsilon and delta that are left.
 
     So n releases fit if each is (epsilon, delta)-DP for an n-th of both: the first takes at most the n-th part of what

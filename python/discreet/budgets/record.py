@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from discreet import _core
-from discreet.budgets.charge import NOTHING, Charge, Pair
+from discreet.budgets.charge import NOTHING, Charge, EpsilonDelta
 from discreet.errors import needs
 from discreet.release import export, markup
 from discreet.release.provenance import Provenance
@@ -101,7 +101,7 @@ class Spending:
     """The key or label of the earlier charge that this one replaces."""
     begun: str = ""
     """The time of the call, before any data was read."""
-    pair: Pair | None = None
+    pair: EpsilonDelta | None = None
     """The epsilon and delta of a charge to a budget that adds up epsilons. Its rho and delta are the same shares."""
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _core
-from discreet.laws.outcomes import Chances, NoiseLaw, Pair, product, require_few
+from discreet.laws.outcomes import ChancePair, Chances, NoiseLaw, product, require_few
 
 __all__ = ["Step", "at_least", "banded", "chosen", "thresholded"]
 
@@ -108,7 +108,7 @@ def _sums(
 
 def banded(
     noise: _core.Noise, sigma: float, threshold: int, before: NDArray[np.int64], after: NDArray[np.int64]
-) -> Pair:
+) -> ChancePair:
     """Return the laws of noisy weights in bands of values, for two tables with given weights.
 
     The bands make this possible for noise of any scale. Divergences of bands are at most those of single values. Items

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.errors import ParameterError
 from discreet.laws import ranked
-from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product, users_of
+from discreet.laws.outcomes import ChancePair, Chances, Counts, NoiseLaw, product, users_of
 from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
@@ -27,7 +27,7 @@ __all__ = ["joint_law"]
 
 
 @singledispatch
-def joint_law(mechanism: HistogramMechanism, first: Counts, second: Counts) -> Pair:
+def joint_law(mechanism: HistogramMechanism, first: Counts, second: Counts) -> ChancePair:
     """Return the probability of each outcome under two histograms, in the same order: two arrays of equal length.
 
     An item that is decided independently of other items is left out if it has the same count in both histograms. Raises
@@ -43,7 +43,7 @@ joint_law.register(PrivateCountRelease, ranked.private_count_release)
 
 
 @joint_law.register
-def _(mechanism: ThresholdMechanism, first: Counts, second: Counts) -> Pair:
+def _(mechanism: ThresholdMechanism, first: Counts, second: Counts) -> ChancePair:
     if isinstance(mechanism, TruncatedGeometric) and not mechanism.with_counts:
         return _coins(mechanism, first, second)
     parts = [_threshold_item(mechanism, first.get(label, 0), second.get(label, 0)) for label in _changed(first, second)]
@@ -51,11 +51,11 @@ def _(mechanism: ThresholdMechanism, first: Counts, second: Counts) -> Pair:
 
 
 @joint_law.register
-def _(mechanism: OptimalSelection, first: Counts, second: Counts) -> Pair:
+def _(mechanism: OptimalSelection, first: Counts, second: Counts) -> ChancePair:
     return _coins(mechanism, first, second)
 
 
-def _coins(mechanism: OptimalSelection | TruncatedGeometric, first: Counts, second: Counts) -> Pair:
+def _coins(mechanism: OptimalSelection | TruncatedGeometric, first: Counts, second: Counts) -> ChancePair:
     """Return the laws of a mechanism that releases each item, without a count, by its release probability."""
 
     def coin(count: int) -> Chances:
@@ -69,7 +69,7 @@ def _coins(mechanism: OptimalSelection | TruncatedGeometric, first: Counts, seco
 
 
 @joint_law.register
-def _(mechanism: KnownItems, first: Counts, second: Counts) -> Pair:
+def _(mechanism: KnownItems, first: Counts, second: Counts) -> ChancePair:
     noise = NoiseLaw(mechanism.mechanism.noise)
     moved = [label for label in _changed(first, second) if label in mechanism.items]
     known = [noise.around(first.get(label, 0), second.get(label, 0)) for label in moved]
@@ -80,7 +80,7 @@ def _(mechanism: KnownItems, first: Counts, second: Counts) -> Pair:
 
 
 @joint_law.register
-def _(mechanism: GivenCounts, first: Counts, second: Counts) -> Pair:
+def _(mechanism: GivenCounts, first: Counts, second: Counts) -> ChancePair:
     noise = NoiseLaw(mechanism.noise)
     moved = [label for label in _changed(first, second) if label in mechanism.items]
     pairs = [noise.around(first.get(label, 0), second.get(label, 0)) for label in moved]
@@ -88,7 +88,7 @@ def _(mechanism: GivenCounts, first: Counts, second: Counts) -> Pair:
 
 
 @joint_law.register
-def _(mechanism: CorrelatedCounts, first: Counts, second: Counts) -> Pair:
+def _(mechanism: CorrelatedCounts, first: Counts, second: Counts) -> ChancePair:
     """Return the laws of all measurements that move. The released counts follow from the measurements."""
     exact = [
         mechanism._measured(np.array([counts.get(str(item), 0) for item in mechanism.items]), users_of(counts)).tolist()
@@ -101,7 +101,7 @@ def _(mechanism: CorrelatedCounts, first: Counts, second: Counts) -> Pair:
 
 
 @joint_law.register
-def _(mechanism: KeptPairs, first: Counts, second: Counts) -> Pair:
+def _(mechanism: KeptPairs, first: Counts, second: Counts) -> ChancePair:
     """Return the laws of both sums. The counts of these histograms are the numbers of items of users."""
     noise = NoiseLaw(mechanism.noise)
     exact = [mechanism._sums(np.array(list(counts.values()), np.int64)) for counts in (first, second)]
@@ -110,7 +110,7 @@ def _(mechanism: KeptPairs, first: Counts, second: Counts) -> Pair:
 
 
 @joint_law.register
-def _(mechanism: Replacement, first: Counts, second: Counts) -> Pair:
+def _(mechanism: Replacement, first: Counts, second: Counts) -> ChancePair:
     return joint_law(mechanism.mechanism, first, second)
 
 
@@ -118,7 +118,7 @@ def _changed(first: Counts, second: Counts) -> list[str]:
     return [label for label in sorted({*first, *second}) if first.get(label, 0) != second.get(label, 0)]
 
 
-def _threshold_item(mechanism: ThresholdMechanism, first: int, second: int) -> Pair:
+def _threshold_item(mechanism: ThresholdMechanism, first: int, second: int) -> ChancePair:
     """Return the laws of one item: not published, or each of its noisy counts. A count of zero is never published."""
     noise = NoiseLaw(mechanism.noise)
     value = mechanism.threshold.value

@@ -18,11 +18,11 @@ from discreet.errors import ParameterError
 
 __all__ = [
     "USERS",
+    "ChancePair",
     "Chances",
     "Counts",
     "Distribution",
     "NoiseLaw",
-    "Pair",
     "RoundedMean",
     "aligned",
     "product",
@@ -35,7 +35,7 @@ Counts = Mapping[str, int]
 Distribution = dict[tuple[object, ...], float]
 """Outcomes and their probabilities."""
 Chances = NDArray[np.float64]
-Pair = tuple[Chances, Chances]
+ChancePair = tuple[Chances, Chances]
 """The probabilities of all outcomes under two histograms, in the same order."""
 
 
@@ -77,7 +77,7 @@ def product(parts: list[Chances]) -> Chances:
     return law
 
 
-def aligned(first: Distribution, second: Distribution) -> Pair:
+def aligned(first: Distribution, second: Distribution) -> ChancePair:
     """Return two laws as arrays over the union of their outcomes."""
     outcomes = list({**first, **second})
     p, q = (np.array([law.get(outcome, 0.0) for outcome in outcomes]) for law in (first, second))
@@ -119,7 +119,7 @@ class NoiseLaw:
         sided = self._tails[near] - beyond
         return np.where(far == 0, 1 - 2 * self._tails[1], np.where(far > self.reach, 0.0, sided))
 
-    def around(self, first: int, second: int) -> Pair:
+    def around(self, first: int, second: int) -> ChancePair:
         """Return the laws of a noisy count for two exact counts."""
         values = np.arange(min(first, second) - self.reach, max(first, second) + self.reach + 1)
         return self.of(values - first), self.of(values - second)

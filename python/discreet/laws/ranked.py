@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _core
-from discreet.laws.outcomes import Chances, Counts, Distribution, NoiseLaw, Pair, aligned, product, require_few
+from discreet.laws.outcomes import ChancePair, Chances, Counts, Distribution, NoiseLaw, aligned, product, require_few
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
 from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
@@ -40,7 +40,7 @@ def ranked(counts: Counts) -> tuple[list[str], Histogram]:
     return order, Histogram.from_counts(order, [present[label] for label in order], l0=None, linf=1, complete=True)
 
 
-def noisy_top_k(mechanism: NoisyTopK, first: Counts, second: Counts) -> Pair:
+def noisy_top_k(mechanism: NoisyTopK, first: Counts, second: Counts) -> ChancePair:
     """Return the laws of noisy counts above a noisy threshold.
 
     The probability of an output has two factors. The first is the product of the probabilities of its noisy counts. The
@@ -83,17 +83,17 @@ def noisy_top_k(mechanism: NoisyTopK, first: Counts, second: Counts) -> Pair:
     return law(*views[0]), law(*views[1])
 
 
-def gumbel_top_k(mechanism: GumbelTopK, first: Counts, second: Counts) -> Pair:
+def gumbel_top_k(mechanism: GumbelTopK, first: Counts, second: Counts) -> ChancePair:
     """Return the laws of lists of items, which end with None if the stop element was drawn."""
     return aligned(plackett_luce(mechanism, first), plackett_luce(mechanism, second))
 
 
-def exponential_mechanism(mechanism: ExponentialMechanism, first: Counts, second: Counts) -> Pair:
+def exponential_mechanism(mechanism: ExponentialMechanism, first: Counts, second: Counts) -> ChancePair:
     """Return the laws of lists of k candidates."""
     return aligned(draws(mechanism, first), draws(mechanism, second))
 
 
-def private_count_release(mechanism: PrivateCountRelease, first: Counts, second: Counts) -> Pair:
+def private_count_release(mechanism: PrivateCountRelease, first: Counts, second: Counts) -> ChancePair:
     """Return the laws of the items selected at each level, in order.
 
     Outcomes include the noisy counts of items whose counts differ.
