@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from discreet.release.blocks import Column
 
-__all__ = ["KINDS", "Aggregate", "columns_of", "in_column_units", "named", "read_aggregates", "to_digits"]
+__all__ = ["KINDS_OF_AGGREGATES", "Aggregate", "columns_of", "in_column_units", "named", "read_aggregates", "to_digits"]
 
 KindOfAggregate: TypeAlias = Literal["rows", "sum", "mean"]
-KINDS: tuple[KindOfAggregate, ...] = ("rows", "sum", "mean")
+KINDS_OF_AGGREGATES: tuple[KindOfAggregate, ...] = ("rows", "sum", "mean")
 _FIELDS = ("kind", "column", "low", "high", "resolution", "most")
 _LIMIT = 2**30
 _Number = TypeVar("_Number", np.int64, np.float64)
@@ -136,7 +136,7 @@ def read_aggregates(header: Mapping[str, object], cells: Mapping[str, Cells]) ->
 
 
 def _read(given: object, cells: Mapping[str, Cells]) -> Aggregate:
-    if not isinstance(given, dict) or {*given} != {*_FIELDS} or given["kind"] not in KINDS:
+    if not isinstance(given, dict) or {*given} != {*_FIELDS} or given["kind"] not in KINDS_OF_AGGREGATES:
         raise ValueError("an aggregate must have its kind, column and bounds")
     kind, column, low, high, resolution, most = (given[name] for name in _FIELDS)
     is_rows = kind == "rows"

@@ -19,7 +19,7 @@ from discreet.streams.journal import Journal, failure_point
 from discreet.streams.key import KeyFile, new_key
 from discreet.streams.paths import beside, erase, open_plain, real, unusable
 from discreet.streams.seal import Item, Round, UserColumns
-from discreet.streams.state import DAMAGE, KINDS, changed_text, read_items, read_state, sealed_items, state_text
+from discreet.streams.state import DAMAGE, STORED, changed_text, read_items, read_state, sealed_items, state_text
 
 __all__ = ["StreamFile", "require_new"]
 
@@ -351,9 +351,9 @@ def require_new(path: str | os.PathLike[str], mechanism: StreamMechanism | None 
 
 
 def _require_kind(mechanism: object) -> None:
-    if mechanism is not None and type(mechanism).__name__ not in KINDS:
+    if mechanism is not None and type(mechanism).__name__ not in STORED:
         raise ParameterError(
-            f"the mechanism of a stream in a file must be one of {', '.join(KINDS)}, not {type(mechanism).__name__}"
+            f"the mechanism of a stream in a file must be one of {', '.join(STORED)}, not {type(mechanism).__name__}"
         )
 
 

@@ -20,12 +20,12 @@ from discreet.streams.hybrid import HybridMechanism
 from discreet.streams.seal import Item, Round, UserColumns, UserName
 from discreet.streams.square_root import SquareRootMechanism
 
-__all__ = ["DAMAGE", "KINDS", "State", "changed_text", "read_items", "read_state", "sealed_items", "state_text"]
+__all__ = ["DAMAGE", "STORED", "State", "changed_text", "read_items", "read_state", "sealed_items", "state_text"]
 
 _MANY = 1 << 12
 """Rows that are checked at a time."""
 
-KINDS: dict[str, type[StreamMechanism]] = {
+STORED: dict[str, type[StreamMechanism]] = {
     kind.__name__: kind
     for kind in (BinaryMechanism, EpochMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
 }
@@ -84,7 +84,7 @@ def read_state(
         raise ValueError("the keyed checksum differs")
     given = json.loads(text)
     item_type, clock, keyed_by = (given.pop(name, None) for name in ("items", "clock", "keyed_by"))
-    mechanism = KINDS[given.pop("kind")](**given)
+    mechanism = STORED[given.pop("kind")](**given)
     columns = None if keyed_by is None else tuple((str(name), str(kind)) for name, kind in keyed_by)
     return State(mechanism, item_type, None if clock is None else Clock(**clock), columns, number)
 
