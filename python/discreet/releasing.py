@@ -28,7 +28,7 @@ from discreet.planning.public_items import with_known
 from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit, require_promise, unusual
 from discreet.privacy.validation import is_equal, require_flag
 from discreet.release.export import kind_of
-from discreet.release.provenance import Labels, Provenance
+from discreet.release.provenance import Provenance, ReleaseTexts
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
@@ -60,7 +60,7 @@ _TEXTS = re.compile(r"""'(-?[0-9]+)'|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 """A text in a repr; the group has the digits of one that is a number. Quotes inside of a text begin no other."""
 
 
-class Options(Columns, Labels, total=False):
+class Options(Columns, ReleaseTexts, total=False):
     """The columns of rows, and the labels of a charge."""
 
 
@@ -90,10 +90,10 @@ class Call:
     ) -> Call:
         """Return the call of a verb; raise ParameterError if its columns, charge or labels are wrong."""
         require_charge(charge, budget)
-        labels = {name: options.get(name) for name in Labels.__annotations__}
-        columns: Any = {name: given for name, given in options.items() if name not in labels}
+        texts = {name: options.get(name) for name in ReleaseTexts.__annotations__}
+        columns: Any = {name: given for name, given in options.items() if name not in texts}
         table = as_table(data, columns, value, caller=verb.__name__)
-        about = Provenance.of(verb.__name__, table, values=values, **labels)
+        about = Provenance.of(verb.__name__, table, values=values, **texts)
         if budget is None:
             budgets.PrivacyFilter._refuse_names(about)  # noqa: SLF001 - as a budget in memory does
         return cls(table, budget, charge, about, verb, parameters)

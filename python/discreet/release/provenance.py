@@ -15,7 +15,7 @@ from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.release.export import shortened
 
-__all__ = ["Labels", "Provenance", "reading", "require_label"]
+__all__ = ["Provenance", "ReleaseTexts", "reading", "require_label"]
 
 _LONGEST = 200
 """The most characters of a text. A column or a file may have any name, and a ledger holds it for good."""
@@ -23,7 +23,7 @@ _START = datetime(1970, 1, 1)
 _source: ContextVar[str] = ContextVar("source", default="")
 
 
-class Labels(TypedDict, total=False):
+class ReleaseTexts(TypedDict, total=False):
     """The texts that a caller gives a release and its charge; see `Provenance`."""
 
     label: str | None
