@@ -13,14 +13,14 @@ from discreet.mechanisms.threshold.laplace import LaplaceThreshold
 from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
 from discreet.theorems.tails import least
 
-__all__ = ["Notes", "Releasing", "fewest_users", "users_for", "with_counts"]
+__all__ = ["Notes", "WithReleaseChance", "fewest_users", "users_for", "with_counts"]
 
 Notes: TypeAlias = tuple[str, ...]
 
 _LIMIT = 2**36
 
 
-class Releasing(Protocol):
+class WithReleaseChance(Protocol):
     """A mechanism whose items have a release chance by their number of users. Its parameters are hashable."""
 
     def release_chance(self, users: int, /) -> float:
@@ -30,7 +30,7 @@ class Releasing(Protocol):
 
 
 @lru_cache(maxsize=64)
-def users_for(mechanism: Releasing, chance: float) -> int:
+def users_for(mechanism: WithReleaseChance, chance: float) -> int:
     """Return the least number of users that gives an item this chance of a release, but at most 2^36."""
     start = users_for(mechanism, 0.5) if chance > 0.5 else 1
     return least(lambda users: users >= _LIMIT or mechanism.release_chance(users) >= chance, start)

@@ -10,7 +10,7 @@ from discreet import mechanisms
 from discreet.errors import ParameterError
 from discreet.logs import debug
 from discreet.mechanisms.base import FromEpsilon, Made, made_for
-from discreet.mechanisms.fewest import Notes, Releasing, fewest_users, users_for, with_counts
+from discreet.mechanisms.fewest import Notes, WithReleaseChance, fewest_users, users_for, with_counts
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.union.methods import UNION_METHODS
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, resolve_rho, unusual
@@ -91,7 +91,7 @@ def required(delta: float | None) -> float:
     return delta
 
 
-def reliability(mechanism: Releasing) -> Notes:
+def reliability(mechanism: WithReleaseChance) -> Notes:
     """Return a note with the release chance of an item of many users, if such an item may be missed."""
     users = SURE * users_for(mechanism, 0.5)
     chance = mechanism.release_chance(users)
