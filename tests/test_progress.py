@@ -65,7 +65,7 @@ def test_a_bar_whose_thread_the_system_refuses_still_moves(monkeypatch):
     monkeypatch.setattr(live._RefreshThread, "start", refused)
 
     def work():
-        with progress.shown(True) as tick:
+        with progress.shown_progress(True) as tick:
             tick()
 
     text = on_terminal(work)

@@ -13,7 +13,7 @@ from discreet.imports import importing
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-__all__ = ["ProgressOption", "Tick", "require_progress", "shown"]
+__all__ = ["ProgressOption", "Tick", "require_progress", "shown_progress"]
 
 Tick: TypeAlias = Callable[[], None]
 ProgressOption: TypeAlias = Tick | bool | None
@@ -26,7 +26,7 @@ def require_progress(progress: object) -> None:
         raise ParameterError("progress must be True for a bar, or a function without arguments")
 
 
-def shown(progress: ProgressOption) -> AbstractContextManager[Tick | None]:
+def shown_progress(progress: ProgressOption) -> AbstractContextManager[Tick | None]:
     """Return a context with the function to call during the work, or None; True shows a bar until the work ends.
 
     The bar has no end and no number but the elapsed time, because the number of rows is private.

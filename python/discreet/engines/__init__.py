@@ -17,7 +17,7 @@ from discreet.engines.table import Columns, Table
 from discreet.engines.weighing import Counting, Lists, LocalLists, RemoteCounting, RemoteLists
 from discreet.errors import ParameterError
 from discreet.logs import debug
-from discreet.progress import shown
+from discreet.progress import shown_progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,7 +87,7 @@ def histogram(
         counted = table.data.histogram(l0=l0, only=only, users=users)
     else:
         engine = engine_of(table.data) or local
-        with shown(table.progress) as tick:
+        with shown_progress(table.progress) as tick:
             counted = engine.histogram(table, l0=l0, limit=limit, cap=cap, only=only, users=users, tick=tick)
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
 
@@ -146,5 +146,5 @@ def lists(table: Table, *, l0: int | None = None, any_order: bool = False) -> Li
     engine = engine_of(table.data)
     if engine is not None:
         return RemoteLists(engine, table)
-    with shown(table.progress) as tick:
+    with shown_progress(table.progress) as tick:
         return LocalLists.read(table, l0=l0, tick=tick, any_order=any_order)

@@ -30,12 +30,12 @@ __all__ = [
     "find",
     "form_of",
     "parquet_schemas",
+    "path_text",
     "quoted",
     "require_columns",
     "require_distinct",
     "require_no_log",
     "require_regular",
-    "shown",
     "unreadable",
 ]
 
@@ -152,7 +152,7 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
     """
     if len(paths) == 1 and isinstance(paths[0], MemoryFile):
         return Source(shown=paths[0].shown, paths=[paths[0].path], form=paths[0].form)
-    given = [shown(path) for path in paths]
+    given = [path_text(path) for path in paths]
     found = [name for path in given for name in _matches(path)]
     forms = {form_of(name) for name in found}
     if len(forms) > 1:
@@ -253,7 +253,7 @@ def _suffix(name: str) -> str:
     return os.path.splitext(name.lower().removesuffix(".gz"))[1][1:]  # noqa: PTH122 - pathlib is slow for many paths
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def path_text(path: str | os.PathLike[str]) -> str:
     """Return a path or glob as text."""
     if isinstance(path, MemoryFile):
         return path.shown

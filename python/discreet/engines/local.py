@@ -162,7 +162,7 @@ def read(table: Table, work: Callable[[list[object], int], _Result], *, value: s
         # `_core` does not name a file; errors before its work name theirs.
         if not isinstance(error, DiscreetError) or (isinstance(error, InputError) and opened):
             shown = [
-                *map(files.shown, [*paths, *(path for table in csv for path in table.paths)]),
+                *map(files.path_text, [*paths, *(path for table in csv for path in table.paths)]),
                 *map(_named, frames),
             ]
             if hint := next(filter(None, (version_hint(library(table)) for table in frames)), ""):

@@ -9,7 +9,7 @@ from discreet.engines.local import listed_labels, read
 from discreet.engines.projection import columns_of
 from discreet.engines.weighing import LocalLists
 from discreet.errors import ParameterError
-from discreet.progress import shown
+from discreet.progress import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ def read_pairs(
     if len(columns) > 1:
         engines.require_rows_again(table.data)
     listed, found = listed_labels(None if only is None else tuple(only)), list[_core.Pairs]()
-    with shown(table.progress) as tick:
+    with shown_progress(table.progress) as tick:
         for column, resolution in columns:
 
             def pairs(

@@ -14,7 +14,7 @@ from discreet.engines.projection import columns_of
 from discreet.engines.table import Table
 from discreet.engines.weighing import LocalLists
 from discreet.errors import ParameterError
-from discreet.progress import shown
+from discreet.progress import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ def clipped_sums(
     value, listed = summed_column(table), listed_labels(tuple(items))
     assert listed is not None
     if (engine := engines.engine_of(table.data)) is not None:
-        with shown(table.progress) as tick:
+        with shown_progress(table.progress) as tick:
             found = engine.clipped_sums(table, items=items, bounds=bounds, resolution=resolution, l0=l0, tick=tick)
         return _in_order(items, listed, found)
 
@@ -153,5 +153,5 @@ def _swept(
         own: dict[str, Any] = {"only": listed, "memory": room, "times": table.period, "progress": tick, **options}
         return sweep(_core.Pairs.read(sources, table.user, table.item, value=value, **own), progress=tick)
 
-    with shown(table.progress) as tick:
+    with shown_progress(table.progress) as tick:
         return read(table, found, value=value)

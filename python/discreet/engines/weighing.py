@@ -23,7 +23,7 @@ from discreet.engines.entropy import fresh_bits
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.private import Private
-from discreet.progress import shown
+from discreet.progress import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -268,7 +268,7 @@ class RemoteCounting(Private):
         return self._histogram(only=[*items], without=())
 
     def _histogram(self, only: Sequence[Label] | None, without: Sequence[Label]) -> Counted:
-        with shown(self._table.progress) as tick:
+        with shown_progress(self._table.progress) as tick:
             return self._engine.histogram(
                 self._table, l0=None, limit=None, cap=None, users=True, tick=tick, only=only, without=without
             )
@@ -288,13 +288,13 @@ class _RemoteRest(Private):
         self._without, self._apart = without, apart
 
     def users_by_size(self, most: int) -> NDArray[np.int64]:
-        with shown(self._table.progress) as tick:
+        with shown_progress(self._table.progress) as tick:
             return self._engine.users_by_size(
                 self._table, most=most, without=self._without, apart=self._apart, tick=tick
             )
 
     def weighed(self, weighting: Weighting, rng: _core.Rng) -> Weighed:
-        with shown(self._table.progress) as tick:
+        with shown_progress(self._table.progress) as tick:
             return self._weighed(weighting, tick)
 
     def try_weights(self) -> None:
@@ -327,7 +327,7 @@ class RemoteLists(Private):
 
     def weigh(self, weighting: Weighting, named: Sequence[Label]) -> Counts:
         """Return the weights of all items except the released ones."""
-        with shown(self._table.progress) as tick:
+        with shown_progress(self._table.progress) as tick:
             return self._engine.weighed(self._table, weighting=weighting, without=named, apart=(), tick=tick)[:2]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened
-from discreet.mechanisms.published import Shown, clipped, of_rows, published, raised
+from discreet.mechanisms.published import CountFields, clipped, of_rows, published, raised
 from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Sensitivity
 from discreet.release.facts import Summed
@@ -69,7 +69,7 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
         return self._run(histogram, rng)
 
     def _published(
-        self, histogram: Histogram, rows: NDArray[np.int64], rng: _core.Rng, **more: Unpack[Shown]
+        self, histogram: Histogram, rows: NDArray[np.int64], rng: _core.Rng, **more: Unpack[CountFields]
     ) -> Release:
         """Return the release of these rows, which are places in the order of `Histogram._in_order`; see `published`."""
         labels, _ = histogram._in_order(int(rows.max(initial=-1)) + 1)

@@ -14,10 +14,10 @@ from discreet.release.release import ItemType, Release, changed, later
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["More", "Shown", "clipped", "noted", "of_rows", "published", "raised", "retold", "uncounted"]
+__all__ = ["CountFields", "ReleaseFields", "clipped", "noted", "of_rows", "published", "raised", "retold", "uncounted"]
 
 
-class More(TypedDict, total=False):
+class ReleaseFields(TypedDict, total=False):
     """Further fields of a release."""
 
     spent: Guarantee
@@ -35,7 +35,7 @@ class More(TypedDict, total=False):
     summed: Summed | None
 
 
-class Shown(More, total=False):
+class CountFields(ReleaseFields, total=False):
     """The counts of a release, their noise, and further fields."""
 
     noisy: NDArray[np.int64] | None
@@ -53,7 +53,7 @@ def published(
     sigmas: NDArray[np.float64] | float | None = None,
     confirmed: NDArray[np.bool_] | None = None,
     ranked: bool = False,
-    **more: Unpack[More],
+    **more: Unpack[ReleaseFields],
 ) -> Release:
     """Return the release of these rows of `labels`, in an order that depends on published values alone.
 

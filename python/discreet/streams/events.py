@@ -18,7 +18,7 @@ from discreet.engines.table import Table, as_table
 from discreet.engines.typed_arrays import Foreign, is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, ResourceError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
-from discreet.progress import shown
+from discreet.progress import shown_progress
 from discreet.streams.seal import Item, UserColumns, UserName, keyed
 from discreet.tables.histogram import Histogram
 
@@ -119,7 +119,7 @@ def counts_by_user(
             "of Spark or to_pyarrow() of Ibis returns it"
         )
     users = [table.user] if isinstance(table.user, str) else [*table.user]
-    with shown(table.progress) as tick:
+    with shown_progress(table.progress) as tick:
 
         def pairs(sources: list[object], room: int) -> _core.Labels:
             columns, times = [*users, str(table.item)], table.period

@@ -28,9 +28,9 @@ from discreet.streams.events import (
     type_of,
 )
 from discreet.streams.file import StreamFile
+from discreet.streams.plotted import Plotted
 from discreet.streams.recommend import recommended
 from discreet.streams.seal import Round, UserColumns, UserName
-from discreet.streams.shown import Shown
 
 __all__ = ["Stream"]
 
@@ -38,7 +38,7 @@ _MANY = 100_000
 """Items that are read from a file at a time."""
 
 
-class Stream(Shown):
+class Stream(Plotted):
     """A stream that counts items and releases the running counts after every round.
 
     `mechanism.start()` opens a stream in memory, and `Stream.open` one in a file that survives crashes. A round is a

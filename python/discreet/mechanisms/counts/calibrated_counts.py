@@ -19,7 +19,7 @@ from discreet.mechanisms.counts.confirmed_counts import Begun, ConfirmedCounts, 
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
-from discreet.mechanisms.published import Shown, published
+from discreet.mechanisms.published import CountFields, published
 from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.release.facts import Summed
@@ -184,7 +184,7 @@ class CalibratedSteps:
         setting = heads._setting(begun, budget)
         return _core.confirm(self.counts[self.order], heads.rows_needed, levels, setting, self.rng, **more)
 
-    def _published(self, rows: NDArray[np.int64], rng: _core.Rng, **more: Unpack[Shown]) -> Release:
+    def _published(self, rows: NDArray[np.int64], rng: _core.Rng, **more: Unpack[CountFields]) -> Release:
         """Return the release of confirmed rows."""
         return published(self.mechanism, self.labels, self.order[rows], rng, confirmed=np.ones(len(rows), bool), **more)
 

@@ -21,7 +21,7 @@ from discreet.theorems import lebeda2025
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from discreet.mechanisms.published import More
+    from discreet.mechanisms.published import ReleaseFields
     from discreet.tables.histogram import Histogram
 
 __all__ = ["CorrelatedCounts"]
@@ -115,7 +115,9 @@ class CorrelatedCounts(GivenCounts):
         """Return the exact numbers to measure. If a user is added, each of them moves by one, or none of them does."""
         return np.append(2 * counts - users, users)
 
-    def _noisy(self, counts: NDArray[np.int64], histogram: Histogram, rng: _core.Rng) -> tuple[NDArray[np.int64], More]:
+    def _noisy(
+        self, counts: NDArray[np.int64], histogram: Histogram, rng: _core.Rng
+    ) -> tuple[NDArray[np.int64], ReleaseFields]:
         assert histogram._users is not None
         measured = self._measured(counts, histogram._users)
         measured += np.append(rng.sample(self.noise, len(counts)), rng.sample(self.users_noise, 1))

@@ -18,7 +18,7 @@ from discreet.privacy.validation import require_number, require_whole
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from discreet.mechanisms.published import More
+    from discreet.mechanisms.published import ReleaseFields
     from discreet.release.release import Release
     from discreet.tables.histogram import Histogram
 
@@ -83,7 +83,9 @@ class GivenCounts(GivenItems, NoisyCounts):
             linf=require_whole("linf", self.linf, 1, LINF_LIMIT),
         )
 
-    def _noisy(self, counts: NDArray[np.int64], histogram: Histogram, rng: _core.Rng) -> tuple[NDArray[np.int64], More]:
+    def _noisy(
+        self, counts: NDArray[np.int64], histogram: Histogram, rng: _core.Rng
+    ) -> tuple[NDArray[np.int64], ReleaseFields]:
         """Return noisy counts, and further fields of the release."""
         return counts + rng.sample(self.noise, len(counts)), {}
 

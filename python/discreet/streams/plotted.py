@@ -1,4 +1,4 @@
-"""`Shown`: the released counts that an open stream remembers for its plot. PUBLIC, unlike the stream."""
+"""`Plotted`: the released counts that an open stream remembers for its plot. PUBLIC, unlike the stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from discreet.release.release import Release
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Shown"]
+__all__ = ["Plotted"]
 
 _ROUNDS = 1000
 """The most rounds to remember."""
@@ -20,7 +20,7 @@ _ITEMS = 30
 """The most items of a round to remember: the largest counts."""
 
 
-class Shown(Private):
+class Plotted(Private):
     """A base class that remembers the largest counts of released rounds, and plots them."""
 
     _shown: deque[Release]
