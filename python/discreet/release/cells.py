@@ -16,10 +16,10 @@ from discreet.release.blocks import distinct_keys
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["RANGES", "Cells", "Column", "Damaged", "converted", "json_object", "stored"]
+__all__ = ["RANGES", "Cells", "CellsByColumn", "Damaged", "converted", "json_object", "stored"]
 
-Column: TypeAlias = untrusted.Cells
-Cells: TypeAlias = dict[str, Column]
+Cells: TypeAlias = untrusted.Cells
+CellsByColumn: TypeAlias = dict[str, Cells]
 """The cells of each column of a file, by the name of the column."""
 RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 """The least and the largest integer of each type."""
@@ -31,7 +31,7 @@ class Damaged(ValueError):
     """A file that `Release.write` did not write, or that was changed. The text says what is wrong with it."""
 
 
-def stored(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, untrusted.Fields | None]:
+def stored(source: Path, form: str, *, agreeing: bool) -> tuple[CellsByColumn, untrusted.Fields | None]:
     """Return the cells of a file, and the header if the format has one."""
     if form == "parquet":
         read, found = parquet.read(source, "discreet")
@@ -54,7 +54,7 @@ def stored(source: Path, form: str, *, agreeing: bool) -> tuple[Cells, untrusted
     return _of_rows(rows), header
 
 
-def _plain(cells: Column | NDArray[np.generic]) -> Column:
+def _plain(cells: Cells | NDArray[np.generic]) -> Cells:
     return cells.tolist() if isinstance(cells, np.ndarray) else cells
 
 
@@ -65,7 +65,7 @@ def json_object(value: object) -> untrusted.Fields:
     return value
 
 
-def _of_csv(content: str) -> Cells:
+def _of_csv(content: str) -> CellsByColumn:
     """Return the cells of a CSV file as text. It ends with a line feed, as `blocks` writes it."""
     rows = list(_quoted_rows(content) if '"' in content else (line.split(",") for line in content.split("\n")))
     names = [name.removeprefix("'") for name in rows[0]]
@@ -90,9 +90,9 @@ def _quoted_rows(content: str) -> Iterator[list[str]]:
     yield [*row, content[end:]]
 
 
-def _of_rows(rows: Iterable[untrusted.Fields]) -> Cells:
+def _of_rows(rows: Iterable[untrusted.Fields]) -> CellsByColumn:
     """Return the cells of JSON objects."""
-    cells: Cells = {}
+    cells: CellsByColumn = {}
     for row in rows:
         if not cells:
             cells = {name: [] for name in row}
@@ -103,7 +103,7 @@ def _of_rows(rows: Iterable[untrusted.Fields]) -> Cells:
     return cells
 
 
-def converted(cells: Cells, form: str, own: dict[str, str], more: dict[str, str]) -> Cells:
+def converted(cells: CellsByColumn, form: str, own: dict[str, str], more: dict[str, str]) -> CellsByColumn:
     """Return text cells as values. `own` has the types of columns of items, `more` those of aggregates."""
     if form in ("json", "jsonl"):
         raw = {name: [_decoded(cell) for cell in cells[name]] for name, kind in own.items() if kind == "binary"}

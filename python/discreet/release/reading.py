@@ -20,7 +20,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_path
 from discreet.release import export
 from discreet.release.aggregates import read_aggregates
-from discreet.release.cells import RANGES, Cells, Column, Damaged, converted, json_object, stored
+from discreet.release.cells import RANGES, Cells, CellsByColumn, Damaged, converted, json_object, stored
 from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
 from discreet.release.intervals import LAWS
 from discreet.release.kept import l0_and_share
@@ -117,7 +117,7 @@ def is_empty(path: str | os.PathLike[str]) -> bool:
     return not any(stored(source, suffix_of(source), agreeing=False)[0].values())
 
 
-def _empty(names: Iterable[str]) -> Cells:
+def _empty(names: Iterable[str]) -> CellsByColumn:
     return {name: [] for name in names}
 
 
@@ -152,7 +152,7 @@ def _require_agreement(fields: untrusted.Fields, own: untrusted.Fields | None, c
         )
 
 
-def _fields(header: untrusted.Fields, cells: Cells, form: str) -> untrusted.Fields:
+def _fields(header: untrusted.Fields, cells: CellsByColumn, form: str) -> untrusted.Fields:
     """Return the fields of a release from a header and cells, all of them checked."""
     missing = [name for name in ("made_by", "rho", "delta", "item_type", "seeded", "clipped") if name not in header]
     if missing:
@@ -252,7 +252,7 @@ def _guarantee(header: untrusted.Fields) -> Guarantee:
         raise Damaged("its header has no valid guarantee") from None
 
 
-def _items(columns: list[Column]) -> Column:
+def _items(columns: list[Cells]) -> Cells:
     """Return the items of one column, or the tuples of several: all distinct."""
     items = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     if len({*items}) != len(items):
@@ -260,7 +260,7 @@ def _items(columns: list[Column]) -> Column:
     return items
 
 
-def _typed(cells: Column, kind: str) -> Column:
+def _typed(cells: Cells, kind: str) -> Cells:
     """Return the cells of a column of items, all of the type that the header names."""
     expected = int if kind in RANGES else bytes if kind == "binary" else str
     if any(type(cell) is not expected for cell in cells):
@@ -290,20 +290,20 @@ def _require_typed(cell: str, kind: str) -> None:
         raise Damaged(f"its items are not of the type {kind}")
 
 
-def _whole(cells: Column) -> NDArray[np.int64]:
+def _whole(cells: Cells) -> NDArray[np.int64]:
     if any(type(cell) is not int or not -_MOST < cell < _MOST for cell in cells):
         raise Damaged("its counts or ranks are not whole numbers below 2^62")
     return np.array(cells, np.int64)
 
 
-def _ranks(cells: Column) -> NDArray[np.int64]:
+def _ranks(cells: Cells) -> NDArray[np.int64]:
     ranks = _whole(cells)
     if np.any(ranks < 1) or len(np.unique(ranks)) != len(ranks):
         raise Damaged("its ranks are not distinct numbers from 1")
     return ranks
 
 
-def _sigmas(cells: Column) -> NDArray[np.float64]:
+def _sigmas(cells: Cells) -> NDArray[np.float64]:
     if any(type(cell) not in (int, float) for cell in cells):
         raise Damaged("its sigmas are not numbers")
     sigmas = np.array(cells, np.float64)
@@ -312,7 +312,7 @@ def _sigmas(cells: Column) -> NDArray[np.float64]:
     return sigmas
 
 
-def _confirmed(cells: Column) -> NDArray[np.bool_]:
+def _confirmed(cells: Cells) -> NDArray[np.bool_]:
     if any(cell not in METHODS for cell in cells):
         raise Damaged(f"its methods are not {' or '.join(METHODS)}")
     return np.array([cell == METHODS[0] for cell in cells], np.bool_)
@@ -331,7 +331,7 @@ def _name(value: object) -> str:
     return value
 
 
-def _list(value: object) -> Column:
+def _list(value: object) -> Cells:
     if not isinstance(value, list) or len(value) > 1000:
         raise Damaged("its header has an invalid list")
     return value
