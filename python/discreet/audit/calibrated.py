@@ -28,7 +28,7 @@ from discreet.audit.findings import (
 from discreet.audit.runs import divergence
 from discreet.laws.calibrated_counts import at_least, banded
 from discreet.laws.calibrated_replays import Past, Steps, copied, plan, taken
-from discreet.mechanisms.base import opened
+from discreet.mechanisms.base import opened_rng
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts, CalibratedSteps
 from discreet.privacy.guarantee import Guarantee
 from discreet.reference import calibrated_counts as reference
@@ -98,7 +98,7 @@ def audited(
     assert tightest is not None
     violations.sort(key=lambda finding: -finding.ratio)
     misfits, reached, tables = list[Misfit](), 0, list(_tables(mechanism)) if runs else []
-    stream = opened(rng)
+    stream = opened_rng(rng)
     for sets in tables:
         rows = Table(_rows(sets), user="user", item="item").read()
         drawn = _watched(mechanism, rows, runs, stream)

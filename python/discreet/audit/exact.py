@@ -13,7 +13,7 @@ from discreet.audit.neighbours import neighbours, unwrapped
 from discreet.audit.runs import compared, released, tables
 from discreet.errors import ParameterError
 from discreet.laws import joint_law
-from discreet.mechanisms.base import opened
+from discreet.mechanisms.base import opened_rng
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.noises import EpsilonPerItem
@@ -110,7 +110,7 @@ def audit(
     misfits: list[Misfit] = []
     found = []
     if runs:
-        stream = opened(rng)
+        stream = opened_rng(rng)
         found = [(table, released(mechanism, table, runs, stream)) for table in tables(mechanism, looked_at)]
         misfits = compared(mechanism, found)
     return Audit(

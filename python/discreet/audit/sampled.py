@@ -14,7 +14,7 @@ from discreet.audit.findings import Finding, Misfit, promises, runs_text
 from discreet.audit.runs import compared, released
 from discreet.errors import ParameterError
 from discreet.laws.views import PlainRow
-from discreet.mechanisms.base import opened
+from discreet.mechanisms.base import opened_rng
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy.validation import require_number, require_whole
 
@@ -112,7 +112,7 @@ def trial(
     if not isinstance(first, Mapping) or not isinstance(second, Mapping):
         raise ParameterError('a table of a trial must be counts by label, such as {"a": 4}')
     first, second = ({label: require_whole("a count", n, 0) for label, n in t.items()} for t in (first, second))
-    stream = opened(rng)
+    stream = opened_rng(rng)
     sides = [(counts, released(mechanism, counts, runs, stream)) for counts in (first, second)]
     middle = {label: (first.get(label, 0) + second.get(label, 0)) / 2 for label in {*first, *second}}
     halves = [_halves(rows, middle) for _, rows in sides]

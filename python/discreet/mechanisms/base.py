@@ -17,7 +17,18 @@ from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 from discreet.release.facts import Kind as Counted
 from discreet.release.facts import Listed, Summed
 
-__all__ = ["Data", "FromEpsilon", "FromRho", "Made", "Mechanism", "Opening", "Released", "Value", "made_for", "opened"]
+__all__ = [
+    "Data",
+    "FromEpsilon",
+    "FromRho",
+    "Made",
+    "Mechanism",
+    "Opening",
+    "Released",
+    "Value",
+    "made_for",
+    "opened_rng",
+]
 
 Opening = Callable[[], _core.Rng]
 """A function that charges the budget for a release and returns the release's random stream."""
@@ -139,7 +150,7 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
         return sigma is None or all_close(rows["sigmas"], np.array([sigma]))
 
 
-def opened(rng: _core.Rng | Opening | None) -> _core.Rng:
+def opened_rng(rng: _core.Rng | Opening | None) -> _core.Rng:
     """Return the random stream of one release, or a fresh one if none is given.
 
     Mechanisms call this last, after all validation, because opening the stream charges the budget.

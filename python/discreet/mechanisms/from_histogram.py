@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
-from discreet.mechanisms.base import Mechanism, Opening, opened
+from discreet.mechanisms.base import Mechanism, Opening, opened_rng
 from discreet.mechanisms.published import CountFields, clipped, of_rows, published, raised
 from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Sensitivity
@@ -55,7 +55,7 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
     def _require(self, histogram: Histogram) -> None:
         """Raise SensitivityError if the histogram lacks counts that this mechanism needs.
 
-        This method also sorts the rows that `_run` reads in order. `release` calls it before `opened` charges the
+        This method also sorts the rows that `_run` reads in order. `release` calls it before `opened_rng` charges the
         budget, because sorting can run out of memory.
         """
         histogram._in_order()
@@ -127,7 +127,7 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
                 "take: make the histogram of all counts, or use a threshold or top-k mechanism"
             )
         self._require(data)
-        release, linf = self._run(data, opened(rng)), data.sensitivity.linf
+        release, linf = self._run(data, opened_rng(rng)), data.sensitivity.linf
         if linf > 1 and release.counts is not None and self.releases == "users":
             release = changed(release, kind="events", most=linf)
         release = of_rows(release, data._every, data.unit)

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism, Opening, Released, opened
+from discreet.mechanisms.base import Mechanism, Opening, Released, opened_rng
 from discreet.privacy.arrays import whole_array
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
@@ -168,7 +168,7 @@ class Answering(QueryMechanism[Answers]):
                 "make a mechanism with another k"
             )
         bound, expected = self.error_bound, self.expected_error
-        stream = opened(rng)
+        stream = opened_rng(rng)
         return Answers(
             values=self._answer(whole, stream),
             error_bound=bound,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
@@ -122,7 +122,7 @@ class AboveThreshold(QueryMechanism[Crossing]):
             EntropyError: The system provides no randomness.
         """
         whole = require_values(data)
-        stream = opened(rng)
+        stream = opened_rng(rng)
         order = self._order(len(whole), stream)
         place = _core.first_above(whole if order is None else whole[order], self.threshold, *self.noises, stream)
         return Crossing(

@@ -14,7 +14,7 @@ from discreet.engines.engine import Weighed, Weighting, labels_of
 from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.confirmed_counts import Begun, ConfirmedCounts, Found
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
@@ -133,7 +133,7 @@ class CalibratedCounts(TableMechanism):
         self, table: Table, rng: _core.Rng | Opening | None, *, steps: type[CalibratedSteps] | None = None
     ) -> Release:
         counting = self._lists(table).checked()
-        rng = opened(rng)
+        rng = opened_rng(rng)
         return self._drawn(counting.ordered() if rng.is_seeded else counting, rng, steps)
 
     def _drawn(self, counting: Counting, rng: _core.Rng, steps: type[CalibratedSteps] | None = None) -> Release:

@@ -11,7 +11,7 @@ import numpy as np
 from discreet import _core, engines
 from discreet.engines.sums import items_per_user
 from discreet.engines.table import Table
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import PERCENTILE, require_countable, require_items
 from discreet.mechanisms.published import published
@@ -180,7 +180,7 @@ class ContributionBound(TableMechanism):
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         numbers = engines.numbers_of_items(table) if self.only is None else items_per_user(table, self.only)
-        rng = opened(rng)
+        rng = opened_rng(rng)
         found = self._drawn(numbers, rng)
         which = "items" if self.only is None else "the listed items"
         notes = (f"the item is a number of {which} that about {self.percentile} % of the users do not exceed",)

@@ -10,7 +10,7 @@ import numpy as np
 from discreet import _core, engines
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta, require_rho
@@ -212,12 +212,12 @@ class Plume(TableMechanism):
         discovery = self.discovery
         if isinstance(discovery, GaussianThreshold):
             histogram = Histogram.from_table(table, l0=self.m)
-            rng = opened(rng)
+            rng = opened_rng(rng)
             found = discovery.release(histogram, rng=rng)
         else:
             # Each round of DP-SIPS chooses among all items that are not yet found.
             items = read_items(table, l0=self.m if isinstance(discovery, SetUnion) else None)
-            rng = opened(rng)
+            rng = opened_rng(rng)
             found = discovery.release(items, rng=rng)
         again = Histogram.from_table(table, l0=self.m_prime, only=found.items)
         noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))

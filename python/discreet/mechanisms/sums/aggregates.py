@@ -17,7 +17,7 @@ from discreet.engines.projection import columns_of
 from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import (
@@ -331,7 +331,7 @@ class Aggregates(TableMechanism):
         if not self.finds_l0:
             return self._steps(columns, pairs, rng, table.unit)
         numbers = pairs[0].sizes()
-        rng = opened(rng)
+        rng = opened_rng(rng)
         l0 = self.bound._drawn(numbers, rng)
         release = self.bounded(l0)._steps(columns, pairs, rng, table.unit)  # noqa: SLF001 - of this class
         return retold(release, self, self.bound.note(l0))
@@ -343,12 +343,12 @@ class Aggregates(TableMechanism):
         l0 = self._l0
         if self.items is None:
             counts = pairs[0].counts(l0)
-            rng = opened(rng)
+            rng = opened_rng(rng)
             histogram = Histogram._of(*counts, Sensitivity(l0=l0, linf=1), None, clipped_to=l0)  # noqa: SLF001
             first = self.selection.release(histogram, rng=rng)
         else:
             labels, users = pairs[0].measured(_labels(self.items), l0, [("rows", 0, 0, 1, 1)])
-            rng = opened(rng)
+            rng = opened_rng(rng)
             first = self._counts(labels, users[:, 0], rng)
         labels, found = _labels(first.items), []
         for one in self._plan():

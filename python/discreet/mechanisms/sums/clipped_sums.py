@@ -11,7 +11,7 @@ from discreet.engines.engine import Label
 from discreet.engines.sums import clipped_sums, summed_column
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_countable, require_list, require_rho
 from discreet.mechanisms.published import noted, published
@@ -152,7 +152,7 @@ class ClippedSums(TableMechanism):
         value = summed_column(table)
         bounds = self.low, self.high
         labels, sums = clipped_sums(table, items=self.items, bounds=bounds, resolution=self.resolution, l0=self.l0)
-        rng = opened(rng)
+        rng = opened_rng(rng)
         noisy = sums + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
         notes = self._notes()
         bound = self.l0 if self.moved < len(self.items) else None

@@ -13,7 +13,7 @@ from discreet.engines.sums import summed_column
 from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta, require_rho
@@ -226,14 +226,14 @@ class DiscoverAndSum(TableMechanism):
             if not engines.rows_here(table.data):
                 # An engine may refuse l0 for a table, and must refuse it before the charge.
                 Histogram.from_table(valued, l0=1, k_bar=1)
-            rng = opened(rng)
+            rng = opened_rng(rng)
             l0 = self.bound._drawn(numbers, rng)
             later = self.bounded(l0)
             release = later._steps(table, value, Histogram.from_table(valued, l0=l0), rng)  # noqa: SLF001 - of this class
             return retold(release, self, self.bound.note(l0))
         # Errors of the values come before the charge. The sums are made after it.
         histogram = Histogram.from_table(valued, l0=self.l0)
-        return self._steps(table, value, histogram, opened(rng))
+        return self._steps(table, value, histogram, opened_rng(rng))
 
     def _steps(self, table: Table, value: str, histogram: Histogram, rng: _core.Rng) -> Release:
         """Return the release of the selection from this histogram, and of the sums."""

@@ -13,7 +13,7 @@ from discreet.engines.engine import Label
 from discreet.engines.sums import summed_column, sums_of_users
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE
@@ -206,7 +206,7 @@ class SumsWithFoundBounds(TableMechanism):
         summed_column(table)
         engines.require_rows_again(table.data)
         votes = sums_of_users(table, resolution=self.resolution, items=self.items)
-        rng = opened(rng)
+        rng = opened_rng(rng)
         places = np.minimum(np.searchsorted(self.candidates, votes), len(self.candidates) - 1)
         place = min(self.bound._drawn(1 + places, rng), len(self.candidates))
         bound = self.candidates[place - 1]

@@ -11,7 +11,7 @@ from discreet.engines.sums import clipped_sums, summed_column
 from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.published import noted, published
@@ -123,7 +123,7 @@ class PrivateSumRelease(TableMechanism):
         value = summed_column(table)
         engines.require_rows_again(table.data)
         histogram = Histogram.from_table(table.with_values())
-        rng = opened(rng)
+        rng = opened_rng(rng)
         found = self.counting.release(histogram, rng=rng)
         assert found.sigmas is not None
         levels = np.searchsorted([-level.sigma for level in self.counting.levels], -found.sigmas)

@@ -11,7 +11,7 @@ import numpy as np
 from discreet import _core, engines
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import published
@@ -119,7 +119,7 @@ class DiscoverAndPeel(TableMechanism):
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         engines.require_rows_again(table.data)
         items = read_items(table, l0=self.l0)
-        stream = opened(rng)
+        stream = opened_rng(rng)
         found = self.discovery.release(items, rng=stream)
         again = Histogram.from_table(table, only=found.items) if found.items else None
         # Add one to every count: the selection skips counts of zero, but the candidates must not depend on the data.

@@ -14,7 +14,7 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism, Opening, opened
+from discreet.mechanisms.base import Mechanism, Opening, opened_rng
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import of_rows, published
 from discreet.mechanisms.union.methods import UNION_METHODS
@@ -111,7 +111,7 @@ class UnionMechanism(Mechanism[UserItems, Release]):
         if not isinstance(data, UserItems):
             raise ParameterError("release takes UserItems: make them with UserItems.from_table or from_pairs")
         weighing = data._lists.weighing(*(union.weighting for union in self._unions))
-        stream = opened(rng)
+        stream = opened_rng(rng)
         found = 0
         for union in self._unions:
             weights = weighing.weights(union.weighting, stream)

@@ -8,7 +8,7 @@ from typing import Self
 from discreet import _core, engines
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
@@ -159,7 +159,7 @@ class CountsWithFoundBound(TableMechanism):
         if not engines.rows_here(table.data):
             # An engine may refuse l0 for a table, and must refuse it before the charge.
             Histogram.from_table(table, l0=1, k_bar=1)
-        rng = opened(rng)
+        rng = opened_rng(rng)
         l0 = self.bound._drawn(numbers, rng)
         pairs, (mechanism, reasons) = self.pairs(l0), self.counting(l0)
         share = pairs.share(*pairs._measured(numbers, rng))

@@ -11,7 +11,7 @@ from discreet.engines.engine import Counted
 from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.from_table import TableMechanism
@@ -113,7 +113,7 @@ class CountsWithPublicItems(TableMechanism):
         rest, histogram = counting.excluding(self.items).checked(), _histogram(counting.public(self.items))
         histogram._require_type_of(self.items)  # noqa: SLF001 - the schema, which is public
         public._require(histogram)
-        rng = opened(rng)
+        rng = opened_rng(rng)
         if rng.is_seeded:
             counting = counting.ordered()
             rest, histogram = counting.excluding(self.items), _histogram(counting.public(self.items))

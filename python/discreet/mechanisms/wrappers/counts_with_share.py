@@ -8,7 +8,7 @@ from typing import Self
 from discreet import _core, engines
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
 from discreet.mechanisms.from_histogram import HistogramMechanism
@@ -149,7 +149,7 @@ class CountsWithShare(TableMechanism):
         numbers = engines.numbers_of_items(table)
         # Before the charge: a mechanism may refuse a histogram.
         self.mechanism._require(histogram)
-        rng = opened(rng)
+        rng = opened_rng(rng)
         release = self.mechanism.release(histogram, rng=rng)
         share = self.pairs.share(*self.pairs._measured(numbers, rng))
         kind = histogram._named(release.item_type)  # noqa: SLF001 - as above
