@@ -219,7 +219,7 @@ def _apart(more: float, less: float) -> tuple[str, str]:
     return next((pair for pair in texts if pair[0] != pair[1]), (repr(more), repr(less)))
 
 
-def shortened(number: float) -> float:
+def to_three_digits(number: float) -> float:
     """Return a number rounded down to three significant digits."""
     from decimal import ROUND_DOWN, Context
 
@@ -227,7 +227,7 @@ def shortened(number: float) -> float:
 
 
 def _digits(number: float) -> str:
-    return f"{shortened(number):g}"
+    return f"{to_three_digits(number):g}"
 
 
 class AlreadyCharged(DiscreetError):

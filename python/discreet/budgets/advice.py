@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from discreet.budgets.balance import Balance
-from discreet.errors import BudgetExceeded, ParameterError, shortened
+from discreet.errors import BudgetExceeded, ParameterError, to_three_digits
 from discreet.privacy.guarantee import Guarantee, Promising
 
 __all__ = ["require"]
@@ -49,11 +49,11 @@ def _fitting(
     elif cost.delta > left.delta:
         delta = delta * left.delta / cost.delta
     # The text has three digits, so these digits are tried: a number that the text rounds up would be refused again.
-    epsilon_limit = shortened(epsilon)
+    epsilon_limit = to_three_digits(epsilon)
 
-    found = _largest(budget, made, epsilon_limit, shortened(delta))
+    found = _largest(budget, made, epsilon_limit, to_three_digits(delta))
     # At a smaller epsilon a mechanism may charge a larger share of its delta. So try a delta that fits as a whole.
-    return found or _largest(budget, made, epsilon_limit, shortened(min(delta, left.delta)))
+    return found or _largest(budget, made, epsilon_limit, to_three_digits(min(delta, left.delta)))
 
 
 def _largest(
@@ -71,13 +71,13 @@ def _largest(
         return None
     if fits(epsilon_limit):
         return epsilon_limit, delta
-    best = shortened(epsilon_limit * _LEAST)
+    best = to_three_digits(epsilon_limit * _LEAST)
     if not fits(best):
         return None
     low, high = math.log(best), math.log(epsilon_limit)
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        candidate = shortened(math.exp(middle))
+        candidate = to_three_digits(math.exp(middle))
         if fits(candidate):
             best, low = candidate, middle
         else:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, NotRequired, TypedDict
 
-from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError, shortened
+from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError, to_three_digits
 from discreet.privacy.conversion import pure_rho, round_down
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, require_one, resolve_rho
 from discreet.privacy.validation import require_number
@@ -291,7 +291,7 @@ class Account:
         if not self.fits(charge):
             if (left := self._pair_left) is not None and charge.pair is not None:
                 needed, rest = ("epsilon={} and delta={}".format(*pair) for pair in (charge.pair, left))
-                advice = "Try epsilon={:g} and delta={:g}.".format(*map(shortened, left))
+                advice = "Try epsilon={:g} and delta={:g}.".format(*map(to_three_digits, left))
                 if left[0] < _LEAST or left[1] == 0:
                     advice = OUT_OF_DELTA if left[0] > _LEAST else "No epsilon is left: nothing more can be released."
                 raise BudgetExceeded(needed, rest, advice)
