@@ -13,7 +13,7 @@ import discreet
 from discreet import Guarantee, Histogram, PrivateCountRelease, Release
 from discreet.errors import InputError, ParameterError
 from discreet.formats import RELEASED
-from discreet.mechanisms.published import clipped, uncounted
+from discreet.mechanisms.published import marked_clipped, uncounted
 from discreet.testing import seeded_rng
 
 ITEMS = ["apple", "=cmd()", "+1", "-2", "@x", "\tt", "a,b", 'q"q', "new\nline", "<b>", "é\u202e", "1"]
@@ -232,7 +232,7 @@ def test_releases_without_clipping_or_counts_have_no_note():
 
 @pytest.mark.parametrize("notes", [("one",), ("one", "two")])
 def test_leaving_out_counts_keeps_the_other_notes(notes):
-    made = clipped(release(notes=()), 2)
+    made = marked_clipped(release(notes=()), 2)
     made = dataclasses.replace(made, notes=(*notes[:1], *made.notes, *notes[1:]))
     left = uncounted(made)
     assert (left.notes, left.counts, left.clipped) == (notes, None, False)

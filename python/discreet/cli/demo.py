@@ -49,7 +49,7 @@ def demo(rho: float, delta: float, shape: str | None, write: str | None, overwri
         export.write(write, columns, {}, overwrite=overwrite)
     table = {name: values for name, values, _ in columns}
     release = api.count(table, user="user", item="item", rho=rho, delta=delta)
-    bounded = demo_table.clipped(table, rho=rho, delta=delta)
+    bounded = demo_table.clipped_release(table, rho=rho, delta=delta)
     click.echo(demo_table.table(release, bounded, truth), nl=False)
     for line in [*report.guarantee_lines(release), *demo_table.lines(release, bounded, truth)]:
         click.echo(line, err=True)

@@ -13,14 +13,14 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from discreet.release.release import Release
 
-__all__ = ["L0", "clipped", "lines", "table"]
+__all__ = ["L0", "clipped_release", "lines", "table"]
 
 L0 = 5
 """The most items of a user in the clipped release."""
 _SHOWN = 12
 
 
-def clipped(data: object, *, rho: float, delta: float) -> Release:
+def clipped_release(data: object, *, rho: float, delta: float) -> Release:
     """Return the release in which at most `L0` items of each user count."""
     return api.count(data, user="user", item="item", rho=rho, delta=delta, l0=L0)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened_rng
-from discreet.mechanisms.published import CountFields, clipped, of_rows, published, raised
+from discreet.mechanisms.published import CountFields, marked_clipped, of_rows, published, raised
 from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Sensitivity
 from discreet.release.facts import Summed
@@ -131,7 +131,7 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
         if linf > 1 and release.counts is not None and self.releases == "users":
             release = changed(release, kind="events", most=linf)
         release = of_rows(release, data._every, data.unit)
-        return raised(clipped(release, data._clipped_to), data._below)
+        return raised(marked_clipped(release, data._clipped_to), data._below)
 
 
 def require_complete(histogram: Histogram) -> None:

@@ -14,7 +14,17 @@ from discreet.release.release import ItemType, Release, changed, later
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CountFields", "ReleaseFields", "clipped", "noted", "of_rows", "published", "raised", "retold", "uncounted"]
+__all__ = [
+    "CountFields",
+    "ReleaseFields",
+    "marked_clipped",
+    "noted",
+    "of_rows",
+    "published",
+    "raised",
+    "retold",
+    "uncounted",
+]
 
 
 class ReleaseFields(TypedDict, total=False):
@@ -91,7 +101,7 @@ def _ordered(sigmas: NDArray[np.float64] | float, order: NDArray[np.int64]) -> N
     return sigmas[order] if isinstance(sigmas, np.ndarray) else np.full(len(order), sigmas)
 
 
-def clipped(release: Release, l0: int | None) -> Release:
+def marked_clipped(release: Release, l0: int | None) -> Release:
     """Return a release with a note that counts were clipped to `l0` items of each user.
 
     Clipping makes a count at most the number of the item's users. Sigma does not include the difference.

@@ -29,7 +29,7 @@ __all__ = [
     "ShapeGroups",
     "Size",
     "activity_of",
-    "clipped",
+    "expected_users",
     "fitted",
     "fitted_exponent",
     "fitted_spread",
@@ -101,7 +101,9 @@ def groups_of(size: Size, *, coarse: bool = False) -> ShapeGroups:
     return ShapeGroups(ranks, popularity, activity, draws, -np.expm1(-np.outer(popularity, draws)))
 
 
-def clipped(size: Size, l0: int | None, *, coarse: bool = False) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def expected_users(
+    size: Size, l0: int | None, *, coarse: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return ranks and the expected number of users of their items, if at most `l0` items of each user are counted."""
     groups = groups_of(size, coarse=coarse)
     kept = np.ones_like(groups.activity) if l0 is None else np.minimum(1.0, l0 / groups.activity)
@@ -128,7 +130,7 @@ def fitted(users: int, counts: NDArray[np.int64], items_per_user: float, spread:
 
     def distance(pair: tuple[float, float]) -> float:
         size = Size(users, len(counts), pair[0], items_per_user, pair[1], spread)
-        apart = np.log1p(named_by(*clipped(size, None, coarse=True), least)) - found
+        apart = np.log1p(named_by(*expected_users(size, None, coarse=True), least)) - found
         return float((weights * apart**2).sum())
 
     exponent, cutoff = min(product(_EXPONENTS, _CUTOFFS), key=distance)
@@ -189,7 +191,7 @@ def fitted_exponent(size: Size, users: int) -> float:
     """Return the exponent, from 0 to 2, with which the 20th most common item has about this many users."""
 
     def distance(exponent: float) -> float:
-        return abs(float(clipped(size._replace(exponent=exponent), None, coarse=True)[1][TWENTIETH - 1]) - users)
+        return abs(float(expected_users(size._replace(exponent=exponent), None, coarse=True)[1][TWENTIETH - 1]) - users)
 
     return min((round(step / 50, 2) for step in range(101)), key=distance)
 

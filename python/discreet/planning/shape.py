@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 from discreet.planning.expected_counts import (
     TWENTIETH,
     Size,
-    clipped,
+    expected_users,
     fitted,
     fitted_exponent,
     fitted_spread,
@@ -230,7 +230,7 @@ class Shape:
         Returns:
             One number for each item.
         """
-        ranks, counts = clipped(self._size, None if l0 is None else require_whole("l0", l0, 1))
+        ranks, counts = expected_users(self._size, None if l0 is None else require_whole("l0", l0, 1))
         places = np.log(np.arange(1, self.items + 1))
         return np.exp(np.interp(places, np.log(ranks), np.log(np.maximum(counts, 1e-300))))
 

@@ -27,8 +27,8 @@ __all__ = [
     "ITEM_TYPES",
     "ItemType",
     "Limit",
-    "bounded",
     "can_be_released",
+    "clipped_counts",
     "column_type",
     "counts_by_item",
     "counts_by_user",
@@ -76,7 +76,7 @@ def counts_by_item(
 ) -> tuple[ItemType | None, dict[Item, int]]:
     """Return the type of a round's items and the number of events with each. A table has a type even when empty."""
     if not isinstance(events, Table) and user is None and item is None:
-        added = bounded(events, l0, key, number, declared)
+        added = clipped_counts(events, l0, key, number, declared)
         kind = declared or next(map(type_of, added), None)
     elif not isinstance(events, Table) and (user is None or item is None):
         raise ParameterError("give both user and item with a table, or neither with lists of items")
@@ -204,7 +204,7 @@ def column_type(name: str, empty: object, column: str) -> ItemType | None:
     return _COLUMN_TYPES[name]
 
 
-def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | None) -> dict[Item, int]:
+def clipped_counts(events: object, l0: int, key: bytes, number: int, items: ItemType | None) -> dict[Item, int]:
     """Return the number of events with each item. An event counts for the `l0` items with the smallest keyed hashes.
 
     A missing event or item is dropped. If `items` is given, so are items of another type, and events that are no lists

@@ -14,7 +14,7 @@ from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_delta, require_rho
-from discreet.mechanisms.published import clipped, published
+from discreet.mechanisms.published import marked_clipped, published
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.union.set_union import SetUnion
@@ -229,4 +229,4 @@ class Plume(TableMechanism):
         labels = _core.Labels.from_sequence(found.items)
         kind = found.item_type
         release = published(self, labels, kept, rng, noisy=noisy[kept], sigmas=self.sigma, item_type=kind)
-        return clipped(release, self.m_prime)
+        return marked_clipped(release, self.m_prime)
