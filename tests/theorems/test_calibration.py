@@ -50,7 +50,7 @@ def test_a_selected_count_is_corrected_by_its_mean():
     truth, sigma, threshold = 10 * (1 - rng.random(2_000_000)) ** (-1 / 1.5), 6.0, 32.0
     noisy = truth + sigma * rng.standard_normal(len(truth))
     truth, noisy = truth[noisy > threshold], noisy[noisy > threshold]
-    values, sigmas = calibration.corrected(noisy, sigma, threshold)
+    values, sigmas = calibration.unbiased(noisy, sigma, threshold)
     for low, high in ((32, 36), (36, 45), (45, 70)):
         near = (noisy > low) & (noisy < high)
         error = (values - truth)[near]
@@ -59,10 +59,10 @@ def test_a_selected_count_is_corrected_by_its_mean():
 
 
 def test_a_correction_is_at_most_half():
-    values, sigmas = calibration.corrected(np.array([10.0, 9.5, 9.1]), 8.0, 9.0)
+    values, sigmas = calibration.unbiased(np.array([10.0, 9.5, 9.1]), 8.0, 9.0)
     assert values == pytest.approx([5.0, 4.75, 4.55])
     assert np.all(sigmas > 8)
-    assert len(calibration.corrected(np.zeros(0), 1.0, 5.0)[0]) == 0
+    assert len(calibration.unbiased(np.zeros(0), 1.0, 5.0)[0]) == 0
 
 
 def measure(values, truth, sigma, rng):

@@ -269,7 +269,7 @@ def _chosen(parameters: FunctionParameters, *, listed: bool) -> dict[str, object
 def _naming(file: str | None, sql: str | None, database: str | None, table: str | None) -> AbstractContextManager[None]:
     """Return a context in which a release knows the name of its data, if the data is no file of rows."""
     name = "" if database is None else f"{os.path.basename(database)}: {table}"  # noqa: PTH119 - only a text
-    return provenance.reading("query" if sql is not None else "standard input" if file == "-" else name)
+    return provenance.naming_source("query" if sql is not None else "standard input" if file == "-" else name)
 
 
 @contextmanager

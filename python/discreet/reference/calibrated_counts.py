@@ -312,7 +312,7 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
     spent += prices.weights_price(scale, full)
     order = np.argsort(-noised, kind="stable")
     items, noised = items[order], noised[order]
-    values, sigmas = plan.estimator.corrected(noised / 2**bits, scale, threshold / 2**bits)
+    values, sigmas = plan.estimator.unbiased(noised / 2**bits, scale, threshold / 2**bits)
     if none or not len(items):
         return ended(none, (items, values, sigmas))
     order = np.argsort(-values, kind="stable")

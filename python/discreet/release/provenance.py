@@ -15,7 +15,7 @@ from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.release.export import shortened
 
-__all__ = ["Provenance", "ReleaseTexts", "reading", "require_label"]
+__all__ = ["Provenance", "ReleaseTexts", "naming_source", "require_label"]
 
 _LONGEST = 200
 """The most characters of a text. A column or a file may have any name, and a ledger holds it for good."""
@@ -32,7 +32,7 @@ class ReleaseTexts(TypedDict, total=False):
 
 
 @contextmanager
-def reading(source: str) -> Iterator[None]:
+def naming_source(source: str) -> Iterator[None]:
     """Name the files of data that do not name themselves, such as a relation of a database."""
     token = _source.set(source)
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Band", "Curve", "Measured", "bands", "corrected", "curve", "end_ranks", "estimates", "offsets"]
+__all__ = ["Band", "Curve", "Measured", "bands", "curve", "end_ranks", "estimates", "offsets", "unbiased"]
 
 _RATIO = 1.6
 _FEWEST = 24
@@ -85,7 +85,7 @@ class Curve(NamedTuple):
     """The variance by which the logarithm of the ratio changes over `_STEP` of the logarithm of the count."""
 
 
-def corrected(
+def unbiased(
     noisy: NDArray[np.float64], sigma: float, threshold: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return weighted counts less what the selection adds to them on average, and the scales of their errors.

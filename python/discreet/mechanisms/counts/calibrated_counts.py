@@ -296,7 +296,7 @@ class CalibratedSteps:
         self.spent += theorem.weights_price(scale, full)
         # Labels break ties: the numbers of items follow private rows, and would decide which items a band has.
         _, down = self.weighed.labels.ordered(passed, noisy)
-        shown, sigmas = calibration.corrected(np.ldexp(noisy[down], -bits), scale, math.ldexp(threshold.value, -bits))
+        shown, sigmas = calibration.unbiased(np.ldexp(noisy[down], -bits), scale, math.ldexp(threshold.value, -bits))
         again = np.argsort(-shown, kind="stable")
         return passed[down[again]], shown[again], sigmas[again]
 
