@@ -11,7 +11,7 @@ import pytest
 from numpy_rng import NumpyRng
 
 from discreet import Histogram, Plume, PrivateCountRelease, _core
-from discreet.reference.price_list import price_list
+from discreet.reference.private_count_release import private_count_release
 from discreet.theorems import rogers2024
 
 MECHANISM = PrivateCountRelease(rho=1.0, delta=1e-6)
@@ -25,7 +25,7 @@ def zipf_counts():
 
 
 def arguments(counts):
-    """Return the arguments of `_core.price_list` and of the reference."""
+    """Return the arguments of `_core.private_count_release` and of the reference."""
     return (
         counts[: MECHANISM.rows_needed],
         MECHANISM.rows_needed,
@@ -43,13 +43,13 @@ def counts():
 
 def test_core(benchmark, counts):
     benchmark.group = "private count release, k_bar = 10,000, rho = 1"
-    result = benchmark(lambda: _core.price_list(*arguments(counts)))
+    result = benchmark(lambda: _core.private_count_release(*arguments(counts)))
     assert len(result[0]) > 1000
 
 
 def test_reference(benchmark, counts):
     benchmark.group = "private count release, k_bar = 10,000, rho = 1"
-    result = benchmark.pedantic(lambda: price_list(*arguments(counts), NumpyRng(1)), rounds=3, iterations=1)
+    result = benchmark.pedantic(lambda: private_count_release(*arguments(counts), NumpyRng(1)), rounds=3, iterations=1)
     assert len(result[0]) > 1000
 
 

@@ -42,7 +42,7 @@ __all__ = [
     "ledger_changes",
     "moment_of",
     "partition_selection",
-    "price_list",
+    "private_count_release",
     "process",
     "shuffled",
     "tally",
@@ -339,7 +339,7 @@ def chance_table(growth: Sequence[int], decay: Sequence[int], share: Sequence[in
 def partition_selection(
     counts: NDArray[np.int64], chances: NDArray[np.uint64], rng: Rng | None = None
 ) -> NDArray[np.int64]: ...
-def price_list(
+def private_count_release(
     counts: NDArray[np.int64],
     limit: int | None,
     levels: Sequence[tuple[float, float, float, int, int]],

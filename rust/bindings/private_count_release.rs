@@ -1,11 +1,11 @@
-//! `price_list`: Private Count Release on exact counts.
+//! `private_count_release`: Private Count Release on exact counts.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::rng::{PyRng, given_or_fresh};
 use crate::error::{Error, Result};
-use crate::release::private_count_release::{Level, Limits, Release, price_list};
+use crate::release::private_count_release::{Level, Limits, Release, private_count_release};
 
 type Line = (f64, f64, f64, u128, u128);
 type Rows<'py> = (
@@ -19,7 +19,7 @@ type Rows<'py> = (
 
 /// Run Private Count Release. Return row numbers, noisy counts, levels, the number of steps, the total price, and
 /// whether a truncated histogram ran out of rows.
-#[pyfunction(name = "price_list")]
+#[pyfunction(name = "private_count_release")]
 #[pyo3(signature = (counts, limit, levels, budget, calls, k_bar, rng=None))]
 #[allow(clippy::too_many_arguments)]
 fn release<'py>(
@@ -40,7 +40,8 @@ fn release<'py>(
     let limits = Limits { budget, calls, k_bar };
     let mut fresh = None;
     let stream = given_or_fresh(rng, &mut fresh)?;
-    let released: Release = py.detach(|| price_list(&counts, limit, &levels, limits, stream))?;
+    let released: Release =
+        py.detach(|| private_count_release(&counts, limit, &levels, limits, stream))?;
     let column = |value: fn(&crate::release::private_count_release::Row) -> i64| {
         released.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py)
     };

@@ -74,7 +74,7 @@ pub struct Release {
 ///
 /// # Errors
 /// [`Error::Parameter`] if counts are not in descending order or a parameter is out of range.
-pub fn price_list<R: Rng + ?Sized>(
+pub fn private_count_release<R: Rng + ?Sized>(
     counts: &[i64],
     limit: Option<usize>,
     levels: &[Level],
@@ -154,7 +154,8 @@ mod tests {
         let levels = levels(0.5, 4, 2.0, 1e-6);
         let limits = Limits { budget: (2.0 * UNIT) as u128, calls: 100, k_bar: 2 };
         let mut rng = SecureRng::seeded(1);
-        let release = price_list(&[9000, 8000, 7000, 2], None, &levels, limits, &mut rng).unwrap();
+        let release =
+            private_count_release(&[9000, 8000, 7000, 2], None, &levels, limits, &mut rng).unwrap();
         let mut rows: Vec<usize> = release.rows.iter().map(|r| r.row).collect();
         rows.sort_unstable();
         assert_eq!(rows, [0, 1, 2]);
@@ -172,11 +173,12 @@ mod tests {
         let limits = Limits { budget: u128::MAX / 4, calls: 100, k_bar: 2 };
         let mut rng = SecureRng::seeded(1);
         let cut = [9000, 8000, 7000, 6000];
-        let release = price_list(&cut, Some(4), &levels, limits, &mut rng).unwrap();
+        let release = private_count_release(&cut, Some(4), &levels, limits, &mut rng).unwrap();
         assert_eq!((release.rows.len(), release.calls, release.stopped_early), (2, 2, true));
-        let release = price_list(&[9000, 8000], Some(2), &levels, limits, &mut rng).unwrap();
+        let release =
+            private_count_release(&[9000, 8000], Some(2), &levels, limits, &mut rng).unwrap();
         assert_eq!((release.rows.len(), release.calls, release.stopped_early), (0, 0, true));
-        assert!(price_list(&cut, Some(3), &levels, limits, &mut rng).is_err());
+        assert!(private_count_release(&cut, Some(3), &levels, limits, &mut rng).is_err());
     }
 
     #[test]
@@ -186,7 +188,8 @@ mod tests {
         let mut rng = SecureRng::seeded(1);
         for items in [2, 3, 4] {
             let counts = &[9000, 8000, 7000, 1][..items];
-            let release = price_list(counts, Some(4), &levels, limits, &mut rng).unwrap();
+            let release =
+                private_count_release(counts, Some(4), &levels, limits, &mut rng).unwrap();
             assert_eq!((release.rows.len(), release.stopped_early), (2, true));
         }
     }
@@ -195,7 +198,8 @@ mod tests {
     fn an_empty_histogram_releases_nothing_and_uses_every_level() {
         let levels = levels(0.5, 4, 2.0, 1e-6);
         let limits = Limits { budget: u128::MAX / 4, calls: 100, k_bar: 2 };
-        let release = price_list(&[], None, &levels, limits, &mut SecureRng::seeded(1)).unwrap();
+        let release =
+            private_count_release(&[], None, &levels, limits, &mut SecureRng::seeded(1)).unwrap();
         assert_eq!((release.rows.len(), release.calls), (0, 4));
         assert_eq!(release.spent, levels.iter().map(|l| l.call_price).sum::<u128>());
     }
@@ -205,7 +209,8 @@ mod tests {
         let levels = levels(0.5, 4, 2.0, 1e-6);
         let limits = Limits { budget: u128::MAX / 4, calls: 2, k_bar: 2 };
         let mut rng = SecureRng::seeded(1);
-        let release = price_list(&[9000, 8000, 7000], None, &levels, limits, &mut rng).unwrap();
+        let release =
+            private_count_release(&[9000, 8000, 7000], None, &levels, limits, &mut rng).unwrap();
         assert_eq!((release.calls, release.rows.len()), (2, 2));
     }
 
@@ -216,7 +221,8 @@ mod tests {
         for (budget, calls) in [(largest_price, 1), (largest_price - 1, 0)] {
             let limits = Limits { budget, calls: 100, k_bar: 2 };
             let rng = &mut SecureRng::seeded(1);
-            let release = price_list(&[9000, 8000, 7000], None, &levels, limits, rng).unwrap();
+            let release =
+                private_count_release(&[9000, 8000, 7000], None, &levels, limits, rng).unwrap();
             assert_eq!((release.calls, release.rows.len()), (calls, calls as usize));
         }
     }

@@ -1,4 +1,4 @@
-"""A numpy generator with the methods of `_core.Rng` that `reference.price_list` calls. Its noise gives no privacy."""
+"""A numpy generator with the methods of `_core.Rng` that Private Count Release calls. Its noise gives no privacy."""
 
 import numpy as np
 

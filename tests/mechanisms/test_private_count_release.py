@@ -12,7 +12,7 @@ from numpy_rng import NumpyRng
 from contract import MechanismContract
 from discreet import Guarantee, Histogram, PrivateCountRelease, _core
 from discreet.errors import ParameterError
-from discreet.reference.price_list import price_list
+from discreet.reference.private_count_release import private_count_release
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2024
 from discreet.theorems.rogers2024 import UNIT
@@ -45,7 +45,7 @@ def test_rust_and_python_release_the_same_rows(counts, slack, epsilon_star, k_ba
     limit = None if slack is None else len(counts) + slack
     arguments = (counts, limit, levels, 2 * UNIT, 40, k_bar)
     ours, same_rng = seeded_rng(seed), seeded_rng(seed)
-    rust, python = _core.price_list(*arguments, ours), price_list(*arguments, same_rng)
+    rust, python = _core.private_count_release(*arguments, ours), private_count_release(*arguments, same_rng)
     assert [np.asarray(part).tolist() for part in rust] == [np.asarray(part).tolist() for part in python]
     assert ours.bits64() == same_rng.bits64()
 
@@ -217,7 +217,7 @@ def naive_release(counts, mechanism, seed):
     calls = rogers2024.most_calls(mechanism.delta, mechanism.delta_star)
     budget = rogers2024.budget_units(mechanism.rho)
     arguments = (counts, None, mechanism.levels, budget, calls, mechanism.k_bar)
-    return len(price_list(*arguments, NumpyRng(seed))[0])
+    return len(private_count_release(*arguments, NumpyRng(seed))[0])
 
 
 def compare_with_numpy(runs):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import _core
-from discreet.reference.price_list import price_list
+from discreet.reference.private_count_release import private_count_release
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2024
 from discreet.theorems.rogers2024 import UNIT
@@ -36,7 +36,7 @@ def call_law(table, level, k_bar, rows=None):
     ranked = ranked[:rows]
     counts = np.array([count for _, count in ranked], dtype=np.int64)
     with pytest.raises(Shown) as caught:
-        price_list(counts, rows, [level], 100 * UNIT, 1, k_bar, Recorder())
+        private_count_release(counts, rows, [level], 100 * UNIT, 1, k_bar, Recorder())
     shown, gamma, bottom, offset = caught.value.args
     assert shown == counts[:k_bar].tolist()
     top = max([*shown, bottom])
@@ -147,7 +147,7 @@ def test_a_call_in_rust_follows_the_enumerated_law():
     counts = np.array(sorted(table.values(), reverse=True))
     rng, seen = seeded_rng(11), {"a": 0, "b": 0, None: 0}
     for _ in range(60_000):
-        rows = _core.price_list(counts, None, [level], 100 * UNIT, 1, 2, rng)[0]
+        rows = _core.private_count_release(counts, None, [level], 100 * UNIT, 1, 2, rng)[0]
         seen["ab"[rows[0]] if len(rows) else None] += 1
     for label, p in law.items():
         assert abs(seen[label] - 60_000 * p) < 5 * math.sqrt(60_000 * p * (1 - p))

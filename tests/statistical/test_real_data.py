@@ -6,7 +6,7 @@ from real import dataset
 
 import discreet as dp
 from discreet.engines import local
-from discreet.reference.price_list import price_list
+from discreet.reference.private_count_release import private_count_release
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2024
 
@@ -24,7 +24,7 @@ def numpy_releases(truth, seed):
     counts = np.sort(np.fromiter(truth.values(), np.int64))[::-1]
     calls = rogers2024.most_calls(MECHANISM.delta, MECHANISM.delta_star)
     budget = rogers2024.budget_units(MECHANISM.rho)
-    return len(price_list(counts, None, MECHANISM.levels, budget, calls, MECHANISM.k_bar, NumpyRng(seed))[0])
+    return len(private_count_release(counts, None, MECHANISM.levels, budget, calls, MECHANISM.k_bar, NumpyRng(seed))[0])
 
 
 def share_far_off(release, truth):

@@ -14,7 +14,7 @@ from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
 from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.reference.price_list import price_list
+from discreet.reference import private_count_release as reference
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
 
@@ -170,7 +170,7 @@ def selections(mechanism: PrivateCountRelease, counts: Counts) -> dict[tuple[tup
         script = ahead.pop()
         require_few(_COST * (tried := tried + 1))
         try:
-            rows, _, levels, *_ = price_list(*arguments, script)
+            rows, _, levels, *_ = reference.private_count_release(*arguments, script)
         except _OpenError as fork:
             ahead += [_Script((*script.choices, slot), script.chance * p) for slot, p in enumerate(fork.chances) if p]
             continue

@@ -264,7 +264,7 @@ class PrivateCountRelease(HistogramMechanism):
         return all_close(rows["sigmas"], np.array([level.sigma for level in self.levels]))
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        rows, noisy, levels, calls, spent, stopped_early = _core.price_list(
+        rows, noisy, levels, calls, spent, stopped_early = _core.private_count_release(
             histogram._counts(),
             histogram._limit,
             self.levels,

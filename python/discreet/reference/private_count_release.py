@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Draws", "price_list"]
+__all__ = ["Draws", "private_count_release"]
 
 Level = tuple[float, float, float, int, int]
 
@@ -31,7 +31,7 @@ class Draws(Protocol):
         """Return `size` whole numbers of noise with scale sigma."""
 
 
-def price_list(
+def private_count_release(
     counts: NDArray[np.int64],
     limit: int | None,
     levels: Sequence[Level],
