@@ -16,7 +16,7 @@ from discreet import api, sums
 from discreet.cli import endings, interrupts, outputs, report, sources
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.known import known_items, released
-from discreet.cli.named import named
+from discreet.cli.named_mechanisms import mechanism_named
 from discreet.cli.options import PLUME
 from discreet.cli.sources import FileOptions
 from discreet.engines import spark_session
@@ -259,7 +259,9 @@ def _chosen(parameters: FunctionParameters, *, listed: bool) -> dict[str, object
         return {"mechanism": made_for(CountsWithFoundBound, rho, epsilon, delta=delta, **bound)}
     if name != "auto":
         own, error = parameters.pop("l0"), parameters.pop("relative_error")
-        return {"mechanism": named(name, rho, epsilon, delta=delta, l0=own, relative_error=error, k_bar=k_bar)}
+        return {
+            "mechanism": mechanism_named(name, rho, epsilon, delta=delta, l0=own, relative_error=error, k_bar=k_bar)
+        }
     made, _ = choose(
         "count", rho=rho, epsilon=epsilon, delta=delta, relative_error=parameters.pop("relative_error"), k_bar=k_bar
     )

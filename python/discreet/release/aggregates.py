@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
     from discreet.release.blocks import Column
 
-__all__ = ["KINDS_OF_AGGREGATES", "Aggregate", "columns_of", "in_column_units", "named", "read_aggregates", "to_digits"]
+__all__ = [
+    "KINDS_OF_AGGREGATES",
+    "Aggregate",
+    "column_name",
+    "column_names",
+    "in_column_units",
+    "read_aggregates",
+    "to_digits",
+]
 
 KindOfAggregate: TypeAlias = Literal["rows", "sum", "mean"]
 KINDS_OF_AGGREGATES: tuple[KindOfAggregate, ...] = ("rows", "sum", "mean")
@@ -53,7 +61,7 @@ class Aggregate:
     @property
     def name(self) -> str:
         """The name of the column of values."""
-        return named(self.kind, self.column)
+        return column_name(self.kind, self.column)
 
     def measure(self, unit: str = "user") -> str:
         """Return the meaning of the values.
@@ -96,12 +104,12 @@ class Aggregate:
         return {name: getattr(self, name) for name in _FIELDS}
 
 
-def named(kind: str, column: str | None) -> str:
+def column_name(kind: str, column: str | None) -> str:
     """Return the name of the column of an aggregate."""
     return kind if column is None else f"{column}_{kind}"
 
 
-def columns_of(aggregates: Sequence[Aggregate]) -> list[str]:
+def column_names(aggregates: Sequence[Aggregate]) -> list[str]:
     """Return the names of all columns of aggregates."""
     return [name for one in aggregates for name, _, _ in one.columns]
 
@@ -148,7 +156,7 @@ def _read(given: object, cells: Mapping[str, Cells]) -> Aggregate:
         raise ValueError("the resolution of an aggregate must be a number")
     if (most is None) != (kind == "sum") or (most is not None and (type(most) is not int or not 1 <= most <= _LIMIT)):
         raise ValueError("the most rows of an aggregate must be a whole number")
-    name = named(kind, column)
+    name = column_name(kind, column)
     if any(type(cell) in (int, float) and cell < 0 for cell in cells.get(f"{name}_sigma", [])):
         raise ValueError("a sigma of an aggregate is negative")
     found = cells.get(name, [])

@@ -16,7 +16,7 @@ from discreet.engines import parquet, untrusted
 from discreet.errors import InputError, ParameterError, ResourceError
 from discreet.formats import WRITTEN, require_suffix
 from discreet.imports import importing
-from discreet.release.aggregates import columns_of, read_aggregates
+from discreet.release.aggregates import column_names, read_aggregates
 from discreet.release.blocks import Column, Values, blocks, csv_of, distinct_keys, escapes, header_of
 from discreet.release.replacing import (
     certificate_path,
@@ -231,7 +231,7 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
             _require_as_written([[*columns]], names, own, header)
             return digest([(name, columns[name], "") for name in names])
         content = untrusted.content(source)
-        numbers = ["rank", "count", "sigma", *columns_of(read_aggregates(header, {}))]
+        numbers = ["rank", "count", "sigma", *column_names(read_aggregates(header, {}))]
         if any(f'{json.dumps(name)}: "'.encode() in content for name in numbers):
             raise ValueError("a number is text")
         if (found := csv_of(content, names, form)) is not None:

@@ -36,7 +36,7 @@ from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release.aggregates import Aggregate, named
+from discreet.release.aggregates import Aggregate, column_name
 from discreet.release.facts import Listed, Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -249,7 +249,7 @@ class Aggregates(TableMechanism):
         if self.finds_l0:
             return self.bounded(self.most).scales
         count = self.selection.sigma if self.items is None else scale_of(self._counting, 1, self._l0)
-        return {"count": (count,), **{named(one.kind, one.column): one.sigmas for one in self._plan()}}
+        return {"count": (count,), **{column_name(one.kind, one.column): one.sigmas for one in self._plan()}}
 
     def _plan(self) -> list[Measured]:
         """Return how each aggregate is measured."""
@@ -272,8 +272,10 @@ class Aggregates(TableMechanism):
     @property
     def names(self) -> list[str]:
         """The names of the columns of numbers of a release."""
-        found = [] if self.rows is None else [named("rows", None)]
-        found += [named(kind, column) for kind, of in (("sum", self.sums), ("mean", self.means)) for column, *_ in of]
+        found = [] if self.rows is None else [column_name("rows", None)]
+        found += [
+            column_name(kind, column) for kind, of in (("sum", self.sums), ("mean", self.means)) for column, *_ in of
+        ]
         return ["count", "sigma", *(name for one in found for name in (one, f"{one}_sigma"))]
 
     def release_chance(self, users: int) -> float:

@@ -13,10 +13,10 @@ from discreet.privacy.validation import require_whole
 if TYPE_CHECKING:
     from discreet.mechanisms import ConfirmedCounts, Plume, PrivateCountRelease
 
-__all__ = ["named"]
+__all__ = ["mechanism_named"]
 
 
-def named(
+def mechanism_named(
     name: str,
     rho: float | None,
     epsilon: float | None,
