@@ -203,8 +203,8 @@ def test_a_file_that_appears_during_a_query_is_kept(data, ledger, monkeypatch, l
     kept = ledger("kept.ledger")
     content = b'{"made_by": 1, "digest": 2, "columns": 3}'
     if early:
-        run = report.publish
-        monkeypatch.setattr(report, "publish", lambda *g, **o: (Path(name).write_bytes(content), run(*g, **o))[1])
+        run = report.write_release
+        monkeypatch.setattr(report, "write_release", lambda *g, **o: (Path(name).write_bytes(content), run(*g, **o))[1])
     else:
         appears(monkeypatch, name, content)
     if not links:

@@ -206,7 +206,9 @@ def publish(
             outputs.require_unpublished(output, budget, ledger, None, overwrite=overwrite)
         except click.UsageError:
             replaceable = False  # another command has written the rows of its charge meanwhile
-    report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=replaceable, title=title)
+    report.write_release(
+        release, output, form, quiet=quiet, certificate=certificate, overwrite=replaceable, title=title
+    )
     if failure is not None:
         raise failure
     ending.told = True

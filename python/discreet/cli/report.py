@@ -18,7 +18,7 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from discreet.release.release import Release
 
-__all__ = ["grid", "guarantee_lines", "publish", "table"]
+__all__ = ["grid", "guarantee_lines", "table", "write_release"]
 
 _TABLE_ROWS = 40
 _WIDE = 100_000
@@ -97,7 +97,7 @@ def _is_number(cell: str) -> bool:
     return not cell or cell.replace(".", "").replace("e-", "").replace("e+", "").isdigit()
 
 
-def publish(
+def write_release(
     release: Release,
     output: str | None,
     form: str | None,

@@ -291,7 +291,7 @@ def step(
                     for following in range(opened.round + 1, last + 1):
                         opened.step(rows_of(following), user=event, item=item, round=following, release=False)
                 release = opened.show()
-    report.publish(release, output, form, quiet=quiet)
+    report.write_release(release, output, form, quiet=quiet)
 
 
 @stream.command()
@@ -305,7 +305,7 @@ def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     outputs.require_writable(output)
     with _opened(file) as opened:
         release, begun = opened.show(), opened.round > 0
-    report.publish(release, output, form, quiet=quiet or not begun)
+    report.write_release(release, output, form, quiet=quiet or not begun)
     if not (begun or quiet):
         click.echo(f"The stream has no round yet. Add one with `discreet stream step {file} DATA`.", err=True)
 
