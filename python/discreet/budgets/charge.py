@@ -18,7 +18,8 @@ __all__ = ["NOTHING", "Account", "Charge", "EpsilonDelta", "Protected"]
 
 RHO_UNIT = 2**64
 DELTA_UNIT = 2**128
-RHO_LIMIT = 5_000.0
+_LARGEST_TOTAL = 5_000.0
+"""The largest rho of a budget. One release may promise more (`privacy.guarantee.RHO_LIMIT`)."""
 _LEAST = 1e-9
 """The least epsilon that is suggested for another release."""
 Neighbours = Literal["added", "replaced"]
@@ -133,7 +134,7 @@ class Account:
         require_one(rho, epsilon)
         if epsilon is None:
             terms = Terms(
-                rho=require_number("rho", rho, 0, RHO_LIMIT),
+                rho=require_number("rho", rho, 0, _LARGEST_TOTAL),
                 delta=require_number("delta", delta, 0, 1, open_low=False, open_high=True),
                 unit=unit,
                 neighbours=neighbours,

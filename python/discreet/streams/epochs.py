@@ -13,7 +13,7 @@ from discreet.streams.base import ITEM_BYTES, NodeSums, gaussian
 from discreet.streams.endless import EndlessMechanism
 from discreet.streams.release_rule import ReleaseRule
 from discreet.streams.square_root import (
-    LONGEST,
+    LONGEST_HORIZON,
     WIDEST_SCALE,
     SquareRootMechanism,
     WeightedSums,
@@ -74,7 +74,7 @@ class EpochMechanism(EndlessMechanism):
     """The number of epochs of square roots. Later, the widest noise so far is just below that of trees alone."""
 
     def __post_init__(self) -> None:
-        self._set(epoch=require_whole("epoch", self.epoch, 1, LONGEST))
+        self._set(epoch=require_whole("epoch", self.epoch, 1, LONGEST_HORIZON))
         super().__post_init__()
         if self._scale > WIDEST_SCALE:
             raise ParameterError(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "LONGEST",
+    "LONGEST_HORIZON",
     "WIDEST_SCALE",
     "SquareRootMechanism",
     "WeightedSums",
@@ -31,8 +31,8 @@ __all__ = [
     "weighted_bytes",
 ]
 
-LONGEST = 2**13
-"""The time of a round grows with the number of rounds before it, for each item."""
+LONGEST_HORIZON = 2**13
+"""The most rounds. The time of a round grows with the number of rounds before it, for each item."""
 WIDEST_SCALE = 2.0**25
 """Noise of this scale exceeds 32 bits with a chance of e^-2048."""
 
@@ -78,9 +78,9 @@ class SquareRootMechanism(HorizonMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.horizon > LONGEST:
+        if self.horizon > LONGEST_HORIZON:
             raise ParameterError(
-                f"SquareRootMechanism takes at most {LONGEST:,} rounds, not {self.horizon:,}; "
+                f"SquareRootMechanism takes at most {LONGEST_HORIZON:,} rounds, not {self.horizon:,}; "
                 "use HonakerMechanism or BinaryMechanism, or longer rounds"
             )
         if self._scale > WIDEST_SCALE:
@@ -99,7 +99,7 @@ class SquareRootMechanism(HorizonMechanism):
             horizon: The number of rounds.
             rounds: The most rounds with events.
         """
-        return _moved(min(horizon, LONGEST), rounds)
+        return _moved(min(horizon, LONGEST_HORIZON), rounds)
 
     @property
     def column(self) -> tuple[int, ...]:
