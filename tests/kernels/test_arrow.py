@@ -250,16 +250,15 @@ def test_progress_is_called(pa):
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_stops_the_work_within_a_second():
+def test_an_interrupt_stops_the_work_before_the_last_row():
     if not hasattr(signal, "pthread_kill"):
         pytest.skip("this system cannot interrupt a thread")
-    endless = duckdb.connect().sql("SELECT range % 1000 AS u, range % 7 AS i FROM range(1000000000000)")
-    main = threading.get_ident()
-    started = time.monotonic()
-    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        count_arrow(endless)
-    assert time.monotonic() - started < 2
+    rows = duckdb.connect().sql("SELECT range % 1000 AS u, range % 7 AS i FROM range(300000000)")
+    main, counted = threading.get_ident(), []
+    threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):  # no Python code runs while `extend` takes the counts from `map`
+        counted.extend(map(_core.count_distinct, [rows], ["u"], ["i"]))
+    assert not counted
 
 
 def test_an_error_in_the_progress_call_stops_the_work(pa):
