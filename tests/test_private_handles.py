@@ -144,7 +144,7 @@ def test_introspection_of_a_private_handle_returns_no_data(handle):
 
 
 @pytest.mark.parametrize("handle", HANDLES)
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps, len, iter])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps, len, iter, list, vars, int])
 def test_no_private_handle_can_be_copied_or_iterated(handle, copied):
     with pytest.raises(TypeError):
         copied(handle)
@@ -157,8 +157,11 @@ def test_few_and_many_data_look_the_same_from_outside(kind):
         assert call(one) == call(many)
     assert one != many
     assert [name for name in dir(one) if not hasattr(type(one), name)] == []
+    assert "SENSITIVE" in repr(one)
     with pytest.raises(AttributeError):
         one.note = 1
+    with pytest.raises(TypeError, match="from_table"):
+        kind()
 
 
 @pytest.mark.parametrize("kind", [Histogram, UserItems])
