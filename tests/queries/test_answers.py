@@ -1,9 +1,7 @@
 """`answer_queries`: the guarantee, the error and the refusals of every method."""
 
-import copy
 import dataclasses
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -34,6 +32,7 @@ def test_answers_keep_their_guarantee_and_error_bound(method, promise):
     assert np.abs(seeded.values - values).max() <= seeded.error_bound == answers.error_bound
     assert 0 < answers.expected_error < answers.error_bound
     assert not answers.seeded
+    assert "no privacy" in repr(seeded)
     if "rho" in promise:
         assert answers.guarantee.rho <= 0.1
         assert answers.guarantee.delta <= 1e-6
@@ -48,7 +47,6 @@ def test_expected_errors_match_the_mean_of_many_releases(method):
     errors = [np.abs(mechanism.release(values, rng=rng).values).max() for _ in range(300)]
     assert np.mean(errors) == pytest.approx(mechanism.expected_error, rel=0.06)
     assert max(errors) <= mechanism.error_bound
-    assert copy.deepcopy(mechanism) == pickle.loads(pickle.dumps(mechanism)) == mechanism
 
 
 @pytest.mark.parametrize(("k", "best"), [(1, "laplace"), (12, "gaussian"), (100, "bounded"), (1000, "bounded")])
@@ -156,22 +154,6 @@ def test_large_values_are_clipped():
     assert dp.answer_queries(np.array([-5], np.int8), rho=1, delta=1e-6, method="gaussian").values[0] < 50
 
 
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"rho": 1, "epsilon": 1}, "exactly one"),
-        ({}, "exactly one"),
-        ({"rho": float("nan")}, "rho"),
-        ({"epsilon": 0}, "epsilon"),
-        ({"rho": 1, "delta": 1}, "delta"),
-        ({"rho": 1, "method": "gausian"}, "gaussian"),
-    ],
-)
-def test_wrong_parameters_raise_an_error_with_a_remedy(changes, word):
-    with pytest.raises(dp.errors.ParameterError, match=word):
-        dp.answer_queries([1, 2], **{"delta": 1e-6, **changes})
-
-
 @pytest.mark.parametrize("method", ["auto", *ANSWER_METHODS])
 @pytest.mark.parametrize("rho", [5e-324, 1e-30])
 def test_a_rho_below_the_smallest_is_refused(method, rho):
@@ -194,17 +176,6 @@ def test_a_wrong_number_of_values_is_refused():
     mechanism = GaussianAnswers.from_rho(k=3, rho=1)
     with pytest.raises(dp.errors.ParameterError, match="k=3"):
         mechanism.release([1, 2])
-    with pytest.raises(TypeError):
-        mechanism.release([1, 2, 3], seed=1)
-    with pytest.raises(dp.errors.ParameterError, match="seeded_rng"):
-        mechanism.release([1, 2, 3], rng=np.random.default_rng(1))
-
-
-def test_seeded_answers_repeat_and_are_marked():
-    first, second = (dp.answer_queries([5] * 40, rho=1, delta=1e-6, rng=seeded_rng(2)) for _ in range(2))
-    assert first.values.tolist() == second.values.tolist()
-    assert first.seeded
-    assert "no privacy" in repr(first)
 
 
 def test_a_budget_is_charged_for_answers_and_unions():
@@ -314,3 +285,17 @@ def test_a_search_for_bounded_noise_gives_up_early(monkeypatch):
     assert len(tried) <= 6
     found = BoundedAnswers.from_epsilon(k=2, epsilon=1.0068130425387452, delta=1.6980542666242898e-16)
     assert (found.reach, found.power) == (370, 128)
+
+
+def test_a_tiny_epsilon_computes_no_law_of_millions_of_values(monkeypatch):
+    values, delta = [], bounded._bounded_delta
+
+    def counting(reach, *law):
+        values.append(reach)
+        assert sum(values) < 100_000
+        return delta(reach, *law)
+
+    monkeypatch.setattr(bounded, "_bounded_delta", counting)
+    dp.answer_queries([1, 2], epsilon=1e-2, delta=1e-6)
+    assert values
+    dp.answer_queries([1, 2], epsilon=1e-5, delta=1e-6)

@@ -250,11 +250,3 @@ def test_each_search_for_crossings_charges_the_budget():
 def test_values_of_any_size_are_answered():
     for values in ([2**63, -1], [2**64, 1], [10**40, -(10**40)]):
         assert len(dp.queries.GaussianAnswers.from_rho(k=2, rho=1.0, delta=1e-6).release(values).values) == 2
-
-
-def test_a_tiny_epsilon_takes_less_than_5_seconds():
-    import time
-
-    begun = time.process_time()
-    dp.answer_queries([1, 2], epsilon=1e-5, delta=1e-6)
-    assert time.process_time() - begun < 5
