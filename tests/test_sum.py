@@ -113,6 +113,8 @@ def test_a_budget_of_the_same_epsilon_pays_for_sums(epsilon):
         ({"rho": None}, ParameterError, "rho"),
         ({"value": "price"}, SchemaError, "price"),
         ({"value": "user"}, ParameterError, "another column"),
+        ({"value": "user", "item": ["shop", "cents"]}, ParameterError, "another column"),
+        ({"item": "none"}, SchemaError, "none"),
         ({"user": ["user", "cents"]}, ParameterError, "another column"),
         ({"items": [7]}, SchemaError, "type"),
     ],

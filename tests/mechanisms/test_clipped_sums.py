@@ -134,12 +134,3 @@ def test_unreadable_data_is_refused(tmp_path):
         sums({**ROWS, "value": np.array([1.0])})
     with pytest.raises(ParameterError, match="path"):
         sums(3)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [{"items": []}, {"items": "a"}, {"rho": 0}, {"low": 5}, {"low": 0.5}, {"resolution": 0}, {"resolution": math.nan}],
-)
-def test_parameters_out_of_range_are_refused(bad):
-    with pytest.raises(ParameterError):
-        ClippedSums(**{"items": ["a"], "rho": 1.0, "low": 0, "high": 5, **bad})

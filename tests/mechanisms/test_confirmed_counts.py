@@ -272,23 +272,6 @@ def test_a_number_of_users_below_a_count_is_refused():
             histogram([9, 3], users)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"rho": 0},
-        {"delta": 0},
-        {"delta": 1},
-        {"relative_error": 1},
-        {"relative_error": 0},
-        {"k_bar": 0},
-        {"rho": 1e-18},
-    ],
-)
-def test_parameters_out_of_range_are_refused(wrong):
-    with pytest.raises(ParameterError):
-        ConfirmedCounts(**{"rho": 1.0, "delta": 1e-6, **wrong})
-
-
 @pytest.mark.parametrize("rho", [0.003, 0.1, 30])
 @pytest.mark.parametrize("delta", [1e-4, 1e-15])
 @pytest.mark.parametrize("error", [0.02, 0.1, 0.3])

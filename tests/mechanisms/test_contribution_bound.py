@@ -114,12 +114,3 @@ def test_listed_items_are_refused_if_they_repeat():
 def test_an_empty_table_is_no_error():
     empty = {"user": np.array([], np.int64), "item": np.array([], np.int64)}
     assert 1 <= ContributionBound(epsilon=1.0, most=5).release(empty, user="user", item="item").items[0] <= 5
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("epsilon", 0), ("epsilon", math.nan), ("percentile", 0), ("percentile", 100), ("percentile", 9.5), ("most", 1)],
-)
-def test_parameters_out_of_range_are_refused(name, value):
-    with pytest.raises(ParameterError, match=name):
-        ContributionBound(**{"epsilon": 1.0, name: value})

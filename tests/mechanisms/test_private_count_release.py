@@ -133,35 +133,13 @@ def test_rows_needed_never_run_out():
     assert truncated.items == whole.items
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("rho", [0, -1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None]),
-        ("delta", [0, 1, -1, math.nan, 2, True, None]),
-        ("epsilon_star", [0, -1, math.nan, math.inf, 1e9, None, 5e-324, 1e-308]),
-        ("delta_star", [0, 1e-3, -1, math.nan]),
-        ("k_bar", [0, -1, 1.5, None, True, 10**400]),
-        ("relative_error", [0, -1, 1, 5, math.nan, math.inf, None]),
-        ("meet_relative_error", [1, None, "yes"]),
-    ],
-)
-def test_parameters_out_of_range_are_refused(name, values):
-    for value in values:
-        with pytest.raises(ParameterError):
-            PrivateCountRelease(**{"rho": 1.0, "delta": 1e-6, name: value})
-
-
-def test_a_rho_below_one_call_is_refused_with_a_remedy():
+def test_parameters_that_allow_no_call_are_refused_with_a_remedy():
     with pytest.raises(ParameterError, match="epsilon_star"):
         PrivateCountRelease(rho=1e-9, delta=1e-6)
     with pytest.raises(ParameterError, match="delta_star"):
         PrivateCountRelease(rho=1.0, delta=1e-12, delta_star=1e-11)
-
-
-@pytest.mark.parametrize("delta", [1e-320, 5e-324])
-def test_subnormal_deltas_are_refused_at_once(delta):
-    with pytest.raises(ParameterError):
-        PrivateCountRelease(rho=1.0, delta=delta)
+    with pytest.raises(ParameterError, match="below 1"):
+        PrivateCountRelease(rho=1.0, delta=1e-6, relative_error=5)
 
 
 def test_epsilon_is_the_total_guarantee():
@@ -201,11 +179,6 @@ def test_meet_relative_error_lowers_the_noise():
     assert spent.sigmas[0] < plain.sigmas[0] / 2
 
 
-def test_a_relative_error_of_one_or_more_is_refused():
-    with pytest.raises(ParameterError, match="below 1"):
-        PrivateCountRelease(rho=1.0, delta=1e-6, relative_error=5)
-
-
 def test_more_rho_adds_levels_with_the_same_noise():
     few, many = (PrivateCountRelease(rho=rho, delta=1e-6).levels for rho in (0.3, 3.0))
     assert len(few) < len(many)
@@ -220,7 +193,8 @@ def naive_release(counts, mechanism, seed):
     return len(private_count_release(*arguments, NumpyRng(seed))[0])
 
 
-def compare_with_numpy(runs):
+@pytest.mark.parametrize("runs", [60, pytest.param(3000, marks=pytest.mark.statistical)])
+def test_numpy_releases_as_many_items(runs):
     mechanism = PrivateCountRelease(rho=0.2, delta=1e-6, epsilon_star=0.002, k_bar=300)
     counts = zipf(1000, 30_000)
     ours = np.array([len(mechanism.release(histogram(counts), rng=seeded_rng(seed))) for seed in range(runs)])
@@ -228,15 +202,6 @@ def compare_with_numpy(runs):
     error = math.sqrt((ours.var() + numpys.var()) / runs)
     assert abs(ours.mean() - numpys.mean()) < 5 * error
     assert ours.var() > 0
-
-
-def test_numpy_releases_as_many_items():
-    compare_with_numpy(60)
-
-
-@pytest.mark.statistical
-def test_numpy_releases_as_many_items_at_full_size():
-    compare_with_numpy(3000)
 
 
 def test_most_counts_are_within_the_relative_error():

@@ -1,9 +1,7 @@
 """Set union: guarantees, thresholds and released items."""
 
-import copy
 import dataclasses
 import math
-import pickle
 from fractions import Fraction
 from functools import partial
 
@@ -45,11 +43,6 @@ def test_items_are_released_in_order_with_the_guarantee(mechanism, items):
     assert release.guarantee.epsilon(1e-6) <= 2.0
     first, second = (mechanism.release(items, rng=seeded_rng(3)).items for _ in range(2))
     assert first == second
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: getattr(m, "method", "dp_sips"))
-def test_mechanisms_can_be_copied_and_pickled(mechanism):
-    assert copy.deepcopy(mechanism) == pickle.loads(pickle.dumps(mechanism)) == mechanism
 
 
 @pytest.mark.parametrize("method", UNION_METHODS)
@@ -294,17 +287,8 @@ def test_the_release_chance_is_that_of_the_worst_case(method, l0):
     assert released / runs > 0.9 - 4 * math.sqrt(0.1 * 0.9 / runs)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [{"method": "x"}, {"scale": 0}, {"delta": 0}, {"l0": 0}, {"alpha": -1}, {"scale": float("nan")}, {"epsilon": 0.5}],
-)
-def test_parameters_out_of_range_are_refused(given):
-    with pytest.raises(dp.errors.ParameterError):
-        SetUnion(**{"method": "policy_laplace", "scale": 1.0, "delta": 1e-6, "l0": 5, **given})
+def test_a_set_union_reads_user_items_and_has_no_audit():
     with pytest.raises(dp.errors.ParameterError, match="UserItems"):
         MECHANISMS[0].release([1, 2])
-
-
-def test_an_audit_refuses_a_set_union():
     with pytest.raises(dp.errors.ParameterError, match="exact law"):
         audit(MECHANISMS[0])

@@ -297,19 +297,19 @@ HEADER_CHANGES = {
     "item_type": ["float64", 3, None, "int64", "uint64", [], "missing"],
     "noise": ["cauchy", None, [], "missing"],
     "l0": [0, -1, 2**80, True, 1.0, "1"],
-    "kept_share": [[0.5, 0.1], [0.5], "ab", {"a": 1}],
+    "kept_share": [[0.5, 0.1], [0.5], "ab", {"a": 1}, 3, {}],
     "every": ["1d", "1d<", ["1d"], {}],
 }
+
+
+SHARES = [[0.9, 0.9], [0.9, 0], [1.1, 0.1], [-0.1, 0.1], [math.nan, 0.1], [0.9, math.nan], [True, 0.1], [0.5, True]]
+SHARES += [[0.5, "a"], ["a", 0.1]]
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        *(
-            {"kept_share": share}
-            for share in ([0.9, 0.9], [0.9, 0], [1.1, 0.1], [-0.1, 0.1], [math.nan, 0.1], [True, 0.1])
-        ),
-        {"kept_share": [0.9, math.nan]},
+        *({"kept_share": share} for share in SHARES),
         {"l0": None},
         {"l0": 1001},
         {"l0": 0},
