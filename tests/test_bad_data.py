@@ -15,7 +15,7 @@ from counting import BINARY, store
 
 import discreet as dp
 from discreet import _core
-from discreet.errors import BudgetExceeded, InputError, LedgerError, SchemaError, StateError
+from discreet.errors import BudgetExceeded, InputError, LedgerError, SchemaError
 
 COLUMNS = {"user": "user", "item": "item"}
 EXACT = {**COLUMNS, "l0": 5, "rho": 4000, "delta": 1e-6}
@@ -31,6 +31,9 @@ ELSEWHERE = {
     "a closed connection": "engines/test_local.py::test_a_closed_connection_is_an_input_error",
     "a stopped Spark session": "engines/test_spark_sessions.py::test_a_stopped_session_is_a_resource_error",
     "a flipped bit": "budgets/test_ledger_damage.py::test_every_flipped_bit_is_refused_or_keeps_all_charges",
+    "a second writer of a stream": "streams/test_stream_files.py::test_a_file_has_one_writer",
+    "a round out of order": "streams/test_streams.py::test_closed_rounds_and_rounds_past_the_horizon_are_refused",
+    "the file of another stream": "streams/test_stream_files.py::test_the_journal_of_another_stream_is_refused",
     "no entropy": "test_refusing_system.py::test_no_number_is_released_without_entropy",
     "Ctrl-C": "budgets/test_interrupts.py::test_no_interrupt_leaves_a_draw_the_ledger_lacks",
     "a full disk": "budgets/test_ledger_file.py::test_a_charge_cut_short_by_a_full_disk_is_removed",
@@ -276,43 +279,3 @@ class TestLedgers:
         code, out, messages = discreet(*call)
         assert (code, out) == (3, "")
         assert "Nothing was charged" in messages
-
-
-class TestStreams:
-    """A round that a stream cannot take: a StateError."""
-
-    @pytest.fixture
-    def stream(self, tmp_path):
-        mechanism = dp.BinaryMechanism(sigma=5, delta=1e-6, l0=1, horizon=2)
-        with dp.Stream.open(tmp_path / "a.stream", mechanism) as stream:
-            yield stream
-
-    def test_a_second_writer_is_refused(self, stream, tmp_path):
-        with pytest.raises(StateError, match="open elsewhere"):
-            dp.Stream.open(tmp_path / "a.stream")
-
-    def test_a_round_past_the_horizon_or_out_of_order_is_refused(self, stream, tmp_path):
-        for _ in range(2):
-            stream.step([["a"]])
-        with pytest.raises(StateError, match="horizon"):
-            stream.step([["a"]])
-        stream.close()
-        log = made("csv", spread("a"), tmp_path)
-        step = ["stream", "step", tmp_path / "a.stream", log, "--event", "user", "--item", "item"]
-        for number in (1, 2, 3, 9):
-            code, out, messages = discreet(*step, "--round", number)
-            assert (code != 0, out) == (True, ""), messages
-
-    def test_the_file_of_another_stream_is_refused(self, stream, tmp_path):
-        stream.step([["a"]])
-        stream.close()
-        other = dp.BinaryMechanism(sigma=6, delta=1e-6, l0=1, horizon=2)
-        with pytest.raises(StateError):
-            dp.Stream.open(tmp_path / "a.stream", other)
-        dp.Stream.open(tmp_path / "b.stream", other).close()
-        for end in ("", "-rounds"):
-            content = (tmp_path / f"a.stream{end}").read_bytes()
-            (tmp_path / f"a.stream{end}").write_bytes((tmp_path / f"b.stream{end}").read_bytes())
-            with pytest.raises(StateError):
-                dp.Stream.open(tmp_path / "a.stream").step([["a"]])
-            (tmp_path / f"a.stream{end}").write_bytes(content)

@@ -184,7 +184,8 @@ def test_a_stream_continues_as_before_after_a_kill(tmp_path, point):
         assert list(crashed.show()) == list(witness.show())
 
 
-def flip_bits(tmp_path, times):
+@pytest.mark.parametrize("times", [40, pytest.param(5000, marks=pytest.mark.statistical)])
+def test_a_flipped_bit_is_detected_or_harmless(tmp_path, times):
     stream_at(tmp_path / "s", 4).detach()
     whole, chance, refused = (tmp_path / "s").read_bytes(), random.Random(3), 0
     with Stream.open(tmp_path / "s") as stream:
@@ -201,15 +202,6 @@ def flip_bits(tmp_path, times):
             assert list(stream.show()) == expected
             stream.detach()
     assert refused > times / 40
-
-
-def test_a_flipped_bit_is_detected_or_harmless(tmp_path):
-    flip_bits(tmp_path, 40)
-
-
-@pytest.mark.statistical
-def test_thousands_of_flipped_bits_are_detected_or_harmless(tmp_path):
-    flip_bits(tmp_path, 5000)
 
 
 @pytest.mark.parametrize("point", POINTS)

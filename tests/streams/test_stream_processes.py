@@ -12,6 +12,8 @@ from discreet import Stream
 from discreet.errors import StateError
 from discreet.streams import file as stream_file
 
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
 
 def write_rounds(path, steps):
     stream_file.failure_point = lambda _: os.write(steps, b".")
@@ -47,12 +49,10 @@ def kill_at_random(tmp_path, times):
     assert before >= times
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_stream_survives_repeated_kills(tmp_path):
     kill_at_random(tmp_path, 15)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.statistical
 def test_a_stream_survives_a_thousand_kills(tmp_path):
     for run in range(40):
@@ -60,7 +60,6 @@ def test_a_stream_survives_a_thousand_kills(tmp_path):
         kill_at_random(tmp_path / str(run), 25)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_cannot_use_the_stream():
     stream = MECHANISM.start()
     child = os.fork()
@@ -73,7 +72,6 @@ def test_a_forked_process_cannot_use_the_stream():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_fork_with_its_parents_process_id_is_refused(monkeypatch):
     stream, parent = MECHANISM.start(), os.getpid()
     child = os.fork()
@@ -90,7 +88,6 @@ def test_a_fork_with_its_parents_process_id_is_refused(monkeypatch):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_fork_during_a_step_is_refused_without_waiting():
     stream = MECHANISM.start()
     taken, done = threading.Event(), threading.Event()
@@ -119,7 +116,6 @@ def test_a_fork_during_a_step_is_refused_without_waiting():
     holder.join()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_fork_does_not_keep_the_lock_of_a_detached_stream(tmp_path):
     stream = Stream.open(tmp_path / "s", MECHANISM)
     waiting, ending = os.pipe()
@@ -137,7 +133,6 @@ def test_a_fork_does_not_keep_the_lock_of_a_detached_stream(tmp_path):
         os.close(waiting)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_fork_that_detaches_leaves_the_lock_to_its_parent(tmp_path):
     stream = Stream.open(tmp_path / "s", MECHANISM)
     child = os.fork()
@@ -150,7 +145,6 @@ def test_a_fork_that_detaches_leaves_the_lock_to_its_parent(tmp_path):
     stream.detach()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("place", ["memory", "file"])
 def test_a_process_forked_by_the_events_adds_no_round(tmp_path, place):
     stream = MECHANISM.start() if place == "memory" else Stream.open(tmp_path / "s", MECHANISM)
