@@ -108,10 +108,6 @@ def test_public_items_are_ranked_without_delta():
             verb(log, user="user", item="page", epsilon=1)
 
 
-def test_other_items_are_released_if_asked_for():
-    assert sorted(dp.count(LOG, **COLUMNS, items=["never"], others=True, l0=2).items) == ["help", "home", "never"]
-
-
 @pytest.mark.parametrize("given", [{"rho": 1}, {"epsilon": 6}])
 def test_other_items_need_no_l0(given):
     log, budget = {**LOG, "user": [*LOG["user"]]}, dp.Budget(rho=2, delta=1e-5)

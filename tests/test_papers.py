@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.errors import ParameterError
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = sorted(path.stem for path in (ROOT / "benches" / "papers").glob("*[0-9]_*.py"))
@@ -390,14 +389,6 @@ def test_bounds_in_the_text_of_midpoints_hold():
     assert all(2.325 < gap < 2.355 for gap in gaps)
     users = RECORD["desfontaines2020_users"]
     assert [min(row, key=row.get) for row in users.values()] == ["optimal"] * 2 + ["Gaussian"] * (len(users) - 2)
-
-
-@pytest.mark.parametrize("mechanism", [dp.OptimalSelection, dp.TruncatedGeometric])
-def test_ends_of_the_range_are_refused_with_the_reason_that_the_page_gives(mechanism):
-    with pytest.raises(ParameterError, match="no item can ever be released, because an item without users never is"):
-        mechanism(epsilon=1, delta=0)
-    with pytest.raises(ParameterError, match="n delta at most"):
-        mechanism(epsilon=0, delta=1e-6)
 
 
 def test_both_selections_stop_counting_where_the_page_says():

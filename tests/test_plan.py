@@ -134,12 +134,6 @@ def test_a_mechanism_is_found_for_small_epsilons():
     assert select.users_for_50_percent <= count.users_for_50_percent
 
 
-def test_plans_are_plotted():
-    pytest.importorskip("matplotlib")
-    axes = dp.plan(MECHANISMS[0]).plot()
-    assert "chance" in axes.get_ylabel()
-
-
 def test_a_plan_of_items_that_compete_plots_how_many_are_named():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.close("all")
@@ -176,14 +170,6 @@ def test_the_top_k_are_ranked():
     assert release.items == [1, 2, 3]
     assert [name for name, _, _ in release.columns] == ["item", "rank"]
     assert list(release) == [1, 2, 3]
-
-
-def test_selected_items_have_no_counts():
-    release = dp.select(skewed(), user="user", item="item", epsilon=2.0, delta=1e-6, l0=10)
-    assert release.counts is None
-    assert release.items == sorted(release.items)
-    assert [name for name, _, _ in release.columns] == ["item"]
-    assert {1, 2, 3} <= set(release.items)
 
 
 def test_count_releases_more_than_the_analytic_gaussian():

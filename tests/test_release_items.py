@@ -110,12 +110,15 @@ def test_frames_are_the_same(kind, empty):
             release = changed(release, items=none, counts=release.counts[:0], sigmas=release.sigmas[:0])
         items = [] if empty else LABELS[kind]
         frame = release.to_pandas()
+        if not empty:
+            pandas.testing.assert_frame_equal(pandas.DataFrame(release), frame)
         dtype = {"string": "str", "binary": "object"}.get(kind, kind)
         pandas.testing.assert_series_equal(frame["item"], pandas.Series(items, dtype=dtype, name="item"))
         assert frame["item"].tolist() == items
         assert frame.dtypes.astype(str).tolist()[1:] == ["int64", "float64"]
         assert release.to_polars()["item"].to_list() == items
         assert release.to_arrow()["item"].to_pylist() == items
+        assert str(release.to_arrow().schema.field("item").type) == kind
 
 
 @pytest.mark.parametrize("kind", ["int64", "string"])

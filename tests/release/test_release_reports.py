@@ -200,15 +200,3 @@ def test_a_report_has_no_certificate_and_overwrites_only_if_allowed(tmp_path):
         counted().write(tmp_path / "report.html", overwrite=False)
     counted().write(tmp_path / "report.html")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-
-
-def test_the_command_writes_a_report(tmp_path, capsys):
-    from discreet.cli import main
-
-    rows = "".join(f"{n},home\n" for n in range(3000))
-    (tmp_path / "log.csv").write_text("user,page\n" + rows)
-    arguments = [str(tmp_path / "log.csv"), "--user", "user", "--item", "page", "--rho", "1", "--delta", "1e-6"]
-    with pytest.raises(SystemExit) as ended:
-        main(["count", *arguments, "-o", str(tmp_path / "report.html")])
-    assert ended.value.code == 0, capsys.readouterr().err
-    assert "home" in (tmp_path / "report.html").read_text()

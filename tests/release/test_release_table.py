@@ -109,17 +109,6 @@ def test_iteration_gives_pairs_that_know_their_sigma():
     assert [*ranked()] == ranked().items
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_pandas_makes_a_frame_of_a_release(kind):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(counted(kind))
-    assert frame.columns.tolist() == ["item", "count", "sigma"]
-    assert frame["item"].tolist() == KINDS[kind]
-    assert [str(kind) for kind in frame.dtypes[1:]] == ["int64", "float64"]
-    assert frame["count"].tolist() == counted(kind).counts.tolist()
-    assert frame["sigma"].tolist() == counted(kind).sigmas.tolist()
-
-
 def test_polars_and_pyarrow_make_frames_of_a_release():
     polars = pytest.importorskip("polars")
     pyarrow = pytest.importorskip("pyarrow")
