@@ -33,8 +33,9 @@ def test_sums_over_nodes_equal_the_reference(scales):
     """Any nodes, with shared beginnings or without, and late items; from scales of 2^22 on the table has 64 bits."""
     random, nodes = np.random.default_rng(4), []
     noise, ours, reference = _core.NodeNoise(), _core.NodeSums(), NodeSums()
-    for _ in range(60):
-        noise.extend(random.bytes(32 * int(random.choice([0, 0, 1, 9, 20_000]))))
+    for number in range(60):
+        # A thread draws for 2^14 items: many come at once, and others before and after the end of a thread's part.
+        noise.extend(random.bytes(32 * (20_000 if number == 45 else int(random.choice([0, 0, 1, 9, 3000])))))
         nodes = nodes[: random.integers(len(nodes) + 1)]
         for node, scale in zip(random.integers(2**40, size=random.integers(4)), random.choice(scales, 3), strict=False):
             nodes.append((int(node), float(scale), gaussian(float(scale))))
