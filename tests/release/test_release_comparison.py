@@ -106,11 +106,13 @@ def test_releases_without_a_common_item_say_so():
     assert not any("no item in common" in note for note in first.compare(first).notes)
 
 
+VISITS = {"user": [*range(5000)], "page": ["home"] * 5000, "ts": ["2026-01-26"] * 5000}
+
+
 def test_counts_of_periods_of_different_lengths_cannot_be_compared(tmp_path):
-    log = {"user": [*range(5000)], "page": ["home"] * 5000, "ts": ["2026-01-26"] * 5000}
 
     def release(every):
-        return dp.count(log, user="user", item="page", time="ts", every=every, rho=1, delta=1e-6)
+        return dp.count(VISITS, user="user", item="page", time="ts", every=every, rho=1, delta=1e-6)
 
     daily, weekly = release("1d"), release("1w")
     assert daily.items == weekly.items == [("2026-01-26", "home")]
@@ -125,11 +127,11 @@ def test_counts_of_periods_of_different_lengths_cannot_be_compared(tmp_path):
     with pytest.raises(ParameterError, match="cannot be compared"):
         again.compare(weekly)
     mechanism = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=1)
-    table = dp.Histogram.from_table(log, user="user", item="page", time="ts", every="1w", l0=1)
+    table = dp.Histogram.from_table(VISITS, user="user", item="page", time="ts", every="1w", l0=1)
     assert mechanism.release(table).every == "1w"
-    items = dp.tables.UserItems.from_table(log, user="user", item="page", time="ts", every="1w")
+    items = dp.tables.UserItems.from_table(VISITS, user="user", item="page", time="ts", every="1w")
     assert dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=1).release(items).every == "1w"
-    unknown = dp.count(log | {"ts": ["x"] * 5000}, user="user", item=["ts", "page"], rho=1, delta=1e-6)
+    unknown = dp.count(VISITS | {"ts": ["x"] * 5000}, user="user", item=["ts", "page"], rho=1, delta=1e-6)
     assert "every" not in unknown.header
     with pytest.raises(ParameterError, match="items of type"):
         daily.compare(unknown)
@@ -150,12 +152,10 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_release_keeps_the_length_of_its_periods(kind):
-    log = {"user": [*range(5000)], "page": ["home"] * 5000, "ts": ["2026-01-26"] * 5000}
     release, parameters = KINDS[kind]
-    found = release(log, user="user", item="page", time="ts", every="1d", rho=1, delta=1e-6, **parameters)
+    found = release(VISITS, user="user", item="page", time="ts", every="1d", rho=1, delta=1e-6, **parameters)
     assert found.every == "1d"
 
 
 def test_a_part_of_a_log_has_no_period():
-    log = {"user": [*range(5000)], "page": ["home"] * 5000, "ts": ["2026-01-26"] * 5000}
-    assert dp.count(log, user="user", item="page", time="ts", since="2026-01-01", rho=1, delta=1e-6).every is None
+    assert dp.count(VISITS, user="user", item="page", time="ts", since="2026-01-01", rho=1, delta=1e-6).every is None
