@@ -150,15 +150,9 @@ class MechanismContract(Contract):
     def published(self, release):
         return (release.items, None if release.counts is None else release.counts.tolist())
 
-    def test_a_histogram_release_states_its_guarantee(self):
-        release = self.mechanism().release(self.plain())
-        assert isinstance(release, Release)
-        assert release.guarantee == self.mechanism().guarantee
-        assert type(self.mechanism()).__name__ in release.made_by
-        assert not release.seeded
-
     def test_released_items_are_items_of_the_histogram(self):
         release = self.mechanism().release(self.plain())
+        assert isinstance(release, Release)
         assert set(release.items) <= {f"item-{n:02d}" for n in range(12)}
         assert len(set(release.items)) == len(release.items) > 0
 

@@ -1,11 +1,18 @@
 """Shapes: public laws of data, their tables, and the fit to public data."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 import discreet as dp
 
 SHAPE = dp.Shape(users=20_000, items=50_000, exponent=1.0, items_per_user=20)
+
+
+@cache
+def table():
+    return SHAPE.table()
 
 
 def test_common_items_follow_zipfs_law():
@@ -28,7 +35,7 @@ def test_counts_descend_and_add_up_to_the_pairs():
 def test_clipped_counts_lose_the_pairs_of_active_users(l0):
     kept = SHAPE.expected(l0).sum() / SHAPE.expected().sum()
     assert kept == pytest.approx(SHAPE.kept_share(l0), abs=0.01)
-    _, each = np.unique(SHAPE.table()["user"], return_counts=True)
+    _, each = np.unique(table()["user"], return_counts=True)
     assert np.minimum(each, l0).sum() / each.sum() == pytest.approx(SHAPE.kept_share(l0), abs=0.005)
 
 
@@ -49,7 +56,7 @@ def test_users_of_one_item_have_one_item():
 
 
 def test_activity_is_heavy_tailed():
-    _, each = np.unique(SHAPE.table()["user"], return_counts=True)
+    _, each = np.unique(table()["user"], return_counts=True)
     assert 2.8 < np.quantile(each, 0.95) / SHAPE.items_per_user < 3.4
     assert each.max() > 10 * SHAPE.items_per_user
 
