@@ -1,4 +1,4 @@
-"""Parameters of mechanisms that are out of range are refused when the mechanism is made, before any charge."""
+"""Parameters of mechanisms, streams and queries that are out of range are refused when the mechanism is made."""
 
 import math
 
@@ -31,6 +31,7 @@ from discreet.mechanisms import (
     LaplaceCounts,
     SetUnion,
 )
+from discreet.queries import IterativeSparseVector, Stage
 
 NOT_RHO = [0, -1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None]
 MIXED = ("a", 1)
@@ -84,6 +85,12 @@ WRONG = [
     *(
         (kind, {"items": ("a", "b"), scale: 1}, {"items": LISTS, scale: [0, math.inf], "l0": [0], "linf": [0]})
         for kind, scale in ((LaplaceCounts, "scale"), (GaussianCounts, "sigma"))
+    ),
+    (Stage, {"runs": 1, "epsilon": 1.2, "threshold": 1}, {"runs": [-20, 0.5], "epsilon": [-2, 0], "threshold": [0.5]}),
+    (
+        IterativeSparseVector,
+        {"k": 2, "sigma": 1.2, "stages": ()},
+        {"sigma": [0], "k": [0, 1.5], "stages": [3, (3,)], "guard": [0, 1.5]},
     ),
     (CorrelatedCounts, {"items": ("a", "b"), "rho": 1}, {"items": LISTS, "rho": [0, 1e-300]}),
     (ContributionBound, {"epsilon": 1}, {"epsilon": [0, math.nan], "percentile": [0, 100, 9.5], "most": [1]}),
