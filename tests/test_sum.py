@@ -54,14 +54,6 @@ def test_amounts_with_two_decimals_are_summed_in_cents(cells):
     assert "units of 0.01" in " ".join(release.notes)
 
 
-def test_decimals_of_an_arrow_table_are_summed():
-    pyarrow = pytest.importorskip("pyarrow")
-    amounts = pyarrow.array([Decimal(n) / 100 for n in SALES["cents"].tolist()], pyarrow.decimal128(10, 2))
-    table = pyarrow.table({"user": SALES["user"], "shop": SALES["shop"], "cents": amounts})
-    release = dp.sum(table, **COLUMNS, bounds=(0, Decimal("0.40")), resolution=0.01, l0=3, rho=100, delta=1e-6)
-    assert np.all(np.abs(release.counts - EXACT) < 8 * release.sigmas)
-
-
 def test_public_items_have_a_sum_without_a_threshold_and_without_delta():
     release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=2, rho=1, items=["a", "closed"])
     assert sorted(release.items) == ["a", "closed"]

@@ -65,7 +65,7 @@ def test_great_tables_takes_the_frame_of_a_release(release):
 
 
 def test_long_labels_and_odd_names_of_columns_are_safe_to_show(tmp_path):
-    from command import discreet
+    from command import BUDGET, discreet
 
     evil = "[red]<b>\u202epa\nge[/red]"
     log = {"user": LOG["user"], "country": LOG["country"], evil: ["x" * 8000] * ROWS}
@@ -79,18 +79,7 @@ def test_long_labels_and_odd_names_of_columns_are_safe_to_show(tmp_path):
     assert "[red]&lt;b&gt;\\u202epa\\nge[/red]" in found._repr_html_()
     path = tmp_path / "log.csv"
     path.write_text("user,country,[red]\u202epage[/red]\n" + "".join(f"{user},DE,home\n" for user in range(ROWS)))
-    options = [
-        "--user",
-        "user",
-        "--item",
-        "country",
-        "--item",
-        "[red]\u202epage[/red]",
-        "--rho",
-        "1",
-        "--delta",
-        "1e-6",
-    ]
+    options = ["--user", "user", "--item", "country", "--item", "[red]\u202epage[/red]", *BUDGET]
     code, out, _ = discreet("count", path, *options, "-f", "table")
     assert code == 0
     assert "\u202e" not in out

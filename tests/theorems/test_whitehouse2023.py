@@ -35,14 +35,9 @@ def cases(number):
         yield 10 ** random.uniform(-9, 2), 10 ** random.uniform(-16, -2), 10 ** random.uniform(-6, 1.5)
 
 
-def test_readings_are_rounded_up_by_at_most_1e_9():
-    for case in cases(300):
-        check_rounding(*case)
-
-
-@pytest.mark.statistical
-def test_readings_are_rounded_up_by_at_most_1e_9_at_full_size():
-    for case in cases(100_000):
+@pytest.mark.parametrize("number", [300, pytest.param(100_000, marks=pytest.mark.statistical)])
+def test_readings_are_rounded_up_by_at_most_1e_9(number):
+    for case in cases(number):
         check_rounding(*case)
 
 
