@@ -6,7 +6,7 @@ function returns the released item numbers.
 - Weighted and policy: Gopi et al. (2020), with half of delta for the noise and half for the threshold.
 - DP-SIPS: Swanberg et al. (2023), with three rounds. Each round has three times the budget of the previous round.
 
-No function is private. numpy's noise is not secure, and the floats that numpy can draw reveal values.
+No function is private. numpy's noise is not secure, and the floats that it can return depend on the value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def least_sigma(epsilon, delta):
 
 
 def chance(delta, t):
-    """Return the probability per item for `t` new items."""
+    """Return the probability for each of t new items, so that any of them is released with probability delta."""
     return -math.expm1(math.log1p(-delta) / t)
 
 

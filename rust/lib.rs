@@ -7,7 +7,7 @@
 //! tests         property tests of whole counts
 //! bindings      Python: thin wrappers, and the only unsafe code (Arrow's C interface)
 //! union         lists of users' items, and weights of items for set unions
-//! count         distinct users per item, and threads
+//! count         distinct users per item, sums of values, and threads
 //! csv json      CSV and JSON lines files as columns of text
 //! columns       Arrow arrays as columns
 //! files         blocks of bytes of files and standard input

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from discreet import Guarantee, Histogram, Release, verify
-from discreet.errors import ParameterError, SensitivityError
+from discreet.errors import InputError, ParameterError, SensitivityError
 from discreet.mechanisms import Mechanism, Replacement
 from discreet.privacy import Sensitivity
 from discreet.release.facts import implied
+from discreet.release.release import changed
 from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
@@ -119,8 +120,15 @@ class Contract:
         assert found.law in (None, release.noise)
         assert (read.kind, read.most, read.listed) == (release.kind, release.most, release.listed)
         assert read.kind in found.kinds
+        if release.counts is None:
+            return
+        facts = mechanism._verifiable(None, release.summed)
+        assert found.bounds_items == (facts.clips or facts.largest_l0 is not None)
         # A file cannot show that no user had more items.
-        assert read.clipped == (release.clipped or (found.bounds_items and release.counts is not None))
+        assert read.clipped == (release.clipped or found.bounds_items)
+        changed(release, sigmas=1.01 * release.sigmas).write(tmp_path / "wrong.csv", certificate=True)
+        with pytest.raises(InputError, match="sigma"):
+            verify(tmp_path / "wrong.csv")
 
     def test_a_used_mechanism_can_be_copied_and_pickled(self):
         used = self.mechanism()

@@ -53,7 +53,7 @@ LOADED = {
     "engines/parquet.py": {"duckdb"},
     "engines/spark.py": {"pyspark"},
     "engines/spark_session.py": {"pyspark"},
-    "engines/typed_arrays.py": {"pandas", "polars", "pyarrow"},
+    "engines/typed_arrays.py": {"polars", "pyarrow"},
     "engines/validated.py": {"pyarrow"},
     "engines/values.py": {"pandas"},
     "errors.py": {"decimal"},

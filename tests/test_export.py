@@ -103,7 +103,7 @@ def test_names_of_columns_that_are_formulas_are_escaped(names, tmp_path):
 
 
 def release(size):
-    """Return a release of one mechanism with unordered labels, some of them escaped in CSV."""
+    """Return a release of one mechanism with labels in no order, some of them escaped in CSV."""
     mechanism = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1)
     marks = ["", "=", "'", " =", "'="]
     return Release(

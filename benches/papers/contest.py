@@ -42,7 +42,7 @@ def bounded(data, l0, seed):
 
 
 def counted(data, tables, limits, selection, seed):
-    """Return both sigmas of Plume in stages, each with its release, as the paper describes it.
+    """Run Plume in stages, as the paper does, and return its two sigmas, each with its release.
 
     `tables` holds the rows of at most m items of a user, and `limits` the percentile, rho and m.
     """
@@ -70,7 +70,7 @@ def at(data, percentile):
 def contest(data, runs):
     """Return the mean `quality` of every contestant at every rho.
 
-    Plume shows only counts above the threshold of its relative error, or with "all" every count of a found item.
+    Of Plume, only counts above the threshold of its relative error are compared, or with "all" every count.
     """
     truth = np.bincount(data["item"])
     histogram = dp.Histogram.from_table(data, **COLUMNS)

@@ -117,7 +117,8 @@ impl KnownLabels {
     }
 
     /// Returns the known labels `kept` with their noisy counts, together with the `rows` of `labels` and
-    /// their noisy counts. If the labels have no type in common, returns the known labels alone.
+    /// their noisy counts. If the labels have no type in common, returns the known
+    /// labels alone, or the others if none is kept.
     ///
     /// `noisy` has a count for each known label, and `passed` for each of `rows`. `places` are from
     /// [`Self::split`]. The type of integers is signed if all fit, and otherwise unsigned. The order is

@@ -21,7 +21,7 @@ LEAST = 25.0  # the expected number of draws in a cell
 
 
 @dataclass(frozen=True)
-class Law:
+class Tail:
     """A law over the integers by its upper tail P[X >= m], in floating point."""
 
     name: str
@@ -40,11 +40,11 @@ class Law:
 def gaussian(sigma):
     """Return the discrete Gaussian law. Above a scale of 3000, the tail is the continuous one half an integer lower."""
     if sigma > 3000:
-        return Law(f"gaussian {sigma:g}", lambda m: special.ndtr(-(m - 0.5) / sigma), 12 * sigma)
+        return Tail(f"gaussian {sigma:g}", lambda m: special.ndtr(-(m - 0.5) / sigma), 12 * sigma)
     reach = math.ceil(14 * sigma) + 3
     weights = np.exp(-(np.arange(-reach, reach + 1, dtype=float) ** 2) / (2 * sigma**2))
     tails = np.append(np.cumsum(weights[::-1])[::-1] / math.fsum(weights), 0.0)
-    return Law(f"gaussian {sigma:g}", lambda m: tails[np.clip(m + reach, 0, 2 * reach + 1).astype(int)], reach)
+    return Tail(f"gaussian {sigma:g}", lambda m: tails[np.clip(m + reach, 0, 2 * reach + 1).astype(int)], reach)
 
 
 def laplace(scale):
@@ -55,7 +55,7 @@ def laplace(scale):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.where(m > 0, np.exp(-m / scale) / unit, 1 - np.exp(-(1 - m) / scale) / unit)
 
-    return Law(f"laplace {scale:g}", tail, 45 * scale + 2)
+    return Tail(f"laplace {scale:g}", tail, 45 * scale + 2)
 
 
 def truncated(scale, bound):
@@ -66,7 +66,7 @@ def truncated(scale, bound):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.where(m > bound, 0, np.exp(-m / scale) * -np.expm1(-(bound + 1 - m) / scale) / whole)
 
-    return Law(f"truncated {scale:g} {bound}", lambda m: np.where(m > 0, upper(m), 1 - upper(1 - m)), bound + 1)
+    return Tail(f"truncated {scale:g} {bound}", lambda m: np.where(m > 0, upper(m), 1 - upper(1 - m)), bound + 1)
 
 
 def cell_edges(law, n):
@@ -106,7 +106,7 @@ def pooled(law, edges, n):
     return edges[kept], np.array([below[kept[0]], *inner, above[kept[-1]]])
 
 
-def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict[str, float]:
+def p_values(law: Tail, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict[str, float]:
     """Return the p-value of each test for n draws. Under the law, P[p-value <= x] is at most about x."""
     edges, law_of_cells = pooled(law, cell_edges(law, n), n)
     far = far_points(law, n)

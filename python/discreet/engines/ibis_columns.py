@@ -33,7 +33,8 @@ HERE = (
 def pairs_of(table: GivenTable, resolution: float = 1.0) -> tuple[Table, str | ItemFields, BaseBackend]:
     """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend.
 
-    Return the rows of a table that have a value, and the values in whole `units` of the resolution.
+    If the table has a column of values, also return the values, in whole `units` of the resolution, and leave out rows
+    without a value.
     """
     import ibis
 

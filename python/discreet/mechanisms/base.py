@@ -14,8 +14,7 @@ from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.verifiable import COUNTS, Verifiable, all_close
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
-from discreet.release.facts import Kind as Counted
-from discreet.release.facts import Listed, Summed
+from discreet.release.facts import Kind, Listed, Summed
 
 __all__ = [
     "Data",
@@ -92,7 +91,7 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     reads: ClassVar[type]
     """The type that `release` takes."""
 
-    releases: ClassVar[Counted] = "users"
+    releases: ClassVar[Kind] = "users"
     """The unit of the numbers of a release; see `Release.kind`."""
 
     lists_items: Listed = "none"
@@ -147,7 +146,7 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
         """Return whether a release can have the sigmas of these rows; `replaced` says that a user is replaced."""
         sigma = getattr(self, "deviation", getattr(self, "sigma", None))
-        return sigma is None or all_close(rows["sigmas"], np.array([sigma]))
+        return sigma is not None and all_close(rows["sigmas"], np.array([sigma]))
 
 
 def opened_rng(rng: _core.Rng | Opening | None) -> _core.Rng:

@@ -31,7 +31,7 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
     reads = Histogram
 
     takes_least: ClassVar[bool] = False
-    """Whether the mechanism takes a histogram of counts of at least a number (`Histogram.from_counts(least=)`)."""
+    """Whether it takes a histogram that has only the counts from some number on (`Histogram.from_counts(least=)`)."""
 
     _columns: ClassVar[tuple[tuple[str, ...], ...]] = (COUNTS, ())  # `select` drops counts
 

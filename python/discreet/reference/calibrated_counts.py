@@ -225,7 +225,7 @@ def calibrate(
 
     Args:
         counts: The exact counts of the items.
-        values: Their corrected weighted counts, descending.
+        values: Their unbiased weighted counts, descending.
         ratio: The ratio for the first band.
         heads: The public past.
         plan: The public parameters.

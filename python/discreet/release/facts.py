@@ -112,8 +112,8 @@ def measure_of(
 class Implied:
     """The facts about the rows of a release that follow from its mechanism.
 
-    A number may count any of `kinds`: users, or events too if a user may add more than one. If the guarantee
-    `bounds_items`, counts are clipped, except those of users who never had more items, which no file can show.
+    A number may count any of `kinds`: users, or events too if a user may add more than one. If `bounds_items`,
+    counts are read as clipped: a file cannot show that no user had more items.
     """
 
     kinds: tuple[Kind, ...]

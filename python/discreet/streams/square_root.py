@@ -39,7 +39,7 @@ WIDEST_SCALE = 2.0**25
 
 @dataclass(frozen=True, kw_only=True)
 class SquareRootMechanism(HorizonMechanism):
-    """A continual mechanism for short streams, with the least noise of the four.
+    """A continual mechanism for short streams, with the least noise of all, for up to about 1,000 rounds.
 
     Let x_t be an item's count in round t alone, and f_k the coefficients of (1 - z)^(-1/2). Let Q be a power of two,
     and c_k the whole number nearest to Q f_k. The mechanism computes the sums c_0 x_t + c_1 x_(t-1) + ... and adds

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from discreet import engines
-from discreet.engines.table import Table as Rows
+from discreet.engines.table import Table as GivenTable
 from discreet.errors import ParameterError
 
 __all__ = ["Table"]
 
 
-class Table(Rows):
+class Table(GivenTable):
     """Rows of users and items, with the names of their columns. It is as sensitive as its rows.
 
     Each function that takes rows takes a Table instead. It is checked when it is made, and read when it is used, so

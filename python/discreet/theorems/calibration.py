@@ -241,10 +241,10 @@ def _score(size: int) -> float:
 def estimates(
     values: NDArray[np.float64], sigmas: NDArray[np.float64], found: Curve
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return estimates of the true counts and their standard deviations, for corrected weighted counts.
+    """Return estimates of the true counts and their standard deviations, for unbiased weighted counts.
 
     Args:
-        values: The corrected weighted counts, in users.
+        values: The unbiased weighted counts, in users.
         sigmas: The scales of their errors, in users.
         found: The ratio of true to weighted counts.
     """

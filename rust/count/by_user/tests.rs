@@ -131,7 +131,7 @@ const MEASURES: [Measure; 3] =
     [Measure::Rows(3), Measure::Sum(-30, 50), Measure::Mean(-4, 9, 2, 7)];
 
 /// Returns what one pair adds to the sums of [`MEASURES`], from its values in halves; NaN is a row without a value. The
-/// third sum is rounded down, and the fifth number is 1 if it can be one more.
+/// third sum is rounded down, and the fifth is 1 if the kernel may return one more.
 fn added(values: &[f64]) -> [i64; 5] {
     let own: Vec<i64> =
         values.iter().filter(|value| value.is_finite()).map(|value| (2.0 * value) as i64).collect();

@@ -284,7 +284,7 @@ class CalibratedSteps:
     def _named(
         self, weights: NDArray[np.int64], scale: float, full: int, bits: int, confirming: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the items above the threshold, their corrected weighted counts and the scales of their errors.
+        """Return the items above the threshold, their unbiased weighted counts and the scales of their errors.
 
         The items are in descending order of their noisy weights.
         """

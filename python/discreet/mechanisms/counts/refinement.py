@@ -31,9 +31,8 @@ class Refinement(HistogramMechanism):
     A step draws another noisy count of an item. The mean of all noisy counts of an item, weighted by their precisions,
     is as accurate as one noisy count at the sum of their costs (Brownian noise reduction). Each step at most halves
     sigma. The mechanism goes on to the next item when 1.5 sigma is at most the error, or sigma is at most 0.3. It stops
-    when the next step would exceed rho. The cost is rho-zCDP
-    per user, added or removed, in addition to the cost of the refined release. The new release states the sum of both
-    guarantees. Users may have any number of items.
+    when the next step would exceed rho. The cost is rho-zCDP per user, added or removed, in addition to the cost of the
+    refined release. The new release states the sum of both guarantees. Users may have any number of items.
 
     Args:
         of: A release with counts of users. Release from the same histogram that made it: another histogram may contain
