@@ -6,6 +6,7 @@ import ast
 import json
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Never
 
@@ -20,6 +21,7 @@ from discreet.privacy.guarantee import Guarantee, Unit, per_unit
 from discreet.privacy.policy import policy_text, require_policy, require_within
 from discreet.privacy.validation import require_path
 from discreet.release import export, reading
+from discreet.release.blocks import distinct_keys
 from discreet.release.facts import Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
 from discreet.release.provenance import Provenance
@@ -243,7 +245,7 @@ def _rows(path: str) -> untrusted.Fields | None:
 
 def _read(path: Path) -> untrusted.Fields:
     try:
-        content = json.loads(untrusted.content(path, untrusted.CERTIFICATE))
+        content = json.loads(untrusted.content(path, untrusted.CERTIFICATE), object_pairs_hook=distinct_keys)
     except (OSError, ValueError, RecursionError):
         raise _written_again(
             f"cannot read the certificate {path}: find the file that was written with these rows. Rows without a "
@@ -300,8 +302,8 @@ def _contradicted(
         "listed": given("listed", facts.listed) == facts.listed,
         "noise": given("noise", facts.law) == facts.law,
         "clipped": isinstance(clipped, bool)
-        and (clipped or (not clips and l0 is None))
-        and (has_counts or not clipped),
+        and (clipped if clips else facts.claims_l0 or not clipped)
+        and (has_counts if clipped else l0 is None),
         "l0": "l0" not in content or facts.claims_l0 or l0 == (facts.l0 if has_counts else None),
         "summed": facts.has_sums(summed) and (given("summed", summed) is None) == (summed is None),
         "above": "above" not in content or facts.has_threshold(given("above"), has_counts=has_counts),
@@ -361,7 +363,15 @@ def _claims(content: untrusted.Fields, facts: Verifiable, *, is_paid: bool) -> t
     }
     claims = [*(name for name, is_claim in found.items() if is_claim), *facts.claims]
     origin = ("provenance",) if "provenance" in content else ()
-    return ("made_by", "version", "item_type", *claims, "every", "part_of", *origin, "notes")
+    others = (export.plain_text(name) for name in content if name not in _schema()["properties"])
+    return ("made_by", "version", "item_type", *claims, "every", "part_of", *origin, "notes", *others)
+
+
+@cache
+def _schema() -> untrusted.Fields:
+    """Return the JSON schema of certificates, which has all fields."""
+    found: untrusted.Fields = json.loads(Path(__file__).with_name("certificate.schema.json").read_text("utf-8"))
+    return found
 
 
 def _implies(promised: Guarantee, claimed: Guarantee) -> bool:

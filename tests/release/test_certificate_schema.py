@@ -1,5 +1,6 @@
 """The JSON schema of certificates: certificates of every kind of release match it, and damaged ones do not."""
 
+import hashlib
 import json
 from contextlib import nullcontext
 from importlib.resources import files
@@ -207,6 +208,58 @@ def test_the_columns_are_those_of_the_mechanism(made_by, rows, tmp_path):
     changed(RELEASES[rows](), **fields).write(tmp_path / "rows.csv", certificate=True)
     with pytest.raises(InputError, match="does not imply: columns"):
         dp.verify(tmp_path / "rows.csv")
+
+
+def without_last_cell(text):
+    return "".join(line.rpartition(",")[0] + "\n" for line in text.splitlines())
+
+
+def without_last_row(text):
+    return "".join(text.splitlines(True)[:-1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "fields"),
+    [
+        ("ranks", without_last_cell, {}),
+        ("count", without_last_cell, {}),
+        ("clipped count", lambda text: text.replace("\n", ",1\n").replace("sigma,1", "sigma,method"), {}),
+        ("clipped count", lambda text: text.replace("home,", "home,0"), {}),
+        ("public items", without_last_row, {}),
+        ("public items without delta", without_last_row, {}),
+        ("public sums", without_last_row, {}),
+        ("public aggregates", without_last_row, {}),
+        ("kept pairs", without_last_row, {}),
+        ("bound", without_last_row, {}),
+        ("known and others", lambda text: "item,count,sigma\n", {}),
+        ("count", str, {"clipped": True, "measure": "counts of clipped users; sigma is the noise alone"}),
+        ("count", str, {"clipped": True, "version": "0.0.9"}),
+        ("count", str, {"users": [4000, 10**400]}),
+        ("public items", str, {"users": [4000, 10**400]}),
+        ("sums", str, {"part_of": 2**70}),
+    ],
+)
+def test_a_forged_file_with_a_right_digest_is_refused(kind, change, fields, tmp_path):
+    path, place = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
+    RELEASES[kind]().write(path, certificate=True)
+    path.write_text(change(path.read_text()))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    place.write_text(json.dumps({**json.loads(place.read_text()), "digest": digest, **fields}))
+    with pytest.raises(InputError):
+        pytest.fail(f"{dp.verify(path)}")
+
+
+def test_a_certificate_has_no_key_twice_and_unknown_keys_are_claims(tmp_path):
+    path, place = tmp_path / "rows.csv", tmp_path / "rows.csv.certificate.json"
+    RELEASES["count"]().write(path, certificate=True)
+    text = place.read_text()
+    place.write_text(text.replace("{", '{"audited_by": "nobody", "\\u001b": 1,', 1))
+    assert dp.verify(path).claims[-2] == "audited_by"
+    assert str(dp.verify(path)).replace("\n", "").isprintable()
+    place.write_text(text.replace("{", '{"seeded": true,', 1))
+    for read in (dp.verify, dp.Release.read):
+        with pytest.raises(InputError):
+            read(path)
 
 
 @pytest.mark.parametrize("change", [{"clipped": False}, {"clipped": False, "l0": None}])

@@ -76,6 +76,8 @@ class Verifiable:
     """Whether every release has the number of users."""
     public: int = 0
     """The number of public items that have a method."""
+    rows: int | None = None
+    """The number of rows of every release; None if it depends on the data."""
     replaced: bool = False
     """Whether a user is replaced, and not added."""
     claims: tuple[str, ...] = ()
@@ -113,8 +115,8 @@ class Verifiable:
         if not isinstance(users, list) or [type(part) in (int, float) for part in users] != [True, True]:
             return False
         least, largest = self.users
-        sigma = float(users[1])
-        return sigma > 0 and least * (1 - _SLACK) <= sigma <= largest * (1 + _SLACK)
+        sigma = users[1]  # not as a float: an integer may be too large
+        return bool(sigma > 0 and least * (1 - _SLACK) <= sigma <= largest * (1 + _SLACK))
 
     @property
     def may_count_events(self) -> bool:
@@ -128,7 +130,10 @@ class Verifiable:
         given = self.known | self.items
         others = np.array([item not in self.known for item in items], bool)
         checks = {
-            "item": (rows["listed"] != "all" or not given or {*items} <= given) and len(items) <= number,
+            "item": (rows["listed"] != "all" or not given or {*items} <= given)
+            and len(items) <= number
+            and self.rows in (None, number)
+            and (rows["listed"] != "some" or rows["part_of"] is not None or self.known <= {*items}),
             "rank": ranks is None or all(0 < rank <= self.ranks for rank in ranks),
             "sigma": counts is None or self.has_sigmas(rows, self.replaced),
             "count": counts is None or rows["above"] is None or bool(np.all(counts[others] > rows["above"])),

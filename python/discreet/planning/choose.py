@@ -105,19 +105,19 @@ def reliability(mechanism: WithReleaseChance) -> Notes:
 
 @overload
 def choose(
-    verb: Literal["count"], **parameters: Unpack[Parameters]
+    verb: Literal["count"], /, **parameters: Unpack[Parameters]
 ) -> tuple[HistogramMechanism | CalibratedCounts, Notes]: ...
 @overload
 def choose(
-    verb: Literal["top_k"], **parameters: Unpack[Parameters]
+    verb: Literal["top_k"], /, **parameters: Unpack[Parameters]
 ) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]: ...
 @overload
 def choose(
-    verb: Literal["select"], **parameters: Unpack[Parameters]
+    verb: Literal["select"], /, **parameters: Unpack[Parameters]
 ) -> tuple[HistogramMechanism | UnionMechanism, Notes]: ...
 @overload
-def choose(verb: str, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]: ...
-def choose(verb: str, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]:
+def choose(verb: str, /, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]: ...
+def choose(verb: str, /, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]:
     """Return the mechanism of a public function and the reasons for it, from public parameters only."""
     verbs: dict[str, Callable[..., tuple[Chosen, Notes]]] = {
         "count": _for_count,

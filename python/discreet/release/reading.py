@@ -20,6 +20,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_path
 from discreet.release import export
 from discreet.release.aggregates import read_aggregates
+from discreet.release.blocks import distinct_keys
 from discreet.release.cells import RANGES, Cells, CellsByColumn, Damaged, converted, json_object, stored
 from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
 from discreet.release.intervals import LAWS
@@ -76,7 +77,8 @@ def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> untrusted.F
                 f"{export.certificate_path(source)} is missing. Write the release with certificate=True"
             )
         fields = _fields(header, cells, form)
-        if certificate is not None and not agreeing:
+        # The digest of a CSV file is that of its text, which could have cells such as 1_000.
+        if certificate is not None and (form == "csv" or not agreeing):
             _require_agreement(fields, own, certificate)
     except Damaged as fault:
         raise InputError(f"cannot read {source} as a release: {fault}") from None
@@ -128,7 +130,7 @@ def _certificate(source: Path) -> untrusted.Fields | None:
         return None
     if not export.has_room_for_certificate(source):
         raise Damaged(f"{place} is not a certificate")
-    content = json_object(json.loads(untrusted.content(place, untrusted.CERTIFICATE)))
+    content = json_object(json.loads(untrusted.content(place, untrusted.CERTIFICATE), object_pairs_hook=distinct_keys))
     if not isinstance(content.get("digest"), str):
         raise Damaged("its certificate has no digest")
     return content
@@ -167,7 +169,7 @@ def _fields(header: untrusted.Fields, cells: CellsByColumn, form: str) -> untrus
     expected = [[name for name, _ in own] + numbers for numbers in measures]
     if not cells and names in expected:
         cells = _empty(names)
-    if not own or [*cells] not in expected or len({*map(len, cells.values())}) != 1:
+    if not own or [*cells] not in expected or names not in (None, [*cells]) or len({*map(len, cells.values())}) != 1:
         raise Damaged("it does not have the columns of a release")
     if isinstance(kind, str):
         kind = _one_of(header, "item_type", _TYPES)

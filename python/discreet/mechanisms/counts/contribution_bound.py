@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -15,10 +15,11 @@ from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import PERCENTILE, require_countable, require_items
 from discreet.mechanisms.published import published
-from discreet.mechanisms.verifiable import RANKS
+from discreet.mechanisms.verifiable import RANKS, Verifiable
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
+from discreet.release.facts import Summed
 from discreet.release.release import Release
 
 if TYPE_CHECKING:
@@ -177,6 +178,9 @@ class ContributionBound(TableMechanism):
         scores = self._scores(seen)
         # The last candidate takes the place of the stop element.
         return 1 + rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        return replace(super()._verifiable(l0, summed), rows=1)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         numbers = engines.numbers_of_items(table) if self.only is None else items_per_user(table, self.only)

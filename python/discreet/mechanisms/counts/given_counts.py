@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from discreet.mechanisms.from_histogram import HistogramMechanism, require_compl
 from discreet.mechanisms.noises import NoisyCounts
 from discreet.mechanisms.parameters import LINF_LIMIT, require_items
 from discreet.mechanisms.published import published
+from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_number, require_whole
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet.mechanisms.published import ReleaseFields
+    from discreet.release.facts import Summed
     from discreet.release.release import Release
     from discreet.tables.histogram import Histogram
 
@@ -33,6 +36,9 @@ class GivenItems(HistogramMechanism):
     lists_items = "all"
 
     items: tuple[str | int | bytes, ...]
+
+    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+        return replace(super()._verifiable(l0, summed), rows=min(len(self.items), getattr(self, "k", len(self.items))))
 
     @cached_property
     def _known(self) -> _core.KnownLabels:

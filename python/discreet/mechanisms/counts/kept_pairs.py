@@ -210,6 +210,8 @@ class KeptPairs(HistogramMechanism):
         own = super()._verifiable(l0, summed)
         return replace(
             own,
+            items=frozenset({"kept", "dropped"}),
+            rows=2,
             l0=self.l0,
             largest_l0=self.l0,
             claims_l0=False,

@@ -295,7 +295,7 @@ class Aggregates(TableMechanism):
             own = replace(own, claims=("the sigmas of means",))
         if self.items is not None:
             bound = self.l0 if self.l0 is not None and self.l0 < len(self.items) else None
-            return replace(own, l0=bound, clips=bound is not None)
+            return replace(own, l0=bound, clips=bound is not None, rows=len(self.items))
         if self.finds_l0:
             made = self.bounded(l0 or 1)
             own = replace(own, has_sigmas=made._has_sigmas, claims_l0=True, largest_l0=self.most)

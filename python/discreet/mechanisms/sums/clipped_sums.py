@@ -146,7 +146,8 @@ class ClippedSums(TableMechanism):
 
     def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
         own, sums = super()._verifiable(l0, summed), (self.low, self.high, self.resolution)
-        return replace(own, sums=sums, l0=self.l0 if self.moved < len(self.items) else None)
+        bound = self.l0 if self.moved < len(self.items) else None
+        return replace(own, sums=sums, l0=bound, rows=len(self.items))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         value = summed_column(table)

@@ -20,7 +20,7 @@ from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta, 
 from discreet.mechanisms.published import noted, published, retold
 from discreet.mechanisms.sums.clipped_sums import ClippedSums, sums_sigma
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
-from discreet.mechanisms.verifiable import Verifiable
+from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
@@ -215,7 +215,9 @@ class DiscoverAndSum(TableMechanism):
 
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
         number = len(rows["items"]) if rows["part_of"] is None else rows["part_of"]
-        return self.sums(tuple(map(str, range(max(1, number)))))._has_sigmas(rows, replaced)
+        one = self.sums(("an item",))
+        sigma = sums_sigma(one.rho, one.low, one.high, max(1, min(number, self.l0 or self.most)))
+        return all_close(rows["sigmas"], np.array([sigma]))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         value = summed_column(table)
