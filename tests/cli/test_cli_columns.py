@@ -112,6 +112,7 @@ def test_public_items_need_no_delta_and_charge_none(visits, tmp_path):
     for verb in (["count"], ["top-k", "-k", "2"]):
         assert "Missing option '--delta'" in errors_of(*verb, *given, "--rho", "0.5")
     assert "--k-bar" in errors_of("count", *given, "--rho", "0.5", "--items", known, "--k-bar", "9")
+    assert "Python" in errors_of("count", *given, "--rho", "0.5", "--items", known, "--time", "page", "--every", "1d")
 
 
 def test_public_items_are_never_read_from_the_data(visits, tmp_path):

@@ -105,7 +105,7 @@ def test_a_stream_remembers_the_start_and_length_of_rounds(step):
     assert counts["round"] == 20
     assert 1900 < counts["rows"][0]["count"] < 2100
     code, _, err = step("--until", "2026-01-21", "-q")
-    assert (code, err) == (0, "No new round was closed. The last closed round is round 20.\n")
+    assert (code, err) == (0, "No new round was closed, so no row was added. The last closed round is round 20.\n")
 
 
 def test_times_without_a_clock_are_refused(step):

@@ -21,7 +21,7 @@ __all__ = ["main"]
 _MISSING = {
     "delta": "Choose it far below 1 / number of users, such as --delta 1e-6.",
     "k": "It is the most items to release, such as -k 10.",
-    "l0": "It is the most items of a user that count, such as --l0 10. Choose it without the data.",
+    "l0": "It is the most items of a user, or of an event, that count, such as --l0 10. Choose it without the data.",
     "user": "It is the column that says whose row it is, such as --user user. `discreet check FILE` lists the columns.",
     "item": "It is the column to count, such as --item page. `discreet check FILE` lists the columns.",
 }

@@ -31,7 +31,7 @@ def released(release: Callable[[Sequence[str | int]], Release], items: Sequence[
     return release([int(item) for item in items])
 
 
-def known_items(path: str, columns: tuple[str, ...]) -> list[str]:
+def known_items(path: str, columns: Sequence[str]) -> list[str]:
     """Return the items in a file, one on each line, in UTF-8.
 
     Raises:
@@ -39,7 +39,9 @@ def known_items(path: str, columns: tuple[str, ...]) -> list[str]:
         InputError: The file cannot be read.
     """
     if len(columns) > 1:
-        raise click.UsageError("--items lists items of one column. With several --item columns, use it in Python.")
+        raise click.UsageError(
+            "--items lists items of one column. With --every or several --item columns, use it in Python."
+        )
     try:
         require_regular(path)
         lines = Path(path).read_text("utf-8-sig").split("\n")

@@ -173,7 +173,8 @@ def publish(
     if not (replaceable or kept):
         outputs.require_new(output)
     outputs.require_public(items, sql, file, database, ledger)
-    listed = None if items is None else known_items(items, _columns(parameters["item"]))
+    columns = [*_columns(parameters["item"]), *filter(None, [parameters.get("every")])]
+    listed = None if items is None else known_items(items, columns)
     outputs.require_writable(output, certificate=certificate)
     is_new = budget is not None and not overwrite and output is not None and not os.path.lexists(output)
     ending, failure = endings.current(), None

@@ -26,7 +26,8 @@ def count(**options: Unpack[CommandOptions]) -> int:
 
     FILE is a {data} file, a quoted glob or a folder of such files, or - for standard input.
     A CSV file has a header line, commas and UTF-8; --delimiter, --encoding and --no-header read others, and --sql reads
-    CSV without quotes (last example). Rows with an empty user or item are skipped.
+    CSV without quotes (last example). Rows whose user or item is NULL or an empty CSV
+    cell are skipped. Empty text, "" in CSV, is a value.
 
     Without --l0, a user may have any number of items. The command confirms the most common items, with the accuracy
     that --relative-error sets, and estimates the counts of rarer ones; the column method says which. A larger --rho

@@ -173,8 +173,9 @@ def guarantee_lines(release: Release) -> list[str]:
     if not len(release):
         lines.append(
             "No item is common enough to be released. Raise --rho (or --epsilon) or --delta, or use data of more "
-            f"users. {_forecast(release)}Rows with an empty user or item are skipped, and so are CSV rows that are not "
-            "UTF-8, and invalid JSON lines: check --user and --item, the encoding of the file, and that each quote in "
+            f"users. {_forecast(release)}Rows without a user or item (NULL, or an empty CSV cell) are skipped, and so "
+            "are CSV rows that are not UTF-8, and invalid JSON lines: check --user and --item, the encoding of the "
+            "file, and that each quote in "
             "it is closed. With --time, rows whose time is not written like 2026-01-31T12:00 are skipped too, and "
             "--since and --until may select no rows. If items are times, give --time ts --every 1d to count periods. "
             "`discreet check` shows the owner of the data which rows are read, and with --column which values. Another "

@@ -402,7 +402,7 @@ def _reporting_closed_rounds(opened: Stream) -> Iterator[None]:
             times = f", {clock.end(before)} to {clock.end(now)}" if clock is not None else ""
             click.echo(f"Closed {_rounds_text(before + 1, now)}{times}.", err=True)
         elif sys.exc_info()[0] is None:
-            click.echo(f"No new round was closed. The last closed round is round {now}.", err=True)
+            click.echo(f"No new round was closed, so no row was added. The last closed round is round {now}.", err=True)
 
 
 def _rounds_text(first: int, last: int) -> str:

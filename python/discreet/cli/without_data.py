@@ -12,6 +12,7 @@ from discreet.audit.exact import auditable
 from discreet.cli import listed
 from discreet.cli.options import counting, joined, known, promise, promise_of_items, selected, top
 from discreet.cli.parsing import WHOLE, AtLeast, Group
+from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.planning import plan as planning
 from discreet.planning.choose import Parameters, Verb, choose, stated
@@ -149,7 +150,10 @@ def _like(text: str | None, user: tuple[str, ...], item: tuple[str, ...]) -> dic
         raise click.UsageError(
             "--like has a value that is not a number. Give whole numbers of users and items, and a point in decimals."
         ) from None
-    return {"like": make(**numbers)}
+    try:
+        return {"like": make(**numbers)}
+    except ParameterError as error:
+        raise click.UsageError(f"In --like: {error}") from None
 
 
 def _plan(verb: Verb, as_json: bool, public: dict[str, object], parameters: Parameters) -> None:
