@@ -98,7 +98,7 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     """Which items are public before the release, and are in it even if nobody has them; see `Release.listed`."""
 
     _columns: ClassVar[tuple[tuple[str, ...], ...]] = (COUNTS,)
-    """The possible columns of a release after those of the items."""
+    """The columns that may follow the columns of items in a release."""
 
     _costs_by_step: ClassVar[bool] = False
     """Whether items are drawn one after another, so that a release can cost less than the guarantee."""

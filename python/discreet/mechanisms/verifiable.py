@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["COUNTS", "RANKS", "Verifiable", "all_close"]
 
 COUNTS = ("count", "sigma")
-"""The columns of counts after those of the items."""
+"""The columns of counts, which follow the columns of items."""
 RANKS = ("rank",)
 """The column of ranks."""
 _SLACK = 1e-9
@@ -45,7 +45,7 @@ class Verifiable:
     known: frozenset[object] = frozenset()
     """The items that are published without a threshold, among others that have one."""
     columns: tuple[tuple[str, ...], ...] = (COUNTS,)
-    """The possible columns after those of the items."""
+    """The columns that may follow the columns of items."""
     ranks: int = 1
     """The largest rank."""
     linf: int = 1

@@ -104,7 +104,7 @@ def _of_rows(rows: Iterable[untrusted.Fields]) -> CellsByColumn:
 
 
 def converted(cells: CellsByColumn, form: str, own: dict[str, str], more: dict[str, str]) -> CellsByColumn:
-    """Return text cells as values. `own` has the types of columns of items, `more` those of aggregates."""
+    """Return text cells as values. `own` and `more` have the types of columns: of items, and of aggregates."""
     if form in ("json", "jsonl"):
         raw = {name: [_decoded(cell) for cell in cells[name]] for name, kind in own.items() if kind == "binary"}
         return {**cells, **raw}
