@@ -1,9 +1,11 @@
 """Files that are not plain Parquet or CSV: dialects of CSV, Arrow, folders, hive trees and databases."""
 
 import gzip
+import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 
 import duckdb
 import pytest
@@ -410,3 +412,46 @@ def test_times_with_nanoseconds_and_a_zone_are_verified_in_parquet(tmp_path):
     release.write(tmp_path / "rows.parquet", certificate=True)
     assert dp.verify(tmp_path / "rows.parquet").digest == release.digest
     assert dp.Release.read(tmp_path / "rows.parquet").items == ["2026-01-01T12:00:00.000000001Z"]
+
+
+REFUSED = """
+import sys
+import discreet as dp
+from discreet.engines.checking import check
+from pyarrow import dataset, feather
+path, door = sys.argv[1:]
+doors = {
+    "path": lambda: path,
+    "two paths": lambda: [path, path],
+    "dataset": lambda: dataset.dataset(path, format="ipc"),
+    "reader": lambda: dataset.dataset(path, format="ipc").scanner().to_reader(),
+    "mixed": lambda: [dataset.dataset(path, format="ipc"), {"user": ["a"], "item": [1], "price": ["b"]}],
+    "check": lambda: path,
+}
+for turn in range(40):
+    columns = {"user": "price", "item": "item"} if turn % 2 else {"user": "user", "item": "price"}
+    if door == "mixed":
+        columns = {"user": "user", "item": "item"}
+    try:
+        if door == "check":
+            check(doors[door](), *columns.values())
+        else:
+            dp.count(doors[door](), **columns, rho=1, delta=1e-6, l0=1)
+    except dp.errors.SchemaError:
+        continue
+    sys.exit("no error")
+print("ended")
+"""
+
+
+@pytest.mark.parametrize("door", re.findall('    "(.*)": lambda', REFUSED))
+def test_a_refused_column_of_an_arrow_file_ends_no_process(tmp_path, door):
+    """A scan of pyarrow that was started and then dropped ends the process, in most runs of forty calls."""
+    pyarrow = pytest.importorskip("pyarrow")
+    path, rows = tmp_path / "x.arrow", 20_000
+    table = pyarrow.table({"price": [1.5] * rows, "item": ["a"] * rows, "user": range(rows)})
+    with pyarrow.ipc.new_file(path, table.schema) as file:
+        file.write_table(table, max_chunksize=rows // 100)
+    command = [sys.executable, "-c", REFUSED, path, door]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr

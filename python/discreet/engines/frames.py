@@ -25,7 +25,7 @@ from discreet.engines.pandas_columns import as_arrow, is_untyped
 from discreet.engines.projection import Names, Period, columns_of
 from discreet.engines.sql import require_whole_csv
 from discreet.engines.typed_arrays import Foreign
-from discreet.engines.validated import validated
+from discreet.engines.validated import scanned, validated
 from discreet.engines.values import of_duckdb, of_pandas, plain_values, typed_values
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
@@ -101,8 +101,8 @@ def selected(data: Foreign, columns: list[str], value: str | None = None) -> obj
 def _validated(data: object, columns: list[str]) -> object:
     """Return these columns of a pyarrow object, validated if it is a table or a reader."""
     if hasattr(data, "scanner"):
-        data = data.scanner(columns=columns).to_reader()
-    elif hasattr(data, "select"):
+        return scanned(data, columns)
+    if hasattr(data, "select"):
         data = data.select(columns)
     is_table = hasattr(data, "read_next_batch") or hasattr(data, "validate")
     return validated(data) if is_table and hasattr(data, "schema") else data

@@ -7,7 +7,7 @@ import atexit
 import os
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     import pyarrow
     from duckdb import DuckDBPyConnection
+    from pyarrow.dataset import Dataset
 
-__all__ = ["Reading", "interrupted_with_call", "living", "reading", "validated"]
+__all__ = ["Reading", "interrupted_with_call", "living", "reading", "scanned", "validated"]
 
 _END = b"\0"
 """What ends a thread that hears of signals. No signal has this number."""
@@ -239,7 +240,7 @@ def validated(data: _Data) -> _Data:
             raise ParameterError(
                 "the reader was already read, and gives its rows once: make a new one, or read it into a table first"
             )
-        return type(data).from_batches(data.schema, _checked(data, _reading.get() or Reading()))
+        return type(data).from_batches(data.schema, _checked(lambda: data, _reading.get() or Reading()))
     data.validate()
     _require_indices(data)
     return data
@@ -256,7 +257,24 @@ def _require_indices(data: pyarrow.Table | pyarrow.RecordBatch) -> None:
                 pyarrow.DictionaryArray.from_arrays(chunk.indices, pyarrow.nulls(len(chunk.dictionary)))
 
 
-def _checked(reader: pyarrow.RecordBatchReader, call: Reading) -> Iterator[pyarrow.RecordBatch]:
+def scanned(data: Dataset, columns: list[str]) -> pyarrow.RecordBatchReader:
+    """Return columns of a dataset of pyarrow as a validated reader, which starts the scan at its first batch.
+
+    pyarrow reads ahead on other threads, and ends the process if a scan that was started is neither read to its end
+    nor closed. A column of another type is refused before the scan starts.
+    """
+    import pyarrow
+
+    scanner = data.scanner(columns=columns)
+    batches = _checked(scanner.to_reader, _reading.get() or Reading())
+    return pyarrow.RecordBatchReader.from_batches(scanner.projected_schema, batches)
+
+
+def _checked(
+    opened: Callable[[], pyarrow.RecordBatchReader], call: Reading
+) -> Generator[pyarrow.RecordBatch, None, None]:
+    """Yield the batches of a reader, which is closed when the generator is, also if it was not read to its end."""
+    reader = opened()
     _begun.add(reader)
     try:
         for batch in reader:
@@ -266,3 +284,5 @@ def _checked(reader: pyarrow.RecordBatchReader, call: Reading) -> Iterator[pyarr
     except BaseException as error:
         call.note(error)
         raise
+    finally:
+        reader.close()
