@@ -2,7 +2,7 @@
 //! can be interrupted.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read, stdin};
+use std::io::{BufReader, Cursor, ErrorKind, Read, Result as IoResult, Seek, stdin};
 use std::mem::{replace, take};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -22,8 +22,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 const CLOSED: Error =
     Error::Input("the file does not exist or cannot be opened; check its path and permissions");
-const BROKEN: Error =
-    Error::Input("the data is truncated or damaged, or its suffix does not match its format");
+const BROKEN: Error = Error::Input(
+    "the data is truncated or damaged, was cut while it was read, or its suffix does not match its format",
+);
 const REFUSED: Error = Error::Resource(
     "the operating system refused to start a thread to read a file; close other programs, or raise the limit on threads",
 );
@@ -42,10 +43,10 @@ impl Source {
         let (is_gzip, bytes): (bool, Box<dyn Read + Send>) = match self {
             Self::File(path) => {
                 let is_gzip = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz"));
-                (is_gzip, Box::new(File::open(path).map_err(|_| CLOSED)?))
+                (is_gzip, Box::new(Whole::new(File::open(path).map_err(|_| CLOSED)?)?))
             }
             Self::Input(head) => {
-                (head.starts_with(b"\x1f\x8b"), Box::new(Cursor::new(head).chain(stdin())))
+                (head.starts_with(b"\x1f\x8b"), Box::new(Cursor::new(head).chain(input()?)))
             }
         };
         if is_gzip {
@@ -53,6 +54,46 @@ impl Source {
             return Ok(encoding.decoded(Box::new(Gzip::new(bytes)), BLOCK));
         }
         Ok(encoding.decoded(bytes, BLOCK))
+    }
+}
+
+#[cfg(unix)]
+fn input() -> Result<impl Read + Send> {
+    use std::os::fd::AsFd;
+
+    let file = stdin().as_fd().try_clone_to_owned().map_err(|_| CLOSED)?;
+    Whole::new(File::from(file))
+}
+
+#[cfg(not(unix))]
+fn input() -> Result<impl Read + Send> {
+    Ok(stdin())
+}
+
+/// A file whose end is an error before it has given the bytes that it had when it was opened: somebody cut it.
+struct Whole {
+    file: File,
+    left: u64,
+}
+
+impl Whole {
+    fn new(mut file: File) -> Result<Self> {
+        let status = file.metadata().map_err(|_| CLOSED)?;
+        // A pipe has no length and no position.
+        let len = if status.is_file() { status.len() } else { 0 };
+        let left = len.saturating_sub(file.stream_position().unwrap_or(len));
+        Ok(Self { file, left })
+    }
+}
+
+impl Read for Whole {
+    fn read(&mut self, into: &mut [u8]) -> IoResult<usize> {
+        let read = self.file.read(into)?;
+        if read == 0 && !into.is_empty() && self.left > 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        self.left = self.left.saturating_sub(read as u64);
+        Ok(read)
     }
 }
 
@@ -149,7 +190,7 @@ fn fill(bytes: &mut impl Read, block: &mut [u8]) -> Result<usize> {
         match bytes.read(&mut block[held..]) {
             Ok(0) => break,
             Ok(read) => held += read,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => return Err(BROKEN),
         }
     }

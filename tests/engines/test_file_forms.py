@@ -1,6 +1,7 @@
 """Files that are not plain Parquet or CSV: dialects of CSV, Arrow, folders, hive trees and databases."""
 
 import gzip
+import os
 import re
 import shutil
 import sqlite3
@@ -13,6 +14,7 @@ from command import BUDGET, discreet, errors_of, output
 from counting import counted, csv
 
 import discreet as dp
+from discreet import _core
 from discreet.engines.checking import check
 from discreet.errors import InputError, ParameterError, SchemaError
 from discreet.tables import CsvFiles, open_database
@@ -455,3 +457,41 @@ def test_a_refused_column_of_an_arrow_file_ends_no_process(tmp_path, door):
     command = [sys.executable, "-c", REFUSED, path, door]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
+@pytest.mark.parametrize("name", ["log.csv", "headless.csv", "log.jsonl", "log.csv.gz", "log.jsonl.gz"])
+def test_a_file_that_is_cut_while_it_is_read_is_refused(tmp_path, name):
+    pyarrow = pytest.importorskip("pyarrow")
+    is_json, is_gzip = "json" in name, name.endswith("gz")
+    line = '{"user": "%d", "item": "%s"}\n' if is_json else "%d,%s\n"
+    parts = [(line % (user, "x" * 5000)).encode() for user in range(4000)]
+    parts = parts if is_json or "headless" in name else [b"user,item\n", *parts]
+    # A member for each line, so that the file that is left is a whole file of gzip.
+    parts = [gzip.compress(part, 0) for part in parts] if is_gzip else parts
+    path = csv(tmp_path, b"".join(parts), name)
+    headless, user, item = (2, "1", "2") if "headless" in name else (None, "user", "item")
+
+    def opened():
+        if is_json:
+            return _core.json_stream([path], ["user", "item"])
+        return _core.csv_stream([path], ord(","), [0, 1], headless=headless)
+
+    class Cut:
+        """A table whose file is cut after the first batch."""
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            reader = pyarrow.RecordBatchReader._import_from_c_capsule(opened())
+
+            def batches():
+                yield reader.read_next_batch()
+                os.truncate(path, sum(map(len, parts[:3000])))
+                yield from reader
+
+            return pyarrow.RecordBatchReader.from_batches(reader.schema, batches()).__arrow_c_stream__()
+
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises(InputError, match="check the data"):
+        dp.count(Cut(), user=user, item=item, rho=1, delta=1e-6, budget=budget)
+    assert len(budget.history) == 0
+    left = CsvFiles(path=path, header=False) if headless else path
+    assert counted(left, user, item)["x" * 5000] >= 2999  # a file as any other
