@@ -1,6 +1,10 @@
 """Inputs of commands that are no regular files, or are not on this machine, and outputs among inputs."""
 
 import os
+import shutil
+import subprocess
+import sys
+from urllib.parse import quote
 
 import pytest
 from command import discreet, errors_of
@@ -59,6 +63,31 @@ def test_an_output_that_the_pattern_of_the_input_matches_is_refused(tmp_path, pa
         assert not output.exists()
     for output in (tmp_path / "out.csv", folder / "out.json"):
         assert discreet("count", folder / pattern, *COUNT, "-o", output)[0] == 0
+
+
+@pytest.mark.parametrize("form", ["file://{}", "file:{}", "file://localhost{}"])
+def test_the_address_of_a_local_file_is_refused_with_its_path(tmp_path, form):
+    log = csv(tmp_path, "user,page\n1,a\n", "a log é.csv")
+    err = errors_of("count", form.format(quote(str(log))), *COUNT, code=1)
+    path = err.partition("give the path alone, ")[2]
+    assert discreet("count", path, *COUNT)[0] == 0
+
+
+@pytest.mark.skipif(shutil.which("bash") is None or not os.path.exists("/dev/stdin"), reason="needs bash")
+@pytest.mark.parametrize("given", ["/dev/stdin < {}", "/dev/fd/0 < {}", "<(cat {})"])
+def test_the_remedy_for_a_pipe_in_place_of_a_file_works(tmp_path, given):
+    log = csv(tmp_path, "user,page\n1,a\n")
+    command = f"{sys.executable} -m discreet count {{}} {' '.join(COUNT)}"
+
+    def run(text):
+        return subprocess.run(["bash", "-c", text], capture_output=True, text=True)
+
+    refused = run(command.format(given.format(log)))
+    assert refused.returncode == 1
+    remedy = " ".join(refused.stderr.split()).partition("give - for FILE: ")[2].partition(" ... ")[0]
+    assert remedy == "COMMAND | discreet count -"
+    text = remedy.replace("COMMAND", f"cat {log}").replace("discreet count -", command.format("-"))
+    assert run(text).returncode == 0
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/log.parquet", "https://example.invalid/log.parquet"])

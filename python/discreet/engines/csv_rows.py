@@ -128,6 +128,10 @@ class CsvFiles:
         """The paths and globs."""
         return [self.path] if isinstance(self.path, str | os.PathLike) else [*self.path]
 
+    def found(self) -> files.Source:
+        """Return the files; see `files.find`."""
+        return files.find(self.paths, encoding=self.dialect.encoding, header=self.header)
+
 
 @dataclass(frozen=True)
 class CsvRows:
@@ -155,21 +159,26 @@ class CsvRows:
             files.require_distinct(columns, source.shown)
             places = [int(column) - 1 for column in columns]
             return cls(source.paths, delimiter, places, dialect.encoding, width)
-        first = _header(source.paths[0], delimiter, dialect.encoding)
-        if any(_header(path, delimiter, dialect.encoding) != first for path in source.paths[1:]):
-            raise SchemaError(
-                f"the files of {source.shown} do not all have the same header; read files with the same header together"
-            )
+        first = _common_header(source, delimiter, dialect.encoding)
         places = _places(first, columns, source.shown, dialect, delimiter)
         return cls(source.paths, delimiter, places, dialect.encoding)
 
     @classmethod
     def of_files(cls, given: CsvFiles, columns: list[str]) -> CsvRows:
         """Read the headers of files with a dialect; see `of`."""
-        source = files.find(given.paths)
+        source = given.found()
         if source.form is not CSV:
             raise InputError(f"cannot read {source.shown} as CSV: its suffix is that of {source.form.name}")
         return cls.of(source, columns, given.dialect)
+
+    @classmethod
+    def whole(cls, given: CsvFiles, most: int) -> tuple[CsvRows, list[str]]:
+        """Return the first `most` columns of files with a header, and their names, which may repeat; see `of`."""
+        source, encoding = given.found(), given.dialect.encoding
+        delimiter = given.delimiter or source.delimiter
+        header = _common_header(source, delimiter, encoding)[:most]
+        names = [cell.decode("utf-8", "replace") for cell in header]
+        return cls(source.paths, delimiter, range(len(names)), encoding), names
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return _core.csv_stream(
@@ -225,6 +234,17 @@ def _header(path: str, delimiter: str, encoding: str) -> list[bytes]:
         return _core.csv_header(path, ord(delimiter), encoding=encoding)
     except InputError as error:
         raise InputError(f"cannot read {path} as CSV: {error}") from None
+
+
+def _common_header(source: files.Source, delimiter: str, encoding: str) -> list[bytes]:
+    """Return the header of files; raise SchemaError if it is not the same in all."""
+    first, *others = source.paths
+    header = _header(first, delimiter, encoding)
+    if any(_header(path, delimiter, encoding) != header for path in others):
+        raise SchemaError(
+            f"the files of {source.shown} do not all have the same header; read files with the same header together"
+        )
+    return header
 
 
 def _places(header: list[bytes], columns: list[str], shown: str, dialect: Dialect, delimiter: str = ",") -> list[int]:

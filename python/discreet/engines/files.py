@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
+from discreet.engines.first_bytes import LENGTH, require_content
 from discreet.errors import InputError, SchemaError
-from discreet.formats import DATA, PARQUET, Format, alternatives
+from discreet.formats import CSV, DATA, JSON_LINES, PARQUET, Format, alternatives
 from discreet.imports import importing
 from discreet.privacy.validation import require_path
 
@@ -57,6 +58,8 @@ LOGS = {
     "Spark Structured Streaming": ("_spark_metadata", "the Spark DataFrame"),
 }
 """Software whose log decides which files of a folder are live: the log as a glob, and what reads it."""
+_OPEN_FILES = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""How systems and shells name files that a process has open."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a folder whose column is NULL."""
 
@@ -143,12 +146,15 @@ class MemoryFile:
         return self.path
 
 
-def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
-    """Return the files of some paths and globs.
+def find(paths: Sequence[str | os.PathLike[str]], *, encoding: str = "utf-8", header: bool = True) -> Source:
+    """Return the files of some paths and globs. CSV has this encoding, and `header` says whether it has a header.
+
+    A file of JSON lines without any line has no rows. So has a file of CSV if it needs no header, or if another file
+    has the header.
 
     Raises:
-        InputError: There is no file, a file is not regular, the formats differ, or a path is a remote address. The text
-            names the path.
+        InputError: There is no file, a file is not regular, its first bytes are those of another format, the formats
+            differ, or a path is a remote address. The text names the path.
     """
     if len(paths) == 1 and isinstance(paths[0], MemoryFile):
         return Source(shown=paths[0].shown, paths=[paths[0].path], form=paths[0].form)
@@ -160,14 +166,24 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
             f"cannot read {', '.join(given)}: these files have different formats; give files of one format, or a query "
             "that combines both by UNION ALL"
         )
-    for name in found:
-        _require_readable(name)
-    require_no_log(found)
     form, delimiter = forms.pop()
+    empty = {name for name in found if _is_empty(name, form, encoding)}
+    if empty and form is not JSON_LINES and (form is not CSV or (header and len(empty) == len(found))):
+        other = "; write the line with the names of its columns also if there are no rows" if form is CSV else ""
+        raise InputError(f"cannot read {min(empty)}: it is empty{other}")
+    require_no_log(found)
+    found = [name for name in found if name not in empty] or found
     return Source(shown=", ".join(given), paths=found, form=form, delimiter=delimiter)
 
 
 def _matches(given: str) -> list[str]:
+    if given.startswith("file:/"):
+        raise InputError(f"cannot read {given}: give the path alone, {_path_of(given)}")
+    if given.startswith(_OPEN_FILES):
+        raise InputError(
+            f"cannot read {given}: a pipe such as <(COMMAND) has no suffix, and is read once. On the command line give "
+            "- for FILE: COMMAND | discreet count - ... In Python write the rows to a file"
+        )
     if "://" in given:
         raise InputError(
             f"cannot read {given}: it is not a file of this machine. Download it first. Or, in Python, give the "
@@ -185,6 +201,13 @@ def _matches(given: str) -> list[str]:
     if not inside:
         raise InputError(f"cannot read {given}: the folder has no files of a format that discreet reads")
     return inside
+
+
+def _path_of(address: str) -> str:
+    """Return the path of an address such as file:///logs/a.csv."""
+    path = address.removeprefix("file:")
+    path = path.removeprefix("//").removeprefix("localhost") if path.startswith("//") else path
+    return unquote(path)
 
 
 def files_in(folder: str) -> list[str]:
@@ -326,14 +349,15 @@ def unreadable(name: str | os.PathLike[str], error: OSError) -> InputError:
     return InputError(f"cannot read {os.fspath(name)}: {reason}; check its path")
 
 
-def _require_readable(name: str) -> None:
+def _is_empty(name: str, form: Format, encoding: str) -> bool:
+    """Return whether a file has no text; raise InputError unless it can be read and has the bytes of its format."""
     try:
-        status = require_regular(name)
-        os.close(os.open(name, os.O_RDONLY))
+        require_regular(name)
+        with open(name, "rb", buffering=0) as file:
+            head = file.read(LENGTH)
     except OSError as error:
         raise unreadable(name, error) from None
-    if status.st_size == 0:
-        raise InputError(f"cannot read {name}: it is empty")
+    return require_content(name, head, form, encoding)
 
 
 def parquet_schemas(

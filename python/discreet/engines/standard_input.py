@@ -8,14 +8,16 @@ from contextlib import contextmanager
 
 from discreet.engines.csv_rows import CsvInput, Dialect
 from discreet.engines.files import MemoryFile
+from discreet.engines.first_bytes import LENGTH, is_parquet, require_content
 from discreet.engines.memory import Memory, random_limit
 from discreet.errors import InputError, ResourceError
-from discreet.formats import PARQUET
+from discreet.formats import CSV, PARQUET
 
 __all__ = ["standard_input"]
 
 _PIECE = 1 << 20
-_PARQUET = b"PAR1"
+_HEAD = 64
+"""The number of bytes that show a format."""
 
 
 @contextmanager
@@ -29,10 +31,14 @@ def standard_input(memory: int | str | None = None, dialect: Dialect | None = No
         InputError: Standard input is empty, cannot be read, or is Parquet on a system without files in memory.
         ResourceError: Parquet on standard input is larger than a quarter of `memory`.
     """
-    head = _first(len(_PARQUET))
-    if not head:
-        raise InputError("cannot read standard input: it is empty")
-    if head != _PARQUET:
+    dialect = dialect or Dialect()
+    head = _first(_HEAD)
+    if head.startswith(b"\x1f\x8b"):
+        head += _first(LENGTH - _HEAD)  # to see what is compressed
+    if not is_parquet(head):
+        is_empty = require_content(CsvInput.shown, head, CSV, dialect.encoding, is_file=False)
+        if is_empty and dialect.header:
+            raise InputError("cannot read standard input: it is empty")
         yield CsvInput(head, dialect)
         return
     if not hasattr(os, "memfd_create"):
