@@ -5,7 +5,7 @@ import json
 
 import pytest
 from command import discreet, output
-from counting import BINARY, csv, store
+from counting import BINARY, counted, csv, store
 
 import discreet as dp
 from discreet import _core
@@ -224,3 +224,61 @@ def test_a_sum_is_checked_as_it_is_read(tmp_path):
             check(path, **parameters)
     with pytest.raises(SchemaError, match="m"):
         check(path, "user", "page", value="m")
+
+
+HEADERS = {
+    "an empty name": ",user,item",
+    "two empty names": ",user,,item",
+    "names that repeat": "a,user,a,item",
+    "names that differ by case": "User,user,a,A,item",
+    "names of aliases": "c1,user,c0,item",
+    "a name that repeats without case": "a,A,a,user,item",
+    "names that others get": "user_1,user,USER,item",
+    "a quote": '"a""b",user,"x\ny",item',
+}
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_a_check_reads_each_header_that_a_count_reads(tmp_path, header):
+    names = header.replace('"a""b"', "a").replace('"x\ny"', "b").split(",")
+    cells = [{"user": "1", "item": "z"}.get(name, f"cell of {place}") for place, name in enumerate(names)]
+    path = csv(tmp_path, f"{header}\n{','.join(cells)}\n")
+    assert counted(path) == {"z": 1}
+    whole, found = check(path), check(path, "user", "item")
+    assert (whole.rows, found.rows, found.users, whole.dropped, found.dropped) == (1, 1, 1, {}, {})
+    assert len(whole.types) == len(names)
+    output("check", path)
+
+
+def test_columns_that_nobody_asked_for_are_no_error_of_a_check(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    columns = [pyarrow.array([1]), pyarrow.array(["a"]), *(pyarrow.array([value]) for value in (2, 3, 4))]
+    path = tmp_path / "log.arrow"
+    store(pyarrow.table(columns, ["user", "item", "note", "Note", ""]), path)
+    assert [*check(path).types] == ["user", "item"]
+    path = tmp_path / "log.parquet"
+    store(pyarrow.table(columns[:4], ["user", "item", "note", ""]), path)
+    assert [*check(path).types] == ["user", "item", "note"]
+    for suffix in ("arrow", "parquet"):
+        assert counted(tmp_path / f"log.{suffix}") == {"a": check(tmp_path / f"log.{suffix}", "user", "item").users}
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", *BINARY])
+def test_texts_that_stand_for_nothing_are_shown(tmp_path, form):
+    texts = ["NULL", "NULL", "\\N", "NA", "N/a", "", "nan", "None", "-", "b", None, "annul"]
+    path = tmp_path / f"log.{form}"
+    if form == "csv":
+        csv(tmp_path, "user,item\n" + "".join("a,\n" if text is None else f'a,"{text}"\n' for text in texts))
+    elif form == "jsonl":
+        csv(tmp_path, "".join(json.dumps({"user": "a", "item": text}) + "\n" for text in texts), path.name)
+    else:
+        store(pytest.importorskip("pyarrow").table({"user": ["a"] * len(texts), "item": texts}), path)
+    found = check(path, "user", "item")
+    assert found.missing["item"] == {text: texts.count(text) for text in texts[:9]}
+    assert not found.missing["user"]
+    assert found.items == 10
+    out = output("check", path, "--user", "user", "--item", "item")[0]
+    assert "column item: " in out
+    assert "NULL: 2 rows" in out
+    assert "empty text: 1 row" in out
+    assert "\\N: 1 row" in out

@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.engines import files, remote
 from discreet.engines.arrow_files import arrow_files
 from discreet.engines.batches import BYTES, ArrowStream, SmallBatches
-from discreet.engines.csv_rows import CsvFiles, CsvRows, Dialect
+from discreet.engines.csv_rows import CsvFiles, CsvRows
 from discreet.engines.engine import require_no_period
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, library
@@ -40,6 +40,8 @@ _TOP = 20
 _MOST = 200
 """The most columns that are examined if no columns are given."""
 _LONG = f"more than {_core.LONGEST:,} bytes"
+_NOTHING = r"('', 'null', '\n', 'na', 'n/a', '<na>', 'nan', 'none', 'nil', 'undefined', 'unknown', '-', '?')"
+"""The texts, in lower case and as SQL, that programs write if nothing is there."""
 _CSV = {"short": "too few cells", "not text": "a cell is not UTF-8", "long": f"a cell has {_LONG}", "unclosed": ""}
 """The reasons for which the reader of CSV drops a row, by their names in `_core`."""
 _JSON = {
@@ -68,6 +70,8 @@ class Check(Private):
     """The numbers of rows that a count leaves out, by reason. A row with several reasons counts for each."""
     decimals: dict[str, int] = field(default_factory=dict)
     """The numbers of cells such as 5.0 in columns of text, by column."""
+    missing: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The numbers of cells whose text stands for nothing in other programs, such as NULL, by column and text."""
     excluded: int = 0
     """The number of rows that `since` and `until` exclude. They have no other reason."""
     unclosed: int = 0
@@ -101,6 +105,12 @@ class Check(Private):
                 'so if a cell is missing. Write them as integers (pandas: .astype("Int64")), or read the file by --sql '
                 f"with try_cast({quoted(name)} AS BIGINT)"
             )
+        for name, cells in self.missing.items():
+            if found := [f"{text or 'empty text'}: {counted(number, 'row')}" for text, number in cells.items()]:
+                yield (
+                    f"column {name}: {'; '.join(found)}. Each such text is one user or item, as any other text. If it "
+                    "stands for nothing, write NULL instead, in CSV an empty cell without quotes"
+                )
         for reason, number in self.dropped.items():
             yield f"{counted(number, 'row')} left out: {reason}{self._where(reason, number)}"
         if self.excluded:
@@ -218,7 +228,7 @@ class _Tables(Private):
             if source.form.dataset is not None:
                 datasets = arrow_files(source)
                 source.require_no_folder(wanted or ())
-                columns = wanted or [*datasets[0].schema.names][:_MOST]
+                columns = wanted or _once(datasets[0].schema.names)[:_MOST]
                 tables = [Reopened(partial(frame, one, columns, value)) for one in datasets]
                 if value is None:
                     return cls(all=tables, columns=columns)
@@ -236,7 +246,7 @@ class _Tables(Private):
                 return cls._of_json(source, wanted, [] if value is None else [value])
             data = CsvFiles(path=data)
         if isinstance(data, CsvFiles):
-            return cls._of_csv(data, wanted or _header(data))
+            return cls._of_csv(data, wanted)
         columns = wanted or [*data.columns][:_MOST]
         if library(data) == "ibis":
             rows, mistyped = remote.ibis.readable(data, columns)
@@ -249,8 +259,19 @@ class _Tables(Private):
         return cls(all=[Reopened(lambda: SmallBatches(found))], columns=columns)
 
     @classmethod
-    def _of_csv(cls, data: CsvFiles, columns: list[str]) -> _Tables:
-        rows = CsvRows.of_files(data, columns)
+    def _of_csv(cls, data: CsvFiles, columns: list[str] | None) -> _Tables:
+        if columns is None and not data.header:
+            raise ParameterError(
+                "a file without a header has no names of columns: give user and item as numbers", names="user item"
+            )
+        if columns is None:
+            rows, names = CsvRows.whole(data, _MOST)
+            columns = [
+                name if name and names.count(name) == 1 else f"{name} (number {place})".lstrip()
+                for place, name in enumerate(names, 1)
+            ]
+        else:
+            rows = CsvRows.of_files(data, columns)
         (short, long, not_text, unclosed), places = rows.dropped()
         lines_of: dict[str, list[str]] = {}
         for name, file, line in places:
@@ -303,36 +324,47 @@ def _parquet_columns(source: files.Source) -> list[str]:
     """Return the columns of the first file, and those in the names of folders."""
     (names,) = files.parquet_schemas(connect(), source.escaped[:1])
     known = {name.lower() for name in names}
-    return [*names, *sorted(key for key in source.partitions if key.lower() not in known)][:_MOST]
+    # DuckDB cannot read a column without a name.
+    return [*filter(None, names), *sorted(key for key in source.partitions if key.lower() not in known)][:_MOST]
 
 
-def _header(data: CsvFiles) -> list[str]:
-    source, dialect = files.find(data.paths), data.dialect or Dialect()
-    if not dialect.header:
-        raise ParameterError(
-            "a file without a header has no names of columns: give user and item as numbers", names="user item"
-        )
-    cells = _core.csv_header(source.paths[0], ord(dialect.delimiter or source.delimiter), encoding=dialect.encoding)
-    return [cell.decode("utf-8", "replace") for cell in cells][:_MOST]
+def _once(names: Sequence[str]) -> list[str]:
+    """Return the names that do not repeat, compared without case as DuckDB does."""
+    numbers = Counter(name.lower() for name in names)
+    return [name for name in names if name and numbers[name.lower()] == 1]
 
 
-def _types(tables: _Tables, labels: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the types of the columns, and the numbers of cells such as 5.0 in columns of `labels` that hold text."""
-    types, decimals = dict[str, str](), Counter[str]()
+def _types(tables: _Tables, labels: Sequence[str]) -> tuple[dict[str, str], dict[str, int], dict[str, dict[str, int]]]:
+    """Return facts about columns: the types, and of columns of `labels` that hold text the numbers of some cells.
+
+    These are cells such as 5.0, and by their text cells such as NULL, which programs write if nothing is there.
+    """
+    types, decimals, missing = dict[str, str](), Counter[str](), dict[str, Counter[str]]()
     for table in tables.typed or tables.all:
         connection = connect()
         connection.execute("SET threads = 1")
         connection.register(
             "given", table.__arrow_c_stream__()
         )  # DuckDB would replace an error of an object by its own
-        given = connection.table("given")
-        kinds = dict(zip(given.columns, map(str, given.types), strict=True))
+        names = [name for name in tables.columns if name not in tables.types]
+        given = connection.sql(f"FROM given AS given({', '.join(_aliases(names).values())})")
+        kinds = dict(zip(names, map(str, given.types), strict=True))
         types = types or {name: str(tables.types.get(name, kinds.get(name, ""))) for name in tables.columns}
-        if texts := [name for name in labels if kinds.get(name) == "VARCHAR"]:
-            cells = (f"count(*) FILTER (regexp_full_match({quoted(name)}, '-?[0-9]+[.]0'))" for name in texts)
-            (numbers,) = given.aggregate(", ".join(cells)).fetchall()
-            decimals.update(dict(zip(texts, numbers, strict=True)))
-    return types, {name: number for name, number in decimals.items() if number}
+        if texts := {name: alias for name, alias in _aliases(names).items() if kinds[name] == "VARCHAR"}:
+            texts = {name: alias for name, alias in texts.items() if name in labels}
+        asked = [f"count(*) FILTER (regexp_full_match({alias}, '-?[0-9]+[.]0'))" for alias in texts.values()]
+        asked += [f"histogram({alias}) FILTER (lower({alias}) IN {_NOTHING})" for alias in texts.values()]
+        if texts:
+            (found,) = given.aggregate(", ".join(asked)).fetchall()
+            decimals.update(dict(zip(texts, found[: len(texts)], strict=True)))
+            for name, cells in zip(texts, found[len(texts) :], strict=True):
+                missing.setdefault(name, Counter()).update(cells or {})
+    return types, {name: number for name, number in decimals.items() if number}, {**missing}
+
+
+def _aliases(names: Sequence[str]) -> dict[str, str]:
+    """Return names of columns by number, so that all names work."""
+    return {name: f"c{place}" for place, name in enumerate(names)}
 
 
 def _of_columns(
@@ -362,11 +394,12 @@ def _of_columns(
     many, distinct, levels, top20 = _core.items_per_user(
         sources, user, item, _PERCENTILES, _TOP, memory=memory, times=period
     )
-    types, decimals = _types(tables, [*users, *items])
+    types, decimals, missing = _types(tables, [*users, *items])
     named = [_named(level) for level in _PERCENTILES]
     return Check(
         **tables.facts(types, rows, dropped),
         decimals=decimals,
+        missing=missing,
         excluded=excluded,
         counted=read,
         summed=None if value is None else summed,
@@ -385,14 +418,12 @@ def _named(level: float) -> str:
 def _of_all(tables: _Tables) -> Check:
     """Return the facts of all columns, of any types."""
     rows, dropped = 0, Counter[str]()
-    types, decimals = _types(tables, tables.columns)
+    types, decimals, missing = _types(tables, tables.columns)
     for table in tables.all:
         connection = connect()
         connection.execute("SET threads = 1")  # SQLite can be read only in the thread that opened it
         connection.register("given", table)
-        # Columns by number, so that all names work.
-        aliases = {name: f"c{place}" for place, name in enumerate(tables.columns)}
-        named = ", ".join(f"{quoted(name)} AS {alias}" for name, alias in aliases.items())
+        aliases = _aliases(tables.columns)
         asked = {f"{name} is NULL": f"{alias} IS NULL" for name, alias in aliases.items()}
         asked |= {
             f"{name} has {_LONG}": f"{BYTES[kind]}({aliases[name]}) > {_core.LONGEST}"
@@ -400,8 +431,8 @@ def _of_all(tables: _Tables) -> Check:
             if kind in BYTES
         }
         numbers = ["count(*)", *(f"count(*) FILTER ({condition})" for condition in asked.values())]
-        query = f"SELECT {', '.join(numbers)} FROM (SELECT {named} FROM given)"
+        query = f"SELECT {', '.join(numbers)} FROM given AS given({', '.join(aliases.values())})"
         found, *others = map(int, connection.execute(query).fetchone() or ())
         rows += found
         dropped.update(dict(zip(asked, others, strict=True)))
-    return Check(**tables.facts(types, rows, dropped), decimals=decimals)
+    return Check(**tables.facts(types, rows, dropped), decimals=decimals, missing=missing)
