@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import _core
 from discreet.engines import files, remote
 from discreet.engines.arrow_files import arrow_files
+from discreet.engines.arrow_schema import durations
 from discreet.engines.batches import BYTES, ArrowStream, SmallBatches
 from discreet.engines.csv_rows import CsvFiles, CsvRows
 from discreet.engines.engine import require_no_period
@@ -321,11 +322,14 @@ def _total(source: files.Source) -> int:
 
 
 def _parquet_columns(source: files.Source) -> list[str]:
-    """Return the columns of the first file, and those in the names of folders."""
-    (names,) = files.parquet_schemas(connect(), source.escaped[:1])
-    known = {name.lower() for name in names}
-    # DuckDB cannot read a column without a name.
-    return [*filter(None, names), *sorted(key for key in source.partitions if key.lower() not in known)][:_MOST]
+    """Return the columns of the first file that DuckDB can read as labels, and those in the names of folders."""
+    (kinds,) = files.parquet_schemas(connect(), source.escaped[:1])
+    known = {name.lower() for name in kinds}
+    unread = (
+        durations(connect(), source.escaped) | {name for name, kind in kinds.items() if kind in files.PARSED} | {""}
+    )
+    names = [name for name in kinds if name not in unread]
+    return [*names, *sorted(key for key in source.partitions if key.lower() not in known)][:_MOST]
 
 
 def _once(names: Sequence[str]) -> list[str]:

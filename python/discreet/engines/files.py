@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOGS",
+    "PARSED",
     "MemoryFile",
     "Source",
     "files_in",
@@ -58,6 +59,8 @@ LOGS = {
     "Spark Structured Streaming": ("_spark_metadata", "the Spark DataFrame"),
 }
 """Software whose log decides which files of a folder are live: the log as a glob, and what reads it."""
+PARSED = {"GEOMETRY", "JSON"}
+"""Types of text and bytes that DuckDB parses. A scan of such a column fails at the first invalid cell."""
 _OPEN_FILES = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 """How systems and shells name files that a process has open."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.arrow_files import arrow_files
+from discreet.engines.arrow_schema import durations
 from discreet.engines.batches import SmallBatches, combined, is_relation, without_long_labels
 from discreet.engines.csv_rows import CsvFiles, CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
@@ -45,8 +46,9 @@ REMEDIES = {
 """Further remedies in errors about unreadable frames, by library."""
 _FILE_NUMBER = "file_index"
 """DuckDB's name of the number of a row's file, from 0."""
-_PARSED = {"GEOMETRY", "JSON"}
-"""Types of text and bytes that DuckDB parses. A scan of such a column fails at the first invalid cell."""
+_IN_UTC = "TIMESTAMP WITH TIME ZONE"
+_KIND = f"CASE WHEN converted_type LIKE 'TIMESTAMP%' AND logical_type IS NULL THEN '{_IN_UTC}' ELSE duckdb_type END"
+"""The type of a column of Parquet, as SQL. Writers before logical types wrote times in UTC, says Parquet's format."""
 
 
 def histogram(
@@ -266,10 +268,13 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
     DuckDB would cast to the types of the first file, and fail at a cell that cannot be cast.
     """
     types, keys, known = set(), source.partitions, set[str]()
-    for kinds in files.parquet_schemas(connection, source.escaped, given=source.shown):
+    for kinds in files.parquet_schemas(connection, source.escaped, _KIND, given=source.shown):
         known |= {name.lower() for name in kinds}
         files.require_columns([*kinds, *(keys - {*kinds})], columns, is_schema=True)
         types.add(tuple(kinds.get(name) for name in columns))
+    has_integers = any("BIGINT" in kinds for kinds in types)
+    for name in durations(connection, source.escaped) & {*columns} if has_integers else ():
+        raise SchemaError(f"the column {name!r} of {source.shown} holds durations; write them as integers or as text")
     if "" in columns:
         raise SchemaError(f"DuckDB cannot read a column of {source.shown} without a name; rename the column")
     source.require_no_folder(name for name in columns if name.lower() in known)
@@ -301,7 +306,7 @@ def _rows(
     files_of = "read_parquet($1, hive_partitioning = false)"
     found = connection.sql(f"SELECT {', '.join(cells.values())} FROM {files_of} a", params=given)
     for name, kind in zip(columns, map(str, found.types), strict=True):
-        if kind in _PARSED:
+        if kind in files.PARSED:
             raise SchemaError(
                 f"the column {name!r} of {source.shown} is {kind}, and DuckDB fails at an invalid cell; write it as "
                 "text, or give the table as pyarrow.parquet.read_table reads it"
@@ -310,10 +315,17 @@ def _rows(
     text = [name for name in text if name not in of_folders]
     times = [name for name, kind in zip(columns, found.types, strict=True) if str(kind).startswith("TIMESTAMP")]
     millis = [name for name in times if has_milliseconds(connection, source.escaped, name)]
-    if not (text or millis):
+    kinds = next(iter(files.parquet_schemas(connection, source.escaped, _KIND))) if times else {}
+    zoned = [name for name in times if kinds[name] == _IN_UTC]
+    if zoned:
+        connection.execute("SET TimeZone = 'UTC'")
+    for time in zoned:
+        cells[time] = f"a.{quoted(time)}::TIMESTAMPTZ AS {quoted(time)}"
+    if not (text or millis or zoned):
         return found
-    # A positional join pairs rows, so both scans must keep their order.
-    connection.execute("SET preserve_insertion_order = true")
+    if text or millis:
+        # A positional join pairs rows, so both scans must keep their order.
+        connection.execute("SET preserve_insertion_order = true")
     validated = "read_parquet($1, hive_partitioning = false, utf8_validation = '{}') {}"
     tables = [validated.format("replace", "a") if text else f"{files_of} a"]
     if text:
@@ -321,8 +333,7 @@ def _rows(
     for number, time in enumerate(millis):
         connection.register(f"times{number}", Microseconds(source.paths, time))
         tables.append(f"times{number}")
-        connection.execute("SET TimeZone = 'UTC'")
-        zone = "::TIMESTAMPTZ" if str(found.types[columns.index(time)]) == "TIMESTAMP WITH TIME ZONE" else ""
+        zone = "::TIMESTAMPTZ" if time in zoned else ""
         cells[time] = f"make_timestamp(times{number}.moment){zone} AS {quoted(time)}"
     whole = [f"a.{quoted(name)} IS NOT DISTINCT FROM b.{quoted(name)}" for name in text] or ["true"]
     return connection.sql(
