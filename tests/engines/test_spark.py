@@ -3,13 +3,14 @@
 import logging
 import os
 import sys
+import traceback
 
 import numpy as np
 import pytest
 from counting import counted
 
 import discreet as dp
-from conftest import spark_session
+from conftest import SPARKS, spark_session
 from discreet import engines
 from discreet.engines import spark_session as command_line
 from discreet.errors import InputError, ItemTypeError, ParameterError, SchemaError
@@ -143,21 +144,47 @@ def test_public_functions_and_plume_read_a_dataframe(spark):
 
 
 @pytest.mark.usefixtures("newer")
-def test_an_error_on_a_cell_does_not_show_the_cell(spark):
+@pytest.mark.parametrize("door", ["spark", "ibis"])
+@pytest.mark.parametrize("spark", SPARKS, indirect=True)
+def test_an_error_on_a_cell_does_not_show_the_cell(spark, door, capfd, recwarn):
     from pyspark.logger import PySparkLogger
     from pyspark.sql.functions import col
 
+    def opened(rows):
+        if door == "spark":
+            return rows
+        ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
+        rows.createOrReplaceTempView("log")
+        return ibis.pyspark.connect(spark).table("log")
+
     logged, log = [], logging.Handler()
     log.emit = logged.append
-    of_sql = spark.sql("SELECT id AS user, CAST(concat('secret', id) AS INT) AS item FROM range(9)")
-    of_columns = spark.sql("SELECT id AS user, concat('secret', id) AS item FROM range(9)")
-    for kind, rows in (("SQL", of_sql), ("DataFrame", of_columns.select("user", col("item").cast("int")))):
+    cell = "concat('secret-cell-', id)"
+    of_sql = spark.sql(f"SELECT id AS user, CAST({cell} AS INT) AS item FROM range(9)")
+    of_columns = spark.sql(f"SELECT id AS user, {cell} AS item FROM range(9)")
+    failing = [("SQL", opened(of_sql))]
+    if door == "spark":
+        failing += [("DataFrame", of_columns.select("user", col("item").cast("int")))]
+    else:
+        texts = opened(of_columns)
+        failing += [("DataFrame", texts.mutate(item=texts.item.cast("int32")))]
+    budget = dp.Budget(rho=9, delta=1e-5)
+    columns = {"user": "user", "item": "item", "budget": budget, "rho": 1}
+    for kind, rows in failing:
         PySparkLogger.getLogger(f"{kind}QueryContextLogger").addHandler(log)
-        with pytest.raises(InputError, match="use try_cast") as caught:
-            counted(rows)
-        assert "secret" not in str(caught.value)
-        assert caught.value.__suppress_context__
+        calls = [
+            lambda rows=rows: counted(rows),
+            lambda rows=rows: dp.count(rows, delta=1e-6, **columns),
+            lambda rows=rows: dp.count(rows, delta=1e-6, l0="auto", **columns),
+            lambda rows=rows: dp.count(rows, items=[1], l0=1, **columns),
+        ]
+        for call in calls:
+            with pytest.raises(InputError, match=r"use try_cast|check its connection") as caught:
+                call()
+            assert "secret-cell" not in "".join(traceback.format_exception(caught.value))
     assert logged == []
+    assert "secret-cell" not in "".join([*capfd.readouterr(), *(str(warning.message) for warning in recwarn)])
+    assert budget.spent.rho == 0
     assert counted(of_columns.select("user", col("item").try_cast("int"))) == {}
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -19,7 +21,7 @@ from discreet.imports import importing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["awaited", "hide_failed_cells", "translated_errors"]
+__all__ = ["awaited", "hidden_cells", "translated_errors"]
 
 _INTERRUPT_SECONDS = 10.0
 """Seconds to wait for an interrupted job to end."""
@@ -41,10 +43,10 @@ def awaited(session: SparkSession, work: Callable[[], _Result], tick: Progress |
     ended = threading.Event()
 
     def run() -> None:
-        _counting.set(True)
         try:
             add(tag)  # tags belong to a thread
-            results.append(work())
+            with hidden_cells():
+                results.append(work())
         except BaseException as error:
             errors.append(error)
         finally:
@@ -73,15 +75,26 @@ def awaited(session: SparkSession, work: Callable[[], _Result], tick: Progress |
     return results[0]
 
 
-def hide_failed_cells() -> None:
-    """Filter PySpark's own loggers, which print the cell on which a query failed, for queries of this module."""
+@contextmanager
+def hidden_cells() -> Iterator[None]:
+    """Hide the cell on which a query of this thread fails: PySpark would log it, or warn with it.
+
+    Every engine that may run a query of PySpark, such as Ibis, runs it in this context.
+    """
+    if "pyspark" in sys.modules:  # otherwise there is no session that could run a query
+        with suppress(ImportError):  # PySpark 3.5 prints no cells
+            with importing():
+                from pyspark.logger import PySparkLogger
+            for kind in ("DataFrame", "SQL"):
+                PySparkLogger.getLogger(f"{kind}QueryContextLogger").addFilter(_is_of_others)
+        # `toPandas`, which Ibis calls, warns with the text of the error that it raises. The filter stays, because
+        # `catch_warnings` of another thread would remove one that ends.
+        warnings.filterwarnings("ignore", "toPandas attempted Arrow optimization", module=r"pyspark\.")
+    before = _counting.set(True)
     try:
-        with importing():
-            from pyspark.logger import PySparkLogger
-    except ImportError:  # PySpark 3.5 prints no cells
-        return
-    for kind in ("DataFrame", "SQL"):
-        PySparkLogger.getLogger(f"{kind}QueryContextLogger").addFilter(_is_of_others)
+        yield
+    finally:
+        _counting.reset(before)
 
 
 def _is_of_others(_: logging.LogRecord) -> bool:
@@ -91,7 +104,7 @@ def _is_of_others(_: logging.LogRecord) -> bool:
 @contextmanager
 def translated_errors(session: SparkSession) -> Iterator[None]:
     """Translate Spark's errors, without their texts."""
-    with interruptible():
+    with interruptible(), hidden_cells():
         try:
             yield
         except (DiscreetError, MemoryError):

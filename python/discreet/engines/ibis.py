@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.engines import files
+from discreet.engines.cluster_jobs import hidden_cells
 from discreet.engines.engine import (
     PART,
     Counted,
@@ -258,7 +259,7 @@ def _fetched(query: Table) -> dict[str, Fetched]:
 @contextmanager
 def _translated_errors() -> Iterator[None]:
     """Translate a backend's errors, without their texts."""
-    with interruptible():
+    with interruptible(), hidden_cells():
         try:
             yield
         except (DiscreetError, MemoryError, ImportError):

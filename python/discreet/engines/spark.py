@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.cluster_jobs import awaited, hide_failed_cells, translated_errors
+from discreet.engines.cluster_jobs import awaited, translated_errors
 from discreet.engines.engine import (
     PART,
     Counted,
@@ -215,7 +215,6 @@ def _session(source: object) -> SparkSession:
         )
     if not isinstance(source, DataFrame):
         raise ParameterError("data of PySpark must be a DataFrame; convert a pandas-on-Spark frame by .to_spark()")
-    hide_failed_cells()
     return source.sparkSession
 
 
