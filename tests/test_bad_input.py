@@ -133,6 +133,46 @@ VERBS = {
     "stream": lambda **more: dp.Stream.recommended(**{"delta": 1e-6, "l0": 1, "horizon": 4, **more}),
     "budget": lambda **more: dp.Budget(**{"delta": 1e-6, **more}),
 }
+EXACT = [Decimal, Fraction, np.float64, np.longdouble]
+"""Types of numbers, each made of the text of a float."""
+
+
+@pytest.mark.parametrize("exact", EXACT)
+@pytest.mark.parametrize(("make", "given", "names"), [made for made in makers() if not made.id.startswith(SLOW)])
+def test_every_constructor_reads_a_number_of_any_type(make, given, names, exact):
+    numbers = {name: exact(str(value)) for name, value in given.items() if isinstance(value, float)}
+    found, expected = tried(make, **{**given, **numbers}), tried(make, **given)
+    if make is dp.Guarantee:  # a claim between two floats is rounded up
+        found, expected = found.rho, expected.rho
+    assert repr(found) == repr(expected)
+
+
+@pytest.mark.parametrize("exact", EXACT)
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_reads_a_number_of_any_type(verb, exact):
+    for name in ("rho", "epsilon"):
+        found, expected = (VERBS[verb](**{name: one("0.7"), "delta": one("1e-6")}) for one in (exact, float))
+        assert found.guarantee == expected.guarantee
+        if verb.startswith(("count", "top_k", "select", "sum")):
+            for total in (exact, float):
+                budget = dp.Budget(**{name: total("0.7"), "delta": total("1e-6")})
+                VERBS[verb](**{name: exact("0.7"), "delta": exact("1e-6"), "budget": budget})
+        for bad in ("nan", "inf", "-1"):
+            with pytest.raises(ParameterError):
+                VERBS[verb](**{name: exact(bad) if exact is not Fraction else Fraction(-1)})
+
+
+@pytest.mark.parametrize("exact", EXACT)
+def test_every_other_door_reads_a_number_of_any_type(exact, tmp_path):
+    numbers = {"rho": exact("0.7"), "delta": exact("1e-6")}
+    assert dp.plan("count", **numbers).guarantee == dp.plan("count", rho=0.7, delta=1e-6).guarantee
+    ledger = dp.Ledger.open(tmp_path / "ledger")
+    assert ledger.dataset("a", **numbers).total == dp.Budget(rho=0.7, delta=1e-6).total
+    assert dp.Guarantee(**numbers).epsilon(exact("1e-5")) == dp.Guarantee(0.7, 1e-6).epsilon(1e-5)
+    counted = [VERBS["count"](rho=1, relative_error=one("0.2")).made_by for one in (exact, float)]
+    assert counted[0] == counted[1]
+
+
 REFUSED = [0, -1, math.nan, math.inf, 1e308, True, "1", 10**400, 10**5000, np.array([1.0]), np.array([1, 2]), 1j, [1]]
 
 

@@ -214,7 +214,7 @@ class Asked(Generic[_Made]):
             return stated(mechanism, self.epsilon, self.delta)
         guarantee = mechanism.guarantee
         epsilon = guarantee.epsilon(self.quoted_at)
-        return guarantee if guarantee.dp == (epsilon, 0) else guarantee.stating(epsilon, self.quoted_at)
+        return guarantee if guarantee.dp == (epsilon, 0) else guarantee.stating(epsilon, float(self.quoted_at))
 
     def require_paid(self, budget: PrivacyFilter, mechanism: Promising, unit: Unit = "user") -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""

@@ -150,7 +150,7 @@ def require_parameters(verb: str, function: Callable[..., object], parameters: M
 def _asked(guarantee: Guarantee, parameters: Parameters) -> Guarantee:
     """Return the guarantee in the caller's terms: with epsilon if the caller gave epsilon."""
     epsilon, delta = parameters.get("epsilon"), parameters["delta"]
-    return guarantee if epsilon is None else guarantee.stating(epsilon, delta)
+    return guarantee if epsilon is None else guarantee.stating(float(epsilon), float(delta))
 
 
 def stated(mechanism: Promising, epsilon: float | None, delta: float | None) -> Guarantee:
@@ -160,7 +160,10 @@ def stated(mechanism: Promising, epsilon: float | None, delta: float | None) -> 
     """
     guarantee = mechanism.guarantee
     is_pure = guarantee.dp is not None and guarantee.dp[1] == 0
-    return guarantee if epsilon is None or delta is None or is_pure else guarantee.stating(epsilon, delta)
+    if epsilon is None or delta is None or is_pure:
+        return guarantee
+    # The mechanism was chosen for these floats. A Decimal would be rounded up, and not fit a budget of the same number.
+    return guarantee.stating(float(epsilon), float(delta))
 
 
 def _for_count(

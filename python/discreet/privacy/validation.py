@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any, SupportsIndex
 
 from discreet.errors import ParameterError
@@ -18,6 +19,7 @@ __all__ = [
     "is_bytes",
     "is_comma",
     "is_equal",
+    "is_number",
     "is_zero",
     "require_array",
     "require_choice",
@@ -34,14 +36,18 @@ def require_number(
 ) -> float:
     """Return `value` as a float between `low` and `high`; `open_low` and `open_high` exclude an endpoint.
 
+    A Decimal or a Fraction becomes the nearest float, as a number in Python's source does. The guarantee of a release
+    is computed from this float.
+
     Raises:
         ParameterError: The value is out of range or not a number: a bool, a string, an array or NaN.
     """
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if is_number(value):
         given: Any = value
         # NumPy would round the limits to the precision of a small type.
         real: numbers.Real = given.item() if getattr(value, "itemsize", 8) < 8 else given
-        with suppress(TypeError, OverflowError):  # numpy registers timedelta64 as a number, but cannot compare it
+        # numpy registers timedelta64 as a number, but cannot compare it. Nor can a Decimal that is NaN be compared.
+        with suppress(TypeError, ArithmeticError):
             if real <= high and not real < low:
                 # Converting to float can round a value just inside the range onto an excluded endpoint.
                 number = float(real)
@@ -63,9 +69,16 @@ def is_comma(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch(r"-?\d*,\d+", value) is not None
 
 
+def is_number(value: object) -> bool:
+    """Return whether this is a real number of Python, numpy or the module decimal. Bools and text are none."""
+    return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool)
+
+
 def is_zero(value: object) -> bool:
     """Return whether this is the number zero, such as a delta that a mechanism does not need."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(value == 0)
+    with suppress(ArithmeticError):  # a signalling NaN of the module decimal
+        return is_number(value) and bool(value == 0)
+    return False
 
 
 def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
