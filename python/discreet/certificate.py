@@ -71,7 +71,7 @@ class Verified:
     def __str__(self) -> str:
         lines = [
             "the rows match their certificate",
-            f"made by {export.plain_text(self.made_by)}, version {export.plain_text(self.version)}",
+            f"made by {export.shown_call(self.made_by)}, version {export.plain_text(self.version)}",
             f"guarantee: {self.guarantee.promise}",
             *([] if self.condition is None else [f"only if {self.condition}"]),
             *(f"{name}: {text}" for name, text in self.provenance or ()),

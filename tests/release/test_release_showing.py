@@ -6,6 +6,7 @@ from released import counted, ranked
 
 import discreet as dp
 from discreet.errors import ParameterError
+from discreet.release.export import shown_call
 
 LOG = {"user": [n for n in range(4000) for _ in range(3)], "page": ["a", "b", "c"] * 4000}
 COLUMNS = {"user": "user", "item": "page"}
@@ -209,3 +210,43 @@ def test_a_prompt_shows_the_lines_that_print_shows(kind, tmp_path):
     }[kind]()
     assert repr(value) == str(value)
     assert len(repr(value).splitlines()) > 2
+
+
+PUBLIC = [f"shop {number:04}" for number in range(2000)]
+BOUGHT = {"user": [*range(3000)], "shop": PUBLIC[:2] * 1500, "price": [1.5] * 3000}
+OF_PUBLIC = {
+    "count": (dp.count, {"l0": 2}),
+    "count of all items of a user": (dp.count, {}),
+    "count with others": (dp.count, {"l0": 2, "others": True, "delta": 1e-6}),
+    "top_k": (dp.top_k, {"k": 2}),
+    "sum": (dp.sum, {"l0": 2, "value": "price", "bounds": (0, 9)}),
+    "aggregate": (dp.aggregate, {"l0": 2, "rows": 2, "means": {"price": (0, 9)}}),
+}
+
+
+@pytest.mark.parametrize("verb", OF_PUBLIC)
+def test_many_public_items_are_shown_by_their_number(verb, tmp_path):
+    call, more = OF_PUBLIC[verb]
+    data = dp.Ledger.open(tmp_path / "ledger").dataset("shops", rho=9, delta=1e-5)
+    release = call(BOUGHT, user="user", item="shop", items=PUBLIC, rho=1, budget=data, **more)
+    release.write(tmp_path / "out.csv", certificate=True)
+    release.write(tmp_path / "out.html")
+    parameters = (tmp_path / "out.html").read_text("utf-8").partition("made by</dt>")[2].partition("</dd>")[0]
+    shown = [repr(release), repr(dp.Release.read(tmp_path / "out.csv")), str(dp.verify(tmp_path / "out.csv"))]
+    shown += [repr(data), *map(repr, data.history), parameters]
+    for text in shown:
+        assert "shop 0042" not in text
+        assert len(text) < 2000
+    for text in (shown[0], shown[2], shown[4], parameters):
+        assert "2,000 items" in text
+    assert dp.verify(tmp_path / "out.csv").made_by == release.made_by
+    assert "shop 0042" in release.made_by
+    few = call(BOUGHT, user="user", item="shop", items=PUBLIC[:2], rho=1, **more)
+    assert "'shop 0001'" in repr(few).splitlines()[0]
+
+
+def test_the_shown_text_of_a_mechanism_is_short_for_any_text():
+    for odd in ("f(" + "(" * 5000, "f(items=" + "x" * 5000, f"f(items={['a' * 900] * 9})", "\x1b" * 5000, "f(1)" * 900):
+        assert len(shown_call(odd)) <= 600
+    assert shown_call(f"GaussianCounts(items={(*range(1000),)}, l0=1)") == "GaussianCounts(items=1,000 items, l0=1)"
+    assert shown_call("GaussianCounts(items=('a', 'b'), l0=1)") == "GaussianCounts(items=('a', 'b'), l0=1)"

@@ -104,6 +104,12 @@ class Spending:
     pair: EpsilonDelta | None = None
     """The epsilon and delta of a charge to a budget that adds up epsilons. Its rho and delta are the same shares."""
 
+    def __repr__(self) -> str:
+        made_by = export.shown_call(f"{self.mechanism}({self.parameters})")
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields["parameters"] = made_by.removeprefix(f"{self.mechanism}(").removesuffix(")")
+        return f"Spending({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
+
     @property
     def epsilon(self) -> float | None:
         """The epsilon of a charge to a budget that adds up epsilons; None for other charges."""

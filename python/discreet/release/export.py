@@ -55,10 +55,14 @@ __all__ = [
     "require_room_for_certificate",
     "require_space",
     "shortened",
+    "shown_call",
     "text",
     "write",
     "write_text",
 ]
+
+_LISTED, _LONGEST_CALL = 10, 600
+"""The most items, and the most characters, in the text of a mechanism for people."""
 
 ItemType: TypeAlias = "str | tuple[tuple[str, str], ...]"
 """The Arrow type of items, or the name and the type of each of their columns."""
@@ -290,6 +294,24 @@ def call(made_by: str) -> ast.Call:
             "this mechanism's repr does not show all its parameters, so its release can have no certificate"
         )
     return found
+
+
+class _Shortened(ast.NodeTransformer):
+    """Replaces long lists by the number of their items."""
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return ast.Name(f"{len(node.elts):,} items") if len(node.elts) > _LISTED else node
+
+
+def shown_call(made_by: str) -> str:
+    """Return the text of a mechanism for people, with long lists as their numbers of items.
+
+    Files and ledgers have the whole text, from which `verify` makes the mechanism.
+    """
+    if len(made_by) > _LONGEST_CALL:
+        with suppress(ParameterError, RecursionError, MemoryError):  # of a file that somebody wrote
+            made_by = ast.unparse(_Shortened().visit(call(made_by)))
+    return shortened(made_by, _LONGEST_CALL)
 
 
 def _write_blocks(draft: Path, content: Iterator[bytes], update: Callable[[bytes], object] | None) -> None:

@@ -199,7 +199,8 @@ class Release(Rows):
         return "sum" if self.kind == "sums" else "count"
 
     def __repr__(self) -> str:
-        lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes, *self._empty]
+        made_by = export.shown_call(self.made_by)
+        lines = [f"Release of {self._size} by {made_by}", f"guarantee: {self.promise}", *self.notes, *self._empty]
         # The column after the items, a count or a rank, is printed before them.
         end = len(self.item_names)
         others = {end + 2 + 2 * place: one.name for place, one in enumerate(self.aggregates)}

@@ -376,7 +376,11 @@ def _reading(release: Reported) -> list[str]:
 def _parameters(release: Reported) -> str:
     """Return the mechanism, its parameters and the notes as a list of terms."""
     guarantee = release.guarantee
-    pairs = [("made by", release.made_by), ("rho", f"{guarantee.rho:.6g}"), ("delta", f"{guarantee.delta:.6g}")]
+    pairs = [
+        ("made by", export.shown_call(release.made_by)),
+        ("rho", f"{guarantee.rho:.6g}"),
+        ("delta", f"{guarantee.delta:.6g}"),
+    ]
     if guarantee.dp is not None:
         pairs.append(("(epsilon, delta)", "({:.6g}, {:.6g})".format(*guarantee.dp)))
     changed = "added or removed" if guarantee.neighbours == "added" else "replaced"
