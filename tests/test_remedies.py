@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from command import BUDGET, COUNT, discreet
 
@@ -329,3 +330,167 @@ def test_a_number_with_a_decimal_comma_names_the_decimal_point():
     with pytest.raises(ParameterError) as error:
         dp.count(LOG, **COLUMNS, rho="many", delta=1e-6)
     assert "separator" not in str(error.value)
+    assert "such as 0.5 or 1e-6" in str(error.value)
+
+
+class Lazy:
+    """A frame of a library like dask, whose rows `compute` brings into memory."""
+
+    columns = ["user", "item"]
+
+    def __getitem__(self, name):
+        return LOG[name]
+
+    def compute(self):
+        return LOG
+
+
+SECONDS = [1769904000] * 4000
+MONTHS = np.array(["2026-02"] * 4000, "M8[M]")
+DAYS = {"time": "ts", "every": "1d", "since": "2026-02-01", "until": "2026-02-02"}
+
+
+def of_log(**given):
+    """Count a table with further columns, or call the package with other parameters."""
+    parameters = {**COLUMNS, "rho": 1, "delta": 1e-6, **given}
+    return dp.count(parameters.pop("data", LOG), **parameters)
+
+
+def as_times(column):
+    pandas = pytest.importorskip("pandas")
+    return {**LOG, "ts": pandas.to_datetime(column, unit="s")}
+
+
+def framed(library, column):
+    return pytest.importorskip(library).DataFrame({**LOG, "ts": column})
+
+
+# A wrong call, the remedy in its error, and the call that follows the remedy.
+TRIED = {
+    "a name in another case": (
+        lambda: of_log(user="User", item="Item"),
+        "did you mean 'user'?",
+        lambda: of_log(user="user", item="item"),
+    ),
+    "columns in one text": (
+        lambda: of_log(item="item, country", data={**LOG, "country": ["AT"] * 4000}),
+        "in Python ['item', 'country']",
+        lambda: of_log(item=["item", "country"], data={**LOG, "country": ["AT"] * 4000}),
+    ),
+    "months of numpy": (
+        lambda: of_log(item="ts", data={**LOG, "ts": MONTHS}),
+        'such as by .astype("M8[s]")',
+        lambda: of_log(item="ts", data={**LOG, "ts": MONTHS.astype("M8[s]")}),
+    ),
+    "a list of floats as times": (
+        lambda: of_log(data={**LOG, "ts": [float(one) for one in SECONDS]}, **DAYS),
+        'pandas.to_datetime(..., unit="s")',
+        lambda: of_log(data=as_times([float(one) for one in SECONDS]), **DAYS),
+    ),
+    "an array of floats as times": (
+        lambda: of_log(data={**LOG, "ts": np.array(SECONDS, float)}, **DAYS),
+        'seconds since 1970 to times: .astype("M8[s]")',
+        lambda: of_log(data={**LOG, "ts": np.array(SECONDS, float).astype("M8[s]")}, **DAYS),
+    ),
+    "a list of integers as times": (
+        lambda: of_log(data={**LOG, "ts": SECONDS}, **DAYS),
+        'pandas.to_datetime(..., unit="s")',
+        lambda: of_log(data=as_times(SECONDS), **DAYS),
+    ),
+    "integers of pandas as times": (
+        lambda: of_log(data=framed("pandas", SECONDS), **DAYS),
+        'pandas.to_datetime(..., unit="s")',
+        lambda: of_log(data=framed("pandas", as_times(SECONDS)["ts"]), **DAYS),
+    ),
+    "floats of pandas as times": (
+        lambda: of_log(data=framed("pandas", np.array(SECONDS, float)), **DAYS),
+        'pandas.to_datetime(..., unit="s")',
+        lambda: of_log(data=framed("pandas", as_times(SECONDS)["ts"]), **DAYS),
+    ),
+    "floats of polars as times": (
+        lambda: of_log(data=framed("polars", np.array(SECONDS, float)), **DAYS),
+        'pandas.to_datetime(..., unit="s")',
+        lambda: of_log(data=framed("polars", as_times(SECONDS)["ts"]), **DAYS),
+    ),
+    "a lazy frame": (
+        lambda: of_log(data=Lazy()),
+        "give what its method compute() returns",
+        lambda: of_log(data=Lazy().compute()),
+    ),
+    "a number as text": (lambda: of_log(rho="0.5"), "without quotes, such as 0.5", lambda: of_log(rho=0.5)),
+    "a decimal comma": (lambda: of_log(rho="0,5"), "use a point as the decimal", lambda: of_log(rho=0.5)),
+    "a power as text": (lambda: of_log(delta="10^-6"), "such as 0.5 or 1e-6", lambda: of_log(delta=1e-6)),
+    "means by their own name": (
+        lambda: dp.mean(LOG),
+        "discreet.aggregate(..., means=...) publishes means",
+        lambda: dp.aggregate(
+            {**LOG, "price": [0.5] * 4000}, **COLUMNS, rows=3, means={"price": (0, 1)}, l0=2, rho=1, delta=1e-6
+        ),
+    ),
+    "a name of another library": (
+        lambda: dp.topk(LOG),
+        "did you mean 'top_k'?",
+        lambda: dp.top_k(LOG, k=1, **COLUMNS, rho=1, delta=1e-6),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_the_remedy_in_an_error_of_python_works(name):
+    wrong, remedy, right = TRIED[name]
+    with pytest.raises((ParameterError, SchemaError, AttributeError)) as caught:
+        wrong()
+    assert remedy in str(caught.value)
+    assert len(right()) > 0
+
+
+WRITTEN = {
+    "a name in another case": ("count LOG --user USER --item Item", "did you mean 'user'", "count LOG"),
+    "columns in one text": (
+        "count LOG --item item,country",
+        "in a command with one option each",
+        "count LOG --item item --item country",
+    ),
+    "columns by another option": (
+        "count LOG --by country",
+        "give --item once for each, such as --item country --item page",
+        "count LOG --item item --item country",
+    ),
+    "a sum by a count": (
+        "count LOG --value cents",
+        "`discreet sum` with --column NAME --bounds LOW HIGH",
+        "sum LOG --column cents --bounds 0 9 --l0 1",
+    ),
+    "a column of a sum by another name": (
+        "sum LOG --value cents --bounds 0 9 --l0 1",
+        "with --column NAME --bounds LOW HIGH",
+        "sum LOG --column cents --bounds 0 9 --l0 1",
+    ),
+    "a sum of an aggregate": (
+        "aggregate LOG --value cents --rows 2 --l0 1",
+        "`discreet aggregate` with --sum NAME LOW HIGH",
+        "aggregate LOG --sum cents 0 9 --rows 2 --l0 1",
+    ),
+    "a power": ("count LOG --delta 10^-6", "Write a number, such as 0.5 or 1e-6", "count LOG --delta 1e-6"),
+    "half a number": ("count LOG --rho 1e", "Write a number, such as 0.5 or 1e-6", "count LOG --rho 0.5"),
+    "a decimal comma": ("count LOG --rho 0,5", "Use a point as the decimal separator", "count LOG --rho 0.5"),
+    "a comma of thousands": ("count LOG --l0 1,000", "a whole number, such as 10", "count LOG --l0 10"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_remedy_in_an_error_of_the_command_works(name, tmp_path):
+    rows = "".join(f"{u},home,AT,5\n" for u in range(2000))
+    (tmp_path / "log.csv").write_text("user,item,country,cents\n" + rows)
+    wrong, remedy, right = WRITTEN[name]
+
+    def run(text):
+        words = [str(tmp_path / "log.csv") if word == "LOG" else word for word in text.split()]
+        usual = {"--user": "user", "--item": "item", "--rho": "1", "--delta": "1e-6"}
+        return discreet(*words, *(word for pair in usual.items() if pair[0] not in words for word in pair))
+
+    code, _, errors = run(wrong)
+    assert code in (1, 2)
+    assert remedy in " ".join(errors.split())
+    code, out, errors = run(right)
+    assert (code, len(out.splitlines()) > 1) == (0, True), errors

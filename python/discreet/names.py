@@ -81,4 +81,17 @@ def deprecated(name: str) -> object:
         if name in listed.split():
             warnings.warn(f"discreet.{name} is discreet.{path}.{name} now", DeprecationWarning, stacklevel=3)
             return getattr(import_module(f"discreet.{path}"), name)
-    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    raise AttributeError(f"module 'discreet' has no attribute {name!r}{_hint(name)}")
+
+
+def _hint(name: str) -> str:
+    """Return the name that may be meant by a wrong name of the package; empty if none is similar."""
+    if name.startswith("_"):  # asked by tools
+        return ""
+    if name in ("average", "avg", "mean", "means"):
+        return "; discreet.aggregate(..., means=...) publishes means"
+    with importing():
+        from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), [*sys.modules["discreet"].__all__, *MODULES], n=1, cutoff=0.7)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -30,7 +30,11 @@ pub enum Cells {
 pub const REPEATED: Error = Error::Parameter("items must be distinct and must not be missing");
 
 fn refused() -> Error {
-    Error::Schema("a column must hold integers, text or bytes, all of one type; cast it".into())
+    Error::Schema(
+        "a column must hold integers of 64 bits, text, bytes, dates, times or booleans, all of one type: cast it, and \
+         round floats first; as times, cast seconds since 1970 by pandas.to_datetime(..., unit=\"s\")"
+            .into(),
+    )
 }
 
 impl Cells {

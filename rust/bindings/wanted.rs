@@ -84,7 +84,7 @@ pub fn array(values: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayData> {
         b'M' => moments(values),
         b'f' | b'c' => Err(Error::Schema(format!(
             "column {name:?} holds floats; floats are no labels, because equal numbers can differ in their last bits; \
-             round it, and cast it to text or to integers"
+             round it, and cast it to text or to integers, or seconds since 1970 to times: .astype(\"M8[s]\")"
         ))
         .into()),
         _ => Ok(Cells::read(values)?.into_array()),
@@ -122,7 +122,7 @@ fn moments(values: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
         Some("s") => TimestampMicrosecondArray::from(scaled(integers("s")?, 1_000_000)).into_data(),
         _ => {
             return Err(Error::Schema(
-                "times of numpy need the unit D, s, ms, us or ns; cast them".into(),
+                "times of numpy need the unit D, s, ms, us or ns: cast them, such as by .astype(\"M8[s]\")".into(),
             )
             .into());
         }

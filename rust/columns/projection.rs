@@ -24,6 +24,10 @@ const ROWS: usize = 1 << 16;
 /// 1 GiB. Rows of usual labels, of at most 32 bytes for users and items each, are not divided by this limit.
 const BYTES: usize = 1 << 22;
 
+/// The remedy for numbers in a column of times.
+const SECONDS: &str = "seconds since 1970 become timestamps by to_timestamp(...) in SQL, or by \
+                       pandas.to_datetime(..., unit=\"s\")";
+
 /// A name and a type.
 pub type Named = (String, DataType);
 
@@ -85,10 +89,11 @@ impl Projection {
             require_numbers(data_type, name)?;
         }
         if let Some(((name, data_type), _)) = time {
-            let kind = kind_of(data_type, name, false)?;
-            if !matches!(kind, Kind::Text | Kind::Date | Kind::Time { .. }) {
+            let kind = kind_of(data_type, name, false);
+            if !matches!(kind, Ok(Kind::Text | Kind::Date | Kind::Time { .. })) {
                 return Err(Error::Schema(format!(
-                    "the column {name:?} is of the type {data_type}, which cannot hold times: give timestamps, dates or text"
+                    "the column {name:?} is of the type {data_type}, which cannot hold times: give timestamps, dates \
+                     or text; {SECONDS}"
                 )));
             }
         }

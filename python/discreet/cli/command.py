@@ -26,6 +26,19 @@ _MISSING = {
     "item": "It is the column to count, such as --item page. `discreet check FILE` lists the columns.",
 }
 """The remedy for a missing option, by its name."""
+_UNKNOWN = {
+    **dict.fromkeys(("--seed", "--random-state"), "There is no seed: a release that can be repeated gives no privacy."),
+    **dict.fromkeys(
+        ("--value", "--values", "--column", "--columns"),
+        "To add up a column, use `discreet sum` with --column NAME --bounds LOW HIGH, or `discreet aggregate` with "
+        "--sum NAME LOW HIGH.",
+    ),
+    **dict.fromkeys(
+        ("--by", "--group-by", "--groupby"),
+        "To count combinations of columns, give --item once for each, such as --item country --item page.",
+    ),
+}
+"""The remedy for an option that no command has, or that another command has, by its name."""
 _EXIT = {ParameterError: 2, BudgetExceeded: 3, AlreadyCharged: 5}
 
 
@@ -124,8 +137,8 @@ def _with_remedy(error: click.ClickException) -> click.ClickException:
     """Return an error of click, with a remedy added to texts that lack one."""
     # Without the options or commands that click suggests.
     message = error.message if isinstance(error, click.NoSuchOption | click.NoSuchCommand) else error.format_message()
-    if isinstance(error, click.NoSuchOption) and error.option_name in ("--seed", "--random-state"):
-        remedy = "There is no seed: a release that can be repeated gives no privacy."
+    if isinstance(error, click.NoSuchOption) and error.option_name in _UNKNOWN:
+        remedy = _UNKNOWN[error.option_name]
     elif isinstance(error, click.NoSuchCommand | ExtraWordsError) and _reads_no_data(error):
         remedy = _without_data(error)
     elif isinstance(error, ExtraWordsError):

@@ -67,9 +67,12 @@ class AtLeast(_InDigits, click.IntRange):
 
 class _Float(_InDigits, click.types.FloatParamType):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return a number; say so if it has a decimal comma."""
-        if is_comma(value):
-            self.fail(f"{value!r} is not a valid float. Use a point as the decimal separator, such as 0.5.", param, ctx)
+        """Return a number; say how one is written."""
+        try:
+            float(str(value))
+        except ValueError:
+            remedy = "Use a point as the decimal separator" if is_comma(value) else "Write a number"
+            self.fail(f"{value!r} is not a valid float. {remedy}, such as 0.5 or 1e-6.", param, ctx)
         return float(super().convert(value, param, ctx))
 
 

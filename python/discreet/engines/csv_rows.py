@@ -261,7 +261,8 @@ def _places(header: list[bytes], columns: list[str], shown: str, dialect: Dialec
         f"; the first line of a CSV file must be the names of its columns, in {text}, separated by {marks}: "
         f"{_OTHERWISE}"
     )
-    files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
+    is_header = not {name.lower() for name in names}.isdisjoint(column.lower() for column in columns)
+    files.require_columns(names, columns, instead="" if is_header else headless)
     # Other columns are not read, so their names may repeat.
     files.require_distinct(columns, shown)
     return [names.index(column) for column in columns]

@@ -7,7 +7,7 @@ import itertools
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -401,25 +401,34 @@ def require_distinct(names: Sequence[str], given: str) -> None:
 def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "", is_schema: bool = False) -> None:
     """Raise SchemaError unless each wanted name occurs exactly once. The text suggests a similar name or `instead`.
 
-    If no wanted name occurs, the names may be the first row of data in a file without a header, and so private. The
-    text then has no similar name, unless the names are known to come from a schema (`is_schema`).
+    If no wanted name occurs, in any case, the names may be the first row of data in a file without a header, and so
+    private. The text then has no similar name, unless the names are known to come from a schema (`is_schema`).
     """
     known = Counter(list(names))
-    are_names = is_schema or any(known[name] for name in wanted)
+    shown = {name.lower(): name for name in reversed([*known])}
+    are_names = is_schema or any(name.lower() in shown for name in wanted)
     if not (are_names or instead) and len(wanted) > 1:
         missing = " and ".join(map(repr, wanted))
-        raise SchemaError(f"there are no columns {missing}: give the names as the data has them, upper and lower case")
-    shown = {name.lower(): name for name in reversed([*known])} if are_names and not instead else {}
+        raise SchemaError(f"there are no columns {missing}: give the names of columns of the data")
     for name in wanted:
         if known[name] > 1:
             raise SchemaError(f"there is more than one column {name!r}; rename all but one")
         if not known[name]:
-            with importing():
-                import difflib
+            near = _similar(name, shown) if are_names and not instead else instead
+            raise SchemaError(f"there is no column {name!r}{near}")
 
-            near = difflib.get_close_matches(name.lower(), shown, n=1)
-            hint = f"; did you mean {shown[near[0]]!r}?" if near else instead
-            raise SchemaError(f"there is no column {name!r}{hint}")
+
+def _similar(name: str, shown: Mapping[str, str]) -> str:
+    """Return which of the `shown` names, by their lower case, a wrong name may mean; empty if none is similar."""
+    parts = [part.strip() for part in name.split(",")]
+    if len(parts) > 1 and all(part.lower() in shown for part in parts):
+        listed = [shown[part.lower()] for part in parts]
+        return f"; to join several columns give them one by one, in Python {listed}, in a command with one option each"
+    with importing():
+        import difflib
+
+    near = difflib.get_close_matches(name.lower(), shown, n=1)
+    return f"; did you mean {shown[near[0]]!r}?" if near else ""
 
 
 def quoted(name: str) -> str:

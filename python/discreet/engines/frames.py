@@ -158,6 +158,9 @@ def _no_table(data: object) -> ParameterError:
     )
     if isinstance(data, list | tuple | set | frozenset) or hasattr(data, "__next__"):
         text += '; of pairs make a dict: users, items = zip(*pairs), then {"user": users, "item": items}'
+    made = next((name for name in ("compute", "to_pandas", "to_arrow") if hasattr(type(data), name)), None)
+    if made is not None:  # frames of dask, Modin and cuDF
+        text += f"; give what its method {made}() returns"
     return ParameterError(text)
 
 
@@ -236,10 +239,7 @@ def name_column(table: dict[str, Foreign], columns: list[str], error: SchemaErro
         except SchemaError as own:
             if own.args != error.args:
                 continue
-            raise SchemaError(
-                f"column {name!r} must hold integers of 64 bits, text, bytes, dates, times or booleans, all of one "
-                "type; cast it, and round floats first"
-            ) from None
+            raise SchemaError(f"column {name!r}: {own}") from None
         except Exception:  # users may repeat and be missing; other errors may quote cells
             continue
 

@@ -217,7 +217,8 @@ def _require_no_floats(column: pandas.Series[object], name: str) -> None:
         raise SchemaError(
             f"{name} has the type {column.dtype}; floats are no labels, because equal numbers can "
             "differ in their last bits; round it, and cast it to text or to integers, such as by "
-            '.round().astype("Int64"), which keeps missing cells'
+            '.round().astype("Int64"), which keeps missing cells, or seconds since 1970 to times: '
+            'pandas.to_datetime(..., unit="s")'
         )
 
 

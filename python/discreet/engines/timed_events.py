@@ -66,7 +66,8 @@ class TimedEvents:
         """Whether the times are text. Cells of text need not be times."""
         if not self.text and kind not in _LOCAL | _ZONED:
             raise SchemaError(
-                f"the column {time!r} is of the type {kind}, which cannot hold times: give timestamps, dates or text"
+                f"the column {time!r} is of the type {kind}, which cannot hold times: give timestamps, dates or "
+                "text, such as seconds since 1970 by to_timestamp(...) in SQL"
             )
         cell = quoted(time)
         typed = f"TRY_CAST({cell} AS TIMESTAMP{'TZ' if kind in _ZONED else ''})"

@@ -53,7 +53,10 @@ def require_number(
                 number = float(real)
                 if (number > low or not open_low) and (number < high or not open_high):
                     return number
-    remedy = "; use a point as the decimal separator, such as 0.5, and no quotes" if is_comma(value) else ""
+    remedy = ""
+    if isinstance(value, str):
+        point = "use a point as the decimal separator, and " if is_comma(value) else ""
+        remedy = f"; {point}give a number without quotes, such as 0.5 or 1e-6"
     least, most = "above" if open_low else "at least", "below" if open_high else "at most"
     limits = f"{least} {_exact(low)} and {most} {_exact(high)}"
     raise ParameterError(f"{name} must be a number {limits}, not {brief(value)}{remedy}", names=name)
