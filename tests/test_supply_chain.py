@@ -4,6 +4,8 @@ import importlib.util
 import json
 import re
 import runpy
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -223,3 +225,41 @@ def test_lint_in_ci_fails_without_cargo_deny(dev, monkeypatch):
     monkeypatch.setattr(dev.shutil, "which", lambda name, **options: None)
     monkeypatch.setenv("CI", "true")
     assert dev.lint([]) == 1
+
+
+def shipped():
+    """Return the crates in the file of licence texts, as names and versions."""
+    text = (ROOT / "THIRD-PARTY-LICENSES.txt").read_text("utf-8")
+    return re.findall(r"^([\w-]+) (\d\S*) \(.+\)$", text, re.MULTILINE), text
+
+
+def test_licence_texts_are_those_of_the_locked_crates():
+    crates, text = shipped()
+    locked = tomllib.loads((ROOT / "Cargo.lock").read_text("utf-8"))["package"]
+    assert len(crates) > 50
+    assert {*crates} <= {(crate["name"], crate["version"]) for crate in locked}
+    assert {name for name, _ in crates} >= {"arrow-array", "numpy", "pyo3", "rand", "windows-link", "zlib-rs"}
+    assert {name for name, _ in crates}.isdisjoint({"discreet", "syn", "pyo3-macros", "proc-macro2"})
+    for part in ("Redistribution and use in source and binary forms", "Permission is hereby granted", "Apache Arrow"):
+        assert part in text
+
+
+def test_every_crate_that_is_linked_here_has_its_licence_text():
+    if not shutil.which("cargo"):
+        pytest.skip("cargo is not installed")
+    made = runpy.run_path(str(ROOT / ".github" / "third_party.py"))
+    assert len(made["targets"]()) == 7
+    machine = re.search("(?m)^host: (.*)$", subprocess.run(["rustc", "-vV"], capture_output=True, text=True).stdout)[1]
+    crates, text = shipped()
+    for crate in made["linked"](machine):
+        assert (crate["name"], crate["version"]) in crates, crate["name"]
+        for own in made["texts"](crate):
+            assert own.strip("\n").splitlines()[-1].rstrip() in text, crate["name"]
+
+
+def test_a_wheel_has_the_licence_texts():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["license-files"] == ["LICENSE", "THIRD-PARTY-LICENSES.txt"]
+    workflow = (ROOT / ".github" / "workflows" / "wheels.yml").read_text("utf-8")
+    assert "grep licenses/THIRD-PARTY-LICENSES.txt" in workflow
+    assert "third_party.py --check" in workflow
