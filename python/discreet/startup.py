@@ -1,28 +1,51 @@
-"""The start of the command `discreet`: how Ctrl-C ends it while it imports the library, and faster imports."""
+"""The start of the command `discreet`: the handler of Ctrl-C, SIGTERM and SIGHUP, and faster imports."""
 
-from __future__ import annotations
-
-import gc
+# Python has loaded these three itself. Ctrl-C in the import of another module, such as `signal`, prints a traceback.
+import _signal  # type: ignore[import-not-found]
 import os
-import signal
 import sys
-from collections.abc import Callable
-from types import FrameType
 
-__all__ = ["ENDS", "INTERRUPTED", "INTERRUPTED_CODE", "hasten", "hold", "is_command", "release"]
+__all__ = ["ENDS", "INTERRUPTED", "end", "handle", "hasten", "hold", "is_command", "release", "restore", "state"]
 
-INTERRUPTED = "discreet: interrupted; nothing was published"
-INTERRUPTED_CODE = 130
-
-_DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-if hasattr(signal, "SIGHUP"):  # Windows has none
-    _DEFAULTS[signal.SIGHUP] = signal.SIG_DFL
+INTERRUPTED = "discreet: interrupted"
+_DEFAULTS = {
+    int(getattr(_signal, name)): _signal.default_int_handler if name == "SIGINT" else _signal.SIG_DFL
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(_signal, name)  # Windows has no SIGHUP
+}
 ENDS = tuple(_DEFAULTS)
 """The signals that end a command: SIGINT, SIGTERM and SIGHUP."""
-_held: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 _THREADS = "OPENBLAS_NUM_THREADS"
 _hastened: list[str] = []
 """The settings that `release` undoes."""
+
+
+def _stay() -> None:
+    """Do nothing."""
+
+
+class _State:
+    """What a signal does to the command: it ends the process while the command starts, and raises while it works."""
+
+    def __init__(self) -> None:
+        self.stage = ""
+        """Nothing in a library, then "start", "work" or "end"."""
+        self.received: list[int] = []
+        """The signals since the command began."""
+        self.holding = 0
+        """How many pieces of work an interrupt waits for."""
+        self.waits = False
+        """Whether an interrupt waits."""
+        self.leave = _stay
+        """A function that ends the process, if DuckDB continues for a second after an interrupt."""
+
+    @property
+    def code(self) -> int:
+        """The exit code after an interrupt: 128 and the number of the signal."""
+        return 128 + (self.received[0] if self.received else 2)
+
+
+state = _State()
 
 
 def is_command() -> bool:
@@ -42,18 +65,49 @@ def is_command() -> bool:
     )
 
 
-def hold() -> None:
-    """Install handlers that end the process with code 130 and one line instead of a traceback, until `release`.
+def handle(number: int, frame: object) -> None:
+    """Handle a signal that ends the command.
 
-    Signals that another program handles or ignores keep their handlers. During an import on first use, the signal waits
-    until the import ends: see `discreet.imports`.
+    A command that ends says its charge, so it goes on after a signal. The third signal ends the process.
     """
+    state.received.append(number)
+    if state.stage == "start":  # no resource that needs closing is open yet
+        try:
+            os.write(2, f"{INTERRUPTED}; nothing was published\n".encode())
+        finally:
+            os._exit(state.code)
+    if state.stage == "end":
+        if len(state.received) > 2:
+            os._exit(state.code)
+    elif state.holding:
+        state.waits = True
+    else:
+        raise KeyboardInterrupt
+
+
+def hold(stage: str = "work") -> None:
+    """Install the handler, except for signals that another program handles or ignores, as `nohup` does."""
+    state.stage, state.holding, state.waits = stage, 0, False
+    state.received.clear()
     for number, default in _DEFAULTS.items():
-        if signal.getsignal(number) is default:
+        if _signal.getsignal(number) is default:
             try:
-                _held[number] = signal.signal(number, _end)
+                _signal.signal(number, handle)
             except ValueError:  # not the main thread
                 return
+
+
+def end() -> None:
+    """Begin the end of the command: no signal raises an exception any more."""
+    state.stage = "end"
+
+
+def restore() -> None:
+    """Restore the handlers that `hold` has replaced."""
+    state.stage, state.leave = "", _stay
+    for number, default in _DEFAULTS.items():
+        if _signal.getsignal(number) is handle:
+            _signal.signal(number, default)
 
 
 def hasten() -> None:
@@ -62,6 +116,8 @@ def hasten() -> None:
     Garbage collection is off, because imported objects live to the end. OpenBLAS, which numpy loads, starts no threads:
     the library multiplies no large matrices.
     """
+    import gc
+
     if gc.isenabled():
         gc.disable()
         _hastened.append("gc")
@@ -71,10 +127,12 @@ def hasten() -> None:
 
 
 def release() -> None:
-    """Undo `hold` and `hasten`: restore the former signal handlers, so that Ctrl-C raises KeyboardInterrupt again."""
-    for number in [*_held]:
-        signal.signal(number, _held.pop(number))
+    """Undo `hasten`, and let a signal raise KeyboardInterrupt from now on."""
+    if state.stage == "start":
+        state.stage = "work"
     if "gc" in _hastened:
+        import gc
+
         gc.freeze()
         gc.enable()
     if _THREADS in _hastened:
@@ -82,14 +140,6 @@ def release() -> None:
     _hastened.clear()
 
 
-def _end(number: int, frame: object) -> None:
-    """End the process. No resource that needs closing is open yet."""
-    try:
-        os.write(2, f"{INTERRUPTED}\n".encode())
-    finally:
-        os._exit(INTERRUPTED_CODE)
-
-
 if is_command():
-    hold()
+    hold("start")
     hasten()

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,12 +11,13 @@ from pathlib import Path
 
 import pytest
 from command import COUNT, discreet, errors_of
+from lines import at_line
 
 import discreet as dp
-from discreet import Release
+from discreet import Release, startup
 from discreet.budgets import filter as filters
 from discreet.budgets.ledger import Dataset
-from discreet.cli import interrupts
+from discreet.cli import endings, report
 from discreet.cli import stream as streams
 from discreet.errors import InputError, LedgerError
 from discreet.release import replacing
@@ -30,7 +32,9 @@ COMMANDS = {
     "top-k": ["top-k", "log.csv", *COUNT, "-k", "2"],
     "select": ["select", "log.csv", *COUNT, "--l0", "1"],
     "sum": ["sum", "log.csv", *COUNT, "--column", "n", "--bounds", "0", "9", "--l0", "1"],
+    "aggregate": ["aggregate", "log.csv", *COUNT, "--sum", "n", "0", "9", "--l0", "1"],
 }
+INIT = ["stream", "init", "s", "--l0", "1", "--horizon", "9", "--unit", "user", "--linf", "1"]
 COUNTED = [*COMMANDS["count"], *PRICE, *PAID]
 BROKEN, FULL = partial(InputError, "it broke"), partial(OSError, 28, "No space left on device")
 posix = pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX signals, links and modes")
@@ -98,7 +102,7 @@ ENDINGS = [
     pytest.param(KeyboardInterrupt, 130, id="KeyboardInterrupt"),
     pytest.param(MemoryError, 1, id="MemoryError"),
     pytest.param(BROKEN, 1, id="InputError"),
-    *(pytest.param(end, 130, id=end.name) for end in ENDS if os.name != "nt"),
+    *(pytest.param(end, 128 + end, id=signal.Signals(end).name) for end in ENDS if os.name != "nt"),
 ]
 
 
@@ -126,14 +130,13 @@ def test_a_hangup_that_nohup_ignores_stays_ignored(monkeypatch):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_the_watcher_of_interrupts_tells_the_charge(monkeypatch, capfd):
-    ended = []
-    monkeypatch.setattr(interrupts.os, "_exit", lambda code: ended.append(code) or once(partial(SystemExit, code))())
-    monkeypatch.setattr(filters, "debug", lambda *_: interrupts._end())
-    _, out, err = discreet(*COUNTED, "-q")
-    assert (ended, out) == ([130], "")
-    assert err.count(CHARGED) == 1
-    assert "nothing was published" not in err
+def test_a_command_that_duckdb_does_not_end_tells_its_charge(monkeypatch):
+    """A thread ends the process. Here the exit raises instead."""
+    monkeypatch.setattr(endings.os, "_exit", once(partial(SystemExit, 9)))
+    monkeypatch.setattr(filters, "debug", lambda *_: endings._leave_at_once())
+    code, out, err = discreet(*COUNTED, "-q")
+    assert (code, out) == (9, "")
+    assert err.startswith(f"discreet: interrupted\nC{CHARGED}")
 
 
 @pytest.mark.usefixtures("interrupts")
@@ -147,6 +150,58 @@ def test_rows_that_are_paid_for_are_published(monkeypatch, output, error, code):
     assert (ended, "home,6" in rows or "home,5" in rows) == (code, True)
     assert f"{CHARGED} The rows are {'in r.csv' if output else 'on standard output'}." in err
     assert not output or discreet("verify", "r.csv", "--ledger", "l")[0] == 0
+
+
+LOST = {
+    "moved": lambda: Path("l").rename("moved"),
+    "removed": lambda: Path("l").unlink(),
+    "damaged": lambda: Path("l").write_bytes(b"discreet ledger"),
+    "locked": lambda: dp.Ledger.open("l")._chain.path.chmod(0),
+}
+
+
+@posix
+@pytest.mark.parametrize("how", LOST)
+@pytest.mark.parametrize("command", [*COMMANDS.values(), INIT], ids=[*COMMANDS, "stream init"])
+def test_a_charge_is_told_without_its_ledger(monkeypatch, command, how):
+    """The ledger is lost once the rows are out, or the stream is made."""
+    owner, name = (streams.Stream, "detach") if command is INIT else (report, "write_release")
+    work = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *given, **options: (work(*given, **options), LOST[how]()))
+    code, out, err = discreet(*command, *PRICE, *PAID)
+    assert (code, "home" in out) == (0, command is not INIT)
+    assert re.search("Charged to views: (the whole guarantee, )?rho 0.5 and delta 1e-06", err)
+
+
+def is_told(frame):
+    """Return whether the command has printed its rows and has not ended."""
+    return startup.state.stage and endings.current().where
+
+
+@posix
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.statistical)])
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=[*COMMANDS])
+def test_a_signal_at_any_line_leaves_no_charge_untold(command, stride):
+    """A signal comes at each line of the package after the rows are out, and no line of the command is left out."""
+    number, interrupted, codes = 1, True, set()
+    while interrupted:
+        interrupted = []
+        endings.begin()
+
+        def interrupt(sent=interrupted):
+            sent.append(True)
+            signal.raise_signal(signal.SIGTERM)
+
+        call = partial(discreet, *command, "--rho", "1e-3", "--delta", "1e-9", *PAID)
+        code, out, err = at_line(number, call, interrupt, counts=is_told)
+        assert (code, "item" in out, "Traceback" in err) in [(0, True, False), (143, True, False)]
+        assert "harged to views: " in err
+        assert code == 0 or err.endswith("The rows are on standard output.\n")
+        codes.add(code)
+        number += stride
+    assert codes == {0, 143}
+    assert number > 40
 
 
 def test_a_charge_of_what_was_spent_is_told(dataset, monkeypatch):
@@ -164,7 +219,7 @@ def test_an_interrupt_waits_for_rows_and_certificate(monkeypatch, how):
     rename = replacing._rename
     monkeypatch.setattr(replacing, "_rename", lambda *given: (once(how)(), rename(*given)))
     code, out, err = discreet(*COUNTED, "-o", "r.csv", "--certificate")
-    assert (code, out) == (130, "")
+    assert (code, out) == (128 + how, "")
     assert f"discreet: interrupted\nC{CHARGED} The rows are in r.csv." in err
     assert discreet("verify", "r.csv")[0] == 0
 
@@ -191,7 +246,7 @@ def test_rows_that_are_lost_are_not_said_to_be_printed(monkeypatch, output):
 
 
 def test_a_stream_is_charged_once_and_made(dataset, monkeypatch):
-    start = ["stream", "init", "s", *PRICE, "--l0", "1", "--horizon", "9", "--unit", "user", "--linf", "1"]
+    start = [*INIT, *PRICE]
     monkeypatch.setattr(streams, "require_space", once(BROKEN))
     assert discreet(*start, *PAID)[0] == 1
     assert dataset.spent.rho == 0
@@ -213,9 +268,9 @@ def test_a_stream_is_charged_once_and_made(dataset, monkeypatch):
 def test_an_interrupt_waits_for_a_stream_that_is_paid_for(monkeypatch, how):
     create = KeyFile.create
     monkeypatch.setattr(KeyFile, "create", lambda *given: (once(how)(), create(*given))[1])
-    start = ["stream", "init", "s", *PRICE, "--l0", "1", "--horizon", "9", "--unit", "user", "--linf", "1"]
+    start = [*INIT, *PRICE]
     code, _, err = discreet(*start, *PAID)
-    assert (code, f"{CHARGED} The stream is in s." in err) == (130, True)
+    assert (code, f"{CHARGED} The stream is in s." in err) == (128 + how, True)
     assert discreet("stream", "show", "s")[0] == 0
 
 

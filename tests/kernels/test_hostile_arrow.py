@@ -14,8 +14,7 @@ import pytest
 from pairs import as_dict
 
 from discreet import Histogram, _core
-from discreet.engines.sql import interruptible
-from discreet.engines.validated import validated
+from discreet.engines.validated import interruptible, validated
 from discreet.errors import InputError
 from discreet.mechanisms import ClippedSums
 from discreet.tables import UserItems

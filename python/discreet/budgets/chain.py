@@ -96,6 +96,13 @@ class Chain:
         with ledger_file.opened(self.path, self._timeout) as file:
             return self._verified(file)[1]
 
+    def seen(self) -> Book:
+        """Return the newest book that this process has read or written. No file is read."""
+        assert self._identity is not None
+        book = latest.newest_book(self._identity)
+        assert book is not None
+        return book
+
     def events(self) -> list[tuple[int, Event]]:
         """Verify the whole file and return every event with its number."""
         rows: list[dict[str, object]] = []

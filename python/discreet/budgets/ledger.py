@@ -257,6 +257,11 @@ class Dataset(PrivacyFilter):
         return self._required(self._chain.read())
 
     @property
+    def seen(self) -> Account:
+        """The account after the last event that this process has seen. No file is read."""
+        return self._required(self._chain.seen())
+
+    @property
     def _label(self) -> str:
         return self.name
 

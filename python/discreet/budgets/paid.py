@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,11 +13,9 @@ __all__ = ["Receipt", "Watch", "watching"]
 
 
 class Watch:
-    """The receipts of a piece of work, for a thread that may end the process at any moment."""
+    """The receipts of a piece of work."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        """While another thread holds it, no charge begins."""
         self.last: Receipt | None = None
 
 
@@ -50,11 +47,8 @@ class Receipt:
 
     def begin(self) -> None:
         """Note that the charge is made now: after an interrupt it may be made or not."""
-        if self._watch is None:
-            self._state = "begun"
-            return
-        with self._watch.lock:
-            self._state = "begun"
+        self._state = "begun"
+        if self._watch is not None:
             self._watch.last = self
 
     def cancel(self) -> None:

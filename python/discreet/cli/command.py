@@ -6,15 +6,15 @@ import io
 import os
 import sys
 from contextlib import suppress
+from typing import NoReturn
 
 import click
 
+from discreet import startup
 from discreet.cli import commands, endings, work
-from discreet.cli.interrupts import ends_as_interrupts
 from discreet.cli.parsing import ExtraWordsError
 from discreet.cli.texts import in_options, restore_help
 from discreet.errors import AlreadyCharged, BudgetExceeded, DiscreetError, MissingLibraryError, ParameterError
-from discreet.startup import INTERRUPTED_CODE, release
 
 __all__ = ["main"]
 
@@ -42,58 +42,86 @@ _UNKNOWN = {
 _EXIT = {ParameterError: 2, BudgetExceeded: 3, AlreadyCharged: 5}
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with one of the codes that `discreet --help` lists."""
-    with endings.following():
-        code = _run(sys.argv[1:] if arguments is None else arguments)
-        if code:
-            endings.report()
-    # An interrupt that passed through an `exec` of text, such as a dataclass in an import, makes Python end by the
-    # signal instead of the exit code, unless another `exec` of text follows.
-    exec("")
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line, and end the process with one of the codes that `discreet --help` lists.
+
+    With arguments it raises SystemExit instead, for a caller in the same process.
+    """
+    if arguments is None:
+        endings.leave(_run(sys.argv[1:]))
+    try:
+        code = _run(arguments)
+    finally:
+        startup.restore()
     sys.exit(code)
 
 
 def _run(arguments: list[str]) -> int:
+    """Run a command. What it says at its end no signal interrupts, so a charge is said in any case."""
+    if startup.state.stage != "start":
+        startup.hold()
+    ending, error = endings.begin(), None
+    code = 1
     try:
-        _fill_closed_descriptors()
-        _write_utf8()
-        _require_utf8(arguments)
-        code = int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
-        if sys.stdout is not None:  # closed by the caller
-            sys.stdout.flush()  # a failure at the exit of Python would have another exit code
+        try:
+            code = _called(arguments)
+        except BaseException as raised:
+            error = raised
+        startup.end()
+    except KeyboardInterrupt as raised:  # a signal came before the line above
+        error = raised
+        startup.end()
+    if error is None:
+        endings.say(ending.done)
         return code
+    try:
+        return _code_of(error, ending)
+    finally:
+        endings.say(ending.sentence)
+
+
+def _called(arguments: list[str]) -> int:
+    _fill_closed_descriptors()
+    _write_utf8()
+    _require_utf8(arguments)
+    code = int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
+    if sys.stdout is not None:  # closed by the caller
+        sys.stdout.flush()  # a failure at the exit would be silent
+    return code
+
+
+def _code_of(error: BaseException, ending: endings.Ending) -> int:
+    """Return the exit code after an error, and say the error."""
+    try:
+        raise error
     except click.ClickException as error:
         with suppress(OSError):
             _with_remedy(error).show()
         return error.exit_code
     except DiscreetError as error:
-        _say(f"discreet: {in_options(error)}")
+        endings.say(f"discreet: {in_options(error)}")
         return next((code for kind, code in _EXIT.items() if isinstance(error, kind)), 1)
     except MissingLibraryError as error:
-        _say(f"discreet: {error}")
+        endings.say(f"discreet: {error}")
         return 1
     except (KeyboardInterrupt, click.Abort):
-        _say(endings.current().interrupted)
-        return INTERRUPTED_CODE
+        _discard_output()
+        endings.say(ending.interrupted)
+        return startup.state.code
     except BrokenPipeError as error:
         _discard_output()
         # After an interrupt click writes an empty line, which fails too.
-        return INTERRUPTED_CODE if isinstance(error.__context__, KeyboardInterrupt) else 1
+        return startup.state.code if isinstance(error.__context__, KeyboardInterrupt) else 1
     except MemoryError:
-        _say(endings.current().interrupted.replace("interrupted", "out of memory"))
+        endings.say(ending.interrupted.replace("interrupted", "out of memory"))
         return 1
     except OSError as error:
         reason = error.strerror or "the system reported an error while reading or writing"
-        _say(f"discreet: {reason}. To fix this, check standard output, the folder for temporary files and the disk.")
+        endings.say(
+            f"discreet: {reason}. To fix this, check standard output, the folder for temporary files and the disk."
+        )
         _discard_output()
         return 1
-
-
-def _say(text: str) -> None:
-    """Write text to standard error; if nobody reads it, the exit code still says how the command ended."""
-    with suppress(OSError):
-        click.echo(text, err=True)
 
 
 def _discard_output() -> None:
@@ -195,8 +223,7 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="discreet", prog_name="discreet")
-@click.pass_context
-def cli(context: click.Context) -> None:
+def cli() -> None:
     """Publish how many users visited each page or searched each term, even if the list of items is unknown and itself
     sensitive, with a differential-privacy guarantee.
 
@@ -211,11 +238,10 @@ def cli(context: click.Context) -> None:
       3    insufficient privacy budget
       4    no item was released (with --fail-if-empty)
       5    charged before (with --once), and FILE does not have the rows
-      130  interrupted
+      130  interrupted; 143 by SIGTERM, 129 by SIGHUP
     """
     # The command is imported by now, so an interrupt can be an exception.
-    release()
-    context.with_resource(ends_as_interrupts())
+    startup.release()
 
 
 for name, summary in commands.SUMMARIES.items():

@@ -1,22 +1,24 @@
-"""The sentence about the charge and the rows of a command that ends with an error, an interrupt or a signal."""
+"""The end of a command: what it says about its charge and its rows, last of all, and its exit code."""
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from discreet import budgets
-from discreet.startup import INTERRUPTED
+from discreet import budgets, startup
 
 if TYPE_CHECKING:
     from discreet.budgets.paid import Watch
     from discreet.errors import Charged
     from discreet.release.release import Release
 
-__all__ = ["Ending", "current", "following", "report"]
+__all__ = ["Ending", "begin", "current", "leave", "say"]
 
 _NO_ROWS = "No rows were published, and a new release is charged again."
 _LOST = (
@@ -26,7 +28,7 @@ _LOST = (
 
 
 class Ending:
-    """The charge and the rows of the command that runs."""
+    """The charge and the rows of the command that runs. All of it is in memory: what it says needs no file."""
 
     def __init__(self) -> None:
         self.watch: Watch | None = None
@@ -36,8 +38,8 @@ class Ending:
         """Whether a part of the rows may have been written."""
         self.without = _NO_ROWS
         """The sentence about a charge without a result."""
-        self.told = False
-        """Whether the command has said all of this."""
+        self.done = ""
+        """The text about the charge of a command that has done all its work."""
 
     @property
     def charged(self) -> Charged | None:
@@ -57,17 +59,10 @@ class Ending:
         with budgets.watching() as self.watch:
             yield
 
-    def freeze(self) -> None:
-        """Let no charge begin any more, so that what is said next stays true until the process ends."""
-        if self.watch is not None:
-            self.watch.lock.acquire(timeout=0.1)
-
     @property
     def sentence(self) -> str:
         """The sentence after an error; empty if nothing was charged or written."""
         charged = self.charged
-        if self.told or (charged is None and not self.where):
-            return ""
         if charged is None:
             return self.where
         cost = charged.cost if charged.certain else f"{charged.cost} `discreet budget history` shows whether it was."
@@ -77,36 +72,57 @@ class Ending:
     @property
     def interrupted(self) -> str:
         """The line after an interrupt."""
-        if self.begun or self.sentence or self.told:
-            return INTERRUPTED.partition(";")[0]
-        return INTERRUPTED
+        nothing = not (self.begun or self.sentence)
+        return f"{startup.INTERRUPTED}; nothing was published" if nothing else startup.INTERRUPTED
 
 
-_endings: list[Ending] = [Ending()]
+_ending = Ending()
+
+
+def begin() -> Ending:
+    """Begin a command in this process, which runs one at a time."""
+    global _ending
+    _ending = Ending()
+    startup.state.leave = _leave_at_once
+    return _ending
 
 
 def current() -> Ending:
-    """Return the ending of the command that runs. A process runs one command at a time."""
-    return _endings[-1]
+    """Return the ending of the command that runs."""
+    return _ending
 
 
-def report() -> None:
-    """Print the sentence of the command that runs, once."""
-    ending = current()
-    if said := ending.sentence:
-        ending.told = True
+def say(text: str) -> None:
+    """Write text to standard error; if nobody reads it, the exit code still says how the command ended."""
+    if text:
         with suppress(OSError):
-            click.echo(said, err=True)
+            click.echo(text, err=True)
 
 
-@contextmanager
-def following() -> Iterator[None]:
-    """Give a command its own ending, and print it if the command ends with an exception."""
-    _endings.append(Ending())
+def leave(code: int) -> NoReturn:
+    """End the process with this code, whatever becomes of its standard streams."""
+    atexit._run_exitfuncs()  # noqa: SLF001 - `os._exit` runs none, and another end may replace the exit code
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code)
+
+
+def _leave_at_once() -> None:
+    """End the process from another thread: replace the progress line with the interrupt message, and say the charge.
+
+    No file is left behind: DuckDB runs before a command writes any. An interrupt is raised in the main thread before it
+    could begin a charge.
+    """
     try:
-        yield
-    except BaseException:
-        report()
-        raise
+        if "rich.progress" in sys.modules:  # otherwise there is no progress line
+            from rich.console import Console
+            from rich.control import Control
+            from rich.segment import ControlType
+
+            clear = Control(ControlType.SHOW_CURSOR, ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
+            Console(stderr=True).control(clear)
+        say(_ending.interrupted)
+        say(_ending.sentence)
     finally:
-        _endings.pop()
+        os._exit(startup.state.code)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from functools import partial
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import click
 
 from discreet import api, sums
-from discreet.cli import endings, interrupts, outputs, report, sources
+from discreet.cli import endings, outputs, report, sources
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.known import known_items, released
 from discreet.cli.named_mechanisms import mechanism_named
@@ -31,6 +31,10 @@ from discreet.planning.choose import Parameters, choose
 from discreet.privacy.validation import is_equal
 from discreet.release import Release, export, provenance, reading
 from discreet.releasing import required
+
+if TYPE_CHECKING:
+    from discreet.budgets import Dataset
+    from discreet.errors import Charged
 
 __all__ = ["CommandOptions", "publish"]
 
@@ -212,27 +216,28 @@ def publish(
     )
     if failure is not None:
         raise failure
-    ending.told = True
     if budget is not None and not quiet:
-        cost, total, left = release.guarantee, budget.total, budget.remaining
-        paid, rest = ending.charged, f"rho {left.rho:.6g}, delta {left.delta:.6g}"
-        amount, pair = ("", None) if paid is None else (paid.amount, paid.pair)
-        charged = f"the whole guarantee, {amount}"
-        if pair is not None and pair != budget.guarantee.dp:  # epsilons add up
-            charged, rest = amount, "epsilon {:.6g}, delta {:.6g}".format(*(left.dp or (0.0, 0.0)))
-        elif pair is not None or cost.rho > total.rho or cost.delta > total.delta:
-            charged = "the whole budget"
-        elif parameters.get("charge") == "spent":
-            charged = f"what was spent, {amount}"
-        click.echo(
-            f"Charged to {dataset}: {charged}. Remaining for {dataset}: {rest}.",
-            err=True,
-        )
-        if left.rho > 0 and left.delta == 0 < total.delta:
-            click.echo(f"Note: {OUT_OF_DELTA}", err=True)
+        ending.done = _charged(budget, release, ending.charged, parameters)
     if quiet and not len(release):
         click.echo("No item is common enough to be released.", err=True)
     return _EMPTY if fail_if_empty and not len(release) else 0
+
+
+def _charged(budget: Dataset, release: Release, paid: Charged | None, parameters: FunctionParameters) -> str:
+    """Return the text about the charge, by what the process has seen of the ledger, which may have been moved."""
+    account = budget.seen
+    cost, total, left = release.guarantee, account.guarantee(account.total), account.remaining
+    rest = f"rho {left.rho:.6g}, delta {left.delta:.6g}"
+    amount, pair = ("", None) if paid is None else (paid.amount, paid.pair)
+    charged = f"the whole guarantee, {amount}"
+    if pair is not None and pair != account.promise.dp:  # epsilons add up
+        charged, rest = amount, "epsilon {:.6g}, delta {:.6g}".format(*(left.dp or (0.0, 0.0)))
+    elif pair is not None or cost.rho > total.rho or cost.delta > total.delta:
+        charged = "the whole budget"
+    elif parameters.get("charge") == "spent":
+        charged = f"what was spent, {amount}"
+    note = f"\nNote: {OUT_OF_DELTA}" if left.rho > 0 and left.delta == 0 < total.delta else ""
+    return f"Charged to {budget.name}: {charged}. Remaining for {budget.name}: {rest}.{note}"
 
 
 def _columns(names: tuple[str, ...] | str) -> tuple[str, ...]:
@@ -286,11 +291,7 @@ def _source(
     parameters: FunctionParameters,
     read: FileOptions,
 ) -> Iterator[object]:
-    """Yield the data that a command reads.
-
-    After an interrupt, all engines but Spark end within a second. Spark jobs must be cancelled first, which can take
-    longer.
-    """
+    """Yield the data that a command reads."""
     if engine == "spark":
         value = parameters.get("value")
         columns = [*columns_of(parameters["user"], parameters["item"]), *([] if value is None else [value])]
@@ -298,9 +299,8 @@ def _source(
             yield table
     else:
         memory = parameters.get("memory")
-        with interrupts.within_a_second():
-            if file == "-":
-                with standard_input(memory, sources.dialect(read)) as data:
-                    yield data
-            else:
-                yield sources.table(file, memory=memory, **read) if sql is None else query(sql, memory)
+        if file == "-":
+            with standard_input(memory, sources.dialect(read)) as data:
+                yield data
+        else:
+            yield sources.table(file, memory=memory, **read) if sql is None else query(sql, memory)

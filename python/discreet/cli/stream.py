@@ -189,7 +189,7 @@ def init(
         click.echo(f"{mechanism!r}\nGuarantee: {promised.promise}", err=True)
         for note in unusual(promised):
             click.echo(f"Note: {note}.", err=True)
-    ending.told = True
+        ending.done = ending.sentence if budget is not None else ""
 
 
 @stream.command(short_help="Add the events of DATA and release the counts.")

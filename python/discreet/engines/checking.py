@@ -22,8 +22,9 @@ from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import Reopened, retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.projection import Names, Period, UserUnit, columns_of, require_names
-from discreet.engines.sql import connect, interruptible, require_whole_csv
+from discreet.engines.sql import connect, require_whole_csv
 from discreet.engines.typed_arrays import Foreign
+from discreet.engines.validated import interruptible
 from discreet.engines.values import of_duckdb
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, raise_alone
 from discreet.formats import JSON_LINES, PARQUET

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from discreet.engines.engine import Progress
 from discreet.engines.entropy import fresh_bits
-from discreet.engines.sql import interruptible
+from discreet.engines.validated import interruptible
 from discreet.errors import DiscreetError, InputError, ResourceError, raise_alone
 from discreet.imports import importing
 

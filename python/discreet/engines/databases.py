@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from discreet.engines import files
 from discreet.engines.memory import Memory
-from discreet.engines.sql import connect, interruptible, require_whole_csv
+from discreet.engines.sql import connect, require_whole_csv
+from discreet.engines.validated import interruptible
 from discreet.errors import DiscreetError, InputError, SchemaError, needs, raise_alone
 from discreet.imports import importing
 from discreet.privacy.validation import require_path, require_text

@@ -29,8 +29,8 @@ from discreet.engines.engine import (
 )
 from discreet.engines.entropy import fresh_key
 from discreet.engines.ibis_columns import HERE, between, builtin, kind_of, pairs_of, well_typed
-from discreet.engines.sql import interruptible
 from discreet.engines.table import Table as GivenTable
+from discreet.engines.validated import interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, raise_alone
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from discreet.engines.json_rows import JsonRows
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
 from discreet.engines.projection import columns_of
-from discreet.engines.sql import connect, interruptible
+from discreet.engines.sql import connect
 from discreet.engines.table import Table
+from discreet.engines.validated import interruptible
 from discreet.engines.values import of_duckdb
 from discreet.engines.versions import version_hint
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone

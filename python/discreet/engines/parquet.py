@@ -12,7 +12,8 @@ import numpy as np
 from discreet.engines import untrusted
 from discreet.engines.batches import BYTES
 from discreet.engines.files import quoted
-from discreet.engines.sql import ArrowColumns, connect, interruptible
+from discreet.engines.sql import ArrowColumns, connect
+from discreet.engines.validated import interruptible
 from discreet.errors import InputError, raise_alone
 from discreet.imports import importing
 

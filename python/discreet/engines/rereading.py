@@ -8,7 +8,8 @@ from collections.abc import Callable
 from discreet.engines.batches import SmallBatches
 from discreet.engines.frames import is_read_once, library
 from discreet.engines.memory import Memory
-from discreet.engines.sql import connect, interruptible
+from discreet.engines.sql import connect
+from discreet.engines.validated import interruptible
 from discreet.errors import ParameterError, raise_alone
 
 __all__ = ["require_rows_again"]

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from discreet.engines import files
 from discreet.engines.entropy import fresh_bits
-from discreet.engines.sql import interruptible
+from discreet.engines.validated import interruptible
 from discreet.errors import InputError, ResourceError, raise_alone
 from discreet.formats import PARQUET
 from discreet.imports import handling, importing

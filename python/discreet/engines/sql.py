@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import wraps
-from types import FrameType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from discreet import _core
 from discreet.engines.memory import Memory, random_limit
-from discreet.engines.validated import Reading, interrupted_with_call, living, reading
+from discreet.engines.validated import interrupted_with_call, interruptible
 from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
-from discreet.imports import Handler, handling, importing, is_ending
-from discreet.startup import ENDS
+from discreet.imports import importing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-__all__ = ["ArrowColumns", "connect", "files_of", "interruptible", "query", "reads_files", "require_whole_csv"]
+__all__ = ["ArrowColumns", "connect", "files_of", "query", "reads_files", "require_whole_csv"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -105,64 +100,6 @@ class ArrowColumns:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return _core.arrow_stream(self._columns)
-
-
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
-
-
-class interruptible:  # noqa: N801 - as the context managers of contextlib
-    """Raise KeyboardInterrupt, SystemExit or another interrupt again if a library or discreet made an error of it.
-
-    As a decorator it covers all errors of a function. Libraries turn the exception of a signal handler into errors of
-    their own, so the handlers note which one they raised.
-    """
-
-    def __enter__(self) -> None:
-        self._context = _interruptible()
-        self._context.__enter__()
-
-    def __exit__(self, *raised: Any) -> bool | None:
-        return self._context.__exit__(*raised)
-
-    def __call__(self, function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-        """Return the function as a call that an interrupt ends."""
-
-        @wraps(function)
-        def run(*args: _Given.args, **options: _Given.kwargs) -> _Result:
-            with interruptible():
-                return function(*args, **options)
-
-        return living(run)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    found = {int(number): signal.getsignal(number) for number in ENDS}
-    with reading({number for number, handler in found.items() if is_ending(handler)}) as call:
-        try:
-            with handling({number: _noting(each, call) for number, each in found.items() if callable(each)}):
-                yield
-        except Exception:
-            if call.interrupted:
-                raise_alone(call.again())
-            raise
-
-
-def _noting(handler: Handler, call: Reading) -> Handler:
-    """Return a signal handler that notes in `call` if `handler` raises an interrupt, and then stops DuckDB."""
-
-    def run(number: int, frame: FrameType | None) -> None:
-        try:
-            handler(number, frame)
-        except BaseException as error:
-            call.note(error)
-            if call.interrupted:
-                call.stop()
-            raise
-
-    run.is_ending = is_ending(handler)  # type: ignore[attr-defined]
-    return run
 
 
 def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bool = False) -> DuckDBPyConnection:

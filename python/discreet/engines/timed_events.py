@@ -12,7 +12,8 @@ from discreet.engines.files import quoted
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
-from discreet.engines.sql import connect, interruptible
+from discreet.engines.sql import connect
+from discreet.engines.validated import interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 from discreet.privacy.validation import require_text
 

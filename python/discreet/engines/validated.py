@@ -2,107 +2,97 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
+import gc
 import os
 import signal
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from types import FrameType
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, raise_alone
+from discreet.imports import Handler, handling, importing
+from discreet.startup import ENDS, handle, state
 
 if TYPE_CHECKING:
-    from _thread import LockType
+    import socket
 
     import pyarrow
     from duckdb import DuckDBPyConnection
     from pyarrow.dataset import Dataset
 
-__all__ = ["Reading", "interrupted_with_call", "living", "reading", "scanned", "validated"]
+__all__ = ["interrupted_with_call", "interruptible", "scanned", "validated"]
 
-_END = b"\0"
-"""What ends a thread that hears of signals. No signal has this number."""
-_listening: list[int] = []
-"""The pipes that signals are written to. A child process must not write to those of its parent."""
-
-
-def _forget_pipes() -> None:
-    if _listening:
-        with suppress(ValueError):
-            signal.set_wakeup_fd(-1)
-    for call in [*_calls]:
-        call.forget()
-    _calls.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pipes)
+_STOP = b"\xff"
+"""The byte that tells the helper thread to stop DuckDB. No signal has this number."""
+_PAUSE = 0.02
+"""The seconds between two interrupts of DuckDB."""
+_DEAF, _LONGEST = 50, 500
+"""The interrupts after which the command ends, because DuckDB goes on in a long function; and the most of a signal."""
 
 _begun: WeakSet[object] = WeakSet()
 """The readers whose batches were read here. A reader that is read again gives no rows, as an empty table does."""
 
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
 _Data = TypeVar("_Data", "pyarrow.Table", "pyarrow.RecordBatch", "pyarrow.RecordBatchReader")
 
 
-class Reading:
+class _Call:
     """One call that reads tables, with the interrupt that ends it, or that ends a reader on any of Arrow's threads.
 
-    It keeps the class and the arguments of an exception, because the traceback would hold rows.
-
-    `ending` are the signals whose handlers are sure to raise an interrupt.
+    The main thread owns the connections of its call: the destructor of a connection joins threads, and would end the
+    process if it ran in a helper thread while the interpreter ends. So the list is cleared after the helper has ended.
     """
 
-    def __init__(self, ending: Collection[int] = ()) -> None:
-        self._ending = ending
-        self._pipe: tuple[int, int] | None = None
-        """The end of the pipe that signals are written to, and the former one."""
+    def __init__(self) -> None:
         self._noted: tuple[type[BaseException], tuple[object, ...]] | None = None
-        self._connections: WeakSet[DuckDBPyConnection] = WeakSet()
-        self._over = threading.Event()
-        self._living = _living.get()
-        _calls.add(self)
-        self._interrupting = threading.Lock()
-        """Held by a thread while it interrupts DuckDB. No signal handler waits for it."""
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether an interrupt was noted."""
-        return self._noted is not None
+        """The class and the arguments of an interrupt, because its traceback would hold rows."""
+        self._connections: list[DuckDBPyConnection] = []
+        self._pipe: socket.socket | None = None
+        """The socket that signals are written to."""
+        self._before = -1
+        self._helper: threading.Thread | None = None
 
     def note(self, error: BaseException) -> None:
         """Note KeyboardInterrupt, SystemExit or another interrupt, which Arrow or DuckDB turns into an error."""
         if not isinstance(error, Exception | GeneratorExit):
             self._noted = type(error), error.args
 
-    def again(self) -> BaseException:
-        """Return a new exception like the one that was noted."""
-        kind, given = self._noted or (KeyboardInterrupt, ())
-        try:
-            return kind(*given)
-        except TypeError:  # a class with other parameters
-            return KeyboardInterrupt()
+    def raise_noted(self) -> None:
+        """Raise an exception like the one that was noted, if there was one."""
+        noted, self._noted = self._noted, None
+        if noted is not None:
+            kind, given = noted
+            try:
+                error = kind(*given)
+            except TypeError:  # a class with other parameters
+                error = KeyboardInterrupt()
+            raise_alone(error)
 
-    def stop(self) -> None:
-        """Interrupt DuckDB until the call ends, from a signal handler.
+    def noting(self, handler: Handler) -> Handler:
+        """Return a signal handler that notes whether `handler` raises an interrupt, and then stops DuckDB."""
 
-        DuckDB itself stops a query after an interrupt, but may then wait for its tasks without end.
-        """
-        if self._connections:
-            with suppress(RuntimeError):  # the system refused the thread
-                # A signal may interrupt `Thread.start`, which holds a lock. A second `Thread.start` would wait for it.
-                _thread.start_new_thread(self._stop, ())
+        def run(number: int, frame: FrameType | None) -> None:
+            try:
+                handler(number, frame)
+            except BaseException as error:
+                self.note(error)
+                if self._noted is not None and self._pipe is not None:
+                    # DuckDB itself stops a query after an interrupt, but may then wait for its tasks without end.
+                    with suppress(OSError):
+                        self._pipe.send(_STOP)
+                raise
+
+        run.is_ending = _is_ending(handler)  # type: ignore[attr-defined]
+        return run
 
     def interrupts(self, connection: DuckDBPyConnection) -> None:
         """Let an interrupt of this call interrupt this connection."""
-        self._connections.add(connection)
-        if self._ending and self._pipe is None:
+        self._connections.append(connection)
+        if self._helper is None and threading.current_thread() is threading.main_thread():
             self._listen()
 
     def _listen(self) -> None:
@@ -110,64 +100,72 @@ class Reading:
 
         Python's handlers run in the main thread alone, when DuckDB returns to it.
         """
-        with suppress(OSError):
-            heard, written = os.pipe()
-            try:
-                os.set_blocking(written, False)
-                before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
-            except (AttributeError, ValueError):  # not the main thread, or Windows
-                os.close(heard)
-                os.close(written)
-                return
-            self._pipe = written, before
-            _listening.append(written)
-            try:
-                _thread.start_new_thread(self._hear, (heard, before))
-            except RuntimeError:  # the system refused the thread
-                os.close(heard)
+        with importing():
+            import socket
 
-    def _hear(self, heard: int, before: int) -> None:
-        """Stop DuckDB after a signal that ends the call, and pass all signals on."""
-        try:
-            while (number := os.read(heard, 1)) not in (b"", _END):
-                if before != -1:
-                    with suppress(OSError):
-                        os.write(before, number)
-                if number[0] in self._ending:
-                    self._stop()
-        finally:
-            os.close(heard)
-
-    def _stop(self) -> None:
-        while not self._over.wait(0.02) and (self._living is None or self._living.locked()):
-            with self._interrupting, suppress(RuntimeError):  # the set grows meanwhile
-                for connection in [*self._connections]:
-                    with suppress(Exception):
-                        connection.interrupt()
-
-    def forget(self) -> None:
-        """Forget the threads and the pipe in a child process, which has neither."""
-        self._pipe, self._over, self._interrupting = None, threading.Event(), threading.Lock()
+        ending = {number for number in ENDS if _is_ending(signal.getsignal(number))}
+        with suppress(OSError, RuntimeError):  # the system refused the sockets or the thread
+            heard, self._pipe = socket.socketpair()
+            self._pipe.setblocking(False)
+            self._before = signal.set_wakeup_fd(self._pipe.fileno(), warn_on_full_buffer=False)
+            given = (heard, ending, self._connections, self._before)
+            self._helper = threading.Thread(target=_hear, args=given, daemon=True)
+            self._helper.start()
 
     def end(self) -> None:
         """Let no thread interrupt DuckDB any more: a connection may be the caller's own."""
-        self._over.set()
+        if self._pipe is not None and self._helper is not None:
+            if threading.current_thread() is not threading.main_thread():
+                return  # garbage is collected in another thread: the call ends with the process
+            signal.set_wakeup_fd(self._before)
+            with suppress(OSError, RuntimeError):  # the thread did not start
+                self._pipe.shutdown(1)
+                self._helper.join(10)
+            self._pipe.close()
+        self._connections.clear()
+        _calls.discard(self)
+
+    def forget(self) -> list[DuckDBPyConnection]:
+        """Forget the helper thread in a child process, which has none, and must not write to that of its parent."""
         if self._pipe is not None:
-            (written, before), self._pipe = self._pipe, None
-            with suppress(ValueError):  # not the main thread
-                signal.set_wakeup_fd(before)
-            _listening.remove(written)
-            with suppress(OSError):
-                os.write(written, _END)
-            os.close(written)
-        with self._interrupting:
-            self._connections.clear()
+            signal.set_wakeup_fd(-1)
+            self._pipe.close()
+            self._pipe = None
+        return [*self._connections]
 
 
-_living: ContextVar[LockType | None] = ContextVar("living", default=None)
-"""The lock that the outermost `living` function of each thread holds."""
-_calls: WeakSet[Reading] = WeakSet()
-"""The calls that may not have ended yet."""
+def _hear(heard: socket.socket, ending: Collection[int], connections: list[DuckDBPyConnection], before: int) -> None:
+    """Interrupt DuckDB from a signal that ends the call to the end of the call, and pass all signals on."""
+    left = 0
+    with heard:
+        while True:
+            heard.settimeout(_PAUSE if left else None)
+            with suppress(TimeoutError):
+                if not (number := heard.recv(1)):
+                    return
+                if before != -1 and number != _STOP:
+                    with suppress(OSError):
+                        os.write(before, number)
+                if number == _STOP or number[0] in ending:
+                    left = left or _LONGEST
+            if left:
+                left -= 1
+                for place in range(len(connections)):
+                    with suppress(Exception):
+                        connections[place].interrupt()
+                if left == _LONGEST - _DEAF:
+                    state.leave()
+
+
+def _is_ending(handler: object) -> bool:
+    """Return whether a signal handler is sure to raise KeyboardInterrupt."""
+    return handler in (signal.default_int_handler, handle) or getattr(handler, "is_ending", False)
+
+
+_calls: set[_Call] = set()
+"""The calls that have not ended."""
+_current: ContextVar[_Call | None] = ContextVar("current", default=None)
+"""The outermost call in each thread."""
 
 
 @atexit.register
@@ -177,50 +175,55 @@ def _end_all() -> None:
         call.end()
 
 
-def living(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Let no thread interrupt DuckDB for the calls in a function after it has ended.
-
-    An interrupt at the first step of the end of a `reading` skips its end. The end of a lock cannot be skipped: it is
-    no code of Python.
-    """
-
-    @wraps(function)
-    def run(*args: _Given.args, **options: _Given.kwargs) -> _Result:
-        outer = _living.get()
-        if outer is not None and outer.locked():
-            return function(*args, **options)
-        lock = _thread.allocate_lock()
-        token = _living.set(lock)
-        try:
-            with lock:
-                return function(*args, **options)
-        finally:
-            _living.reset(token)
-
-    return run
+def _forget_all() -> None:
+    """Forget all calls in a child process, and keep their connections: each destructor would wait for threads."""
+    kept: list[object] = [call.forget() for call in _calls]
+    _calls.clear()
+    if kept:
+        kept.append(kept)
+        gc.freeze()
 
 
-_reading: ContextVar[Reading | None] = ContextVar("reading", default=None)
-"""The current call in each thread."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
 
 
 @contextmanager
-def reading(ending: Collection[int] = ()) -> Iterator[Reading]:
-    """Begin a call: readers that `validated` makes in it report an interrupt to this call only."""
-    call = Reading(ending)
-    token = _reading.set(call)
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt, SystemExit or another interrupt again if a library or discreet made an error of it.
+
+    As a decorator it covers all errors of a function. Libraries turn the exception of a signal handler into errors of
+    their own, so the handlers note which one they raised. Calls within a call are part of it.
+    """
+    outer = _current.get()
+    call = _Call() if outer is None else outer
     try:
-        yield call
+        with _begun_call(call) if outer is None else nullcontext():
+            yield
+    except Exception:
+        call.raise_noted()
+        raise
+
+
+@contextmanager
+def _begun_call(call: _Call) -> Iterator[None]:
+    """Begin a call: readers that `validated` makes in it report an interrupt to this call only."""
+    _calls.add(call)
+    _current.set(call)
+    try:
+        found = {number: handler for number in ENDS if callable(handler := signal.getsignal(number))}
+        with handling({number: call.noting(handler) for number, handler in found.items()}):
+            yield
     finally:
         # An interrupt at the end of a call may delay this until its garbage is collected.
-        if _reading.get() is call:
-            _reading.reset(token)
+        if _current.get() is call:
+            _current.set(None)
         call.end()
 
 
 def interrupted_with_call(connection: DuckDBPyConnection) -> None:
     """Let an interrupt of the current call interrupt this connection."""
-    if (call := _reading.get()) is not None:
+    if (call := _current.get()) is not None:
         call.interrupts(connection)
 
 
@@ -240,7 +243,7 @@ def validated(data: _Data) -> _Data:
             raise ParameterError(
                 "the reader was already read, and gives its rows once: make a new one, or read it into a table first"
             )
-        return type(data).from_batches(data.schema, _checked(lambda: data, _reading.get() or Reading()))
+        return type(data).from_batches(data.schema, _checked(lambda: data, _current.get() or _Call()))
     data.validate()
     _require_indices(data)
     return data
@@ -266,12 +269,12 @@ def scanned(data: Dataset, columns: list[str]) -> pyarrow.RecordBatchReader:
     import pyarrow
 
     scanner = data.scanner(columns=columns)
-    batches = _checked(scanner.to_reader, _reading.get() or Reading())
+    batches = _checked(scanner.to_reader, _current.get() or _Call())
     return pyarrow.RecordBatchReader.from_batches(scanner.projected_schema, batches)
 
 
 def _checked(
-    opened: Callable[[], pyarrow.RecordBatchReader], call: Reading
+    opened: Callable[[], pyarrow.RecordBatchReader], call: _Call
 ) -> Generator[pyarrow.RecordBatch, None, None]:
     """Yield the batches of a reader, which is closed when the generator is, also if it was not read to its end."""
     reader = opened()
