@@ -384,4 +384,4 @@ def answer_queries(
     )
     if rng is not None:
         raise ParameterError("rng is for tests: a budget takes no seeded randomness; leave out rng, or the budget")
-    return budget.publish(mechanism, draw, by_epsilon=epsilon is not None)
+    return budget.publish(mechanism, draw, by_rho=rho is not None)

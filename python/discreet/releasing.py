@@ -149,7 +149,7 @@ class Call:
             self.charge,
             about=self.about,
             promise=promise,
-            by_epsilon=asked.epsilon is not None,
+            by_rho=self.parameters.get("rho") is not None,
             stated=self.guarantee(asked, mechanism),
         )
 

@@ -1,4 +1,4 @@
-"""The charges that fit into a total, exact to one unit: 2^-64 of rho, or 2^-128 of delta."""
+"""The charges that fit into a total, exact to 2^-128 of rho and of delta. A ledger has units of 2^-64 of rho too."""
 
 import math
 import random
@@ -12,7 +12,7 @@ from small import histogram, top
 from discreet import Budget, BudgetExceeded, Guarantee
 from discreet.errors import ParameterError
 
-UNITS = Fraction(2) ** -64, Fraction(2) ** -128
+UNITS = Fraction(2) ** -128, Fraction(2) ** -128
 
 
 class Model:
@@ -20,7 +20,7 @@ class Model:
 
     def __init__(self, rho, delta):
         self.totals = [math.floor(Fraction(x) / u) for x, u in zip((rho, delta), UNITS, strict=True)]
-        self.promised = [math.nextafter(x, math.inf) if x else 0.0 for x in (rho, delta)]
+        self.promised = [rho, delta]
         self.spent = [0, 0]
 
     def price(self, guarantee):
@@ -34,7 +34,7 @@ class Model:
 
     def fits(self, price):
         def one(spent, cost, total):
-            slack = Fraction(total, 2**53) if spent < total else 0
+            slack = Fraction(total, 2**52 if spent else 2**53) if spent < total else 0
             return cost == 0 or spent + cost <= total or spent + cost < total + slack
 
         return all(map(one, self.spent, price, self.totals))
@@ -45,7 +45,7 @@ class Model:
 
 def spent_units(budget):
     account = budget._account()
-    return [account.spent.rho, account.spent.delta]
+    return [account.spent.fine, account.spent.delta]
 
 
 def random_guarantee(generator, budget):
@@ -91,7 +91,7 @@ def run_program(seed):
                     budget.charge(guarantee)
         assert spent_units(budget) == model.spent
     for spent, total in zip(model.spent, model.totals, strict=True):
-        assert spent * 2**53 <= total * (2**53 + 1)
+        assert spent * 2**52 <= total * (2**52 + 1)
 
 
 @pytest.mark.parametrize("seeds", [400, pytest.param(20_000, marks=pytest.mark.statistical)])
@@ -113,16 +113,17 @@ def test_equal_parts_of_a_total_fit_and_then_not_one_unit_more(parts):
         if rest == Guarantee(0, 0) or budget.remaining == Guarantee(0, 0):
             with pytest.raises(BudgetExceeded):
                 budget.charge(unit)
-    assert budget.spent.rho <= math.nextafter(1.0, 2)
-    assert Fraction(budget.spent.rho) <= Fraction(budget.guarantee.rho)
+    assert budget.spent.rho <= 1 == budget.guarantee.rho
+    assert budget.spent.delta <= 1e-6 == budget.guarantee.delta
 
 
-def test_the_next_float_after_a_guarantee_does_not_fit():
-    for rho in (1.0, 0.7, 1e-3, 4999.0):
-        promised = Budget(rho=rho, delta=0).guarantee.rho
-        assert promised == math.nextafter(rho, math.inf)
-        with pytest.raises(BudgetExceeded):
-            Budget(rho=rho, delta=0).charge(Guarantee(math.nextafter(promised, math.inf), 0))
+def test_the_guarantee_is_the_given_total_and_the_next_float_does_not_fit():
+    for rho, delta in ((1.0, 0.0), (0.7, 1e-6), (0.1, 1e-6), (1e-3, 3e-9), (4999.0, 0.0)):
+        promised = Budget(rho=rho, delta=delta).guarantee
+        assert (promised.rho, promised.delta) == (rho, delta)
+        for more in (Guarantee(math.nextafter(rho, math.inf), 0), Guarantee(0, math.nextafter(delta, 1))):
+            with pytest.raises(BudgetExceeded):
+                Budget(rho=rho, delta=delta).charge(more)
 
 
 @pytest.mark.parametrize("number", [10_000, pytest.param(1_000_000, marks=pytest.mark.statistical)])

@@ -13,12 +13,34 @@ import pytest
 from small import histogram, top
 
 import discreet as dp
-from discreet import Budget, BudgetExceeded, Guarantee, GumbelTopK, Ledger, PrivateCountRelease
+from discreet import (
+    Budget,
+    BudgetExceeded,
+    CalibratedCounts,
+    GaussianThreshold,
+    Guarantee,
+    GumbelTopK,
+    LaplaceThreshold,
+    Ledger,
+    PrivateCountRelease,
+    TruncatedGeometric,
+)
 from discreet.errors import ParameterError
-from discreet.mechanisms import Aggregates, CountsWithFoundBound, CountsWithShare, DiscoverAndSum, SumsWithFoundBounds
+from discreet.mechanisms import (
+    Aggregates,
+    ClippedSums,
+    ContributionBound,
+    CountsWithFoundBound,
+    CountsWithShare,
+    DiscoverAndSum,
+    GaussianCounts,
+    OptimalSelection,
+    SumsWithFoundBounds,
+)
 from discreet.planning.choose import choose
 from discreet.privacy.guarantee import RHO_LIMIT
 from discreet.queries.choose import choose_answers
+from discreet.theorems.rogers2024 import budget_units
 
 LOG = {"user": [user for user in range(3000) for _ in range(2)], "item": ["home", "search"] * 3000}
 COLUMNS = {"user": "user", "item": "item"}
@@ -279,8 +301,114 @@ def test_half_of_an_epsilon_fits_twice(release, tmp_path):
                 release(budget)
 
 
+TOTALS = [(1.0, 1e-6), (0.3, 1e-6), (0.1, 1e-9), (0.7, 3e-7), (3.0, 1e-5), (0.01, 1e-6), (8.0, 1e-12)]
+PARTS = {
+    "guarantee": lambda epsilon, delta: Guarantee.from_dp(epsilon, delta),
+    "pure": lambda epsilon, delta: Guarantee.from_dp(epsilon),
+    "range": lambda epsilon, delta: Guarantee.from_bounded_range(epsilon, delta),
+    "Gumbel": lambda epsilon, delta: GumbelTopK.from_epsilon(k=1, epsilon=epsilon, delta=delta),
+    "Laplace": lambda epsilon, delta: LaplaceThreshold.from_epsilon(epsilon=epsilon, delta=delta, l0=1),
+    "Gaussian": lambda epsilon, delta: GaussianThreshold.from_epsilon(epsilon=epsilon, delta=delta, l0=3),
+    "geometric": lambda epsilon, delta: TruncatedGeometric(epsilon=epsilon, delta=delta),
+    "calibrated": lambda epsilon, delta: CalibratedCounts.from_epsilon(epsilon=epsilon, delta=delta),
+    "rho": lambda rho, delta: Guarantee(rho, delta),
+    "count of a rho": lambda rho, delta: CalibratedCounts(rho=rho, delta=delta),
+    "top of a rho": lambda rho, delta: GumbelTopK.from_rho(k=3, rho=rho, delta=delta),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_n_parts_of_one_nth_fit(name):
+    for number, (total, delta) in enumerate(TOTALS):
+        step = 1 if name == "rho" else 7  # of the numbers of parts, each total takes others
+        for n in range(2 + number % step, 101, step):
+            budget = Budget(**{"rho" if "rho" in name else "epsilon": total}, delta=delta)
+            part = PARTS[name](total / n, delta / n)
+            for _ in range(n):
+                budget.charge(part)
+            assert (budget.guarantee.dp or (budget.guarantee.rho, budget.guarantee.delta)) == (total, delta)
+            assert budget.spent.rho <= budget.total.rho
+            assert budget.spent.delta <= budget.total.delta
+            assert not budget.fits(Guarantee.from_dp(total / 2, delta / 2))
+
+
+def test_decimal_parts_fit_although_their_floats_are_more():
+    for tenths in range(2, 101):
+        total, delta = tenths / 10, tenths / 10 * 1e-6
+        for part, whole in (
+            (Guarantee.from_dp(0.1, 1e-7), Budget(epsilon=total, delta=delta)),
+            (Guarantee(0.1, 1e-7), Budget(rho=total, delta=delta)),
+        ):
+            for _ in range(tenths):
+                whole.charge(part)
+
+
+def squared(number):
+    return Fraction(number) ** 2
+
+
+TRUE_COSTS = {
+    "Gaussian": (made(GaussianThreshold, l0=3), lambda m: 3 / squared(m.sigma) / 2),
+    "Gaussian counts": (
+        lambda rho, delta: GaussianCounts.from_rho(rho=rho, items=("a", "b")),
+        lambda m: 2 / squared(m.sigma) / 2,
+    ),
+    "Laplace": (made(LaplaceThreshold, l0=3), lambda m: 3 / squared(m.scale) / 2),
+    "Gumbel": (made(GumbelTopK, k=10), lambda m: 10 * squared(m.gamma) / 8),
+    "geometric": (made(TruncatedGeometric), lambda m: 1 / squared(m.scale) / 2),
+    "optimal": (OptimalSelection.from_rho, lambda m: Fraction(m.each[0])),
+    "optimal of several": (made(OptimalSelection, l0=3), lambda m: 3 * Fraction(m.each[0])),
+    "bound": (lambda rho, delta: ContributionBound.from_rho(rho=rho), lambda m: squared(m.epsilon) / 8),
+    "sums": (
+        lambda rho, delta: ClippedSums(rho=rho, low=-2, high=7, items=("a",), l0=1),
+        lambda m: squared(7) / squared(m.sigma) / 2,
+    ),
+    "prices": (PrivateCountRelease.from_rho, lambda m: Fraction(budget_units(m.rho), 2**64)),
+    "calibrated": (CalibratedCounts.from_rho, lambda m: Fraction(budget_units(m.rho), 2**64)),
+}
+
+
+@pytest.mark.parametrize("name", TRUE_COSTS)
+def test_the_true_cost_is_below_the_stated_one_by_the_tolerance(name):
+    """A budget lets floats exceed its total by one part in 2^52 (`_fits`), so true costs must stay below it."""
+    make, cost = TRUE_COSTS[name]
+    chance = random.Random(13)
+    for rho in (0.1, 1.0, 2.0**-4, 0.3, *(10 ** chance.uniform(-1.7, 1) for _ in range(60))):
+        mechanism = make(rho=rho, delta=1e-6)
+        assert cost(mechanism) * (2**52 + 1) <= Fraction(mechanism.guarantee.rho) * 2**52
+
+
+ROADS = {
+    "charge": lambda b, kind, cost, delta: b.charge(
+        Guarantee.from_dp(cost, delta) if kind == "epsilon" else Guarantee(cost, delta)
+    ),
+    "release": lambda b, kind, cost, delta: b.release(made(GumbelTopK, k=1)(**{kind: cost}, delta=delta), histogram()),
+    "count": lambda b, kind, cost, delta: dp.count(LOG, **COLUMNS, **{kind: cost}, delta=delta, budget=b),
+    "top_k": lambda b, kind, cost, delta: dp.top_k(LOG, **COLUMNS, k=1, **{kind: cost}, delta=delta, budget=b),
+    "mechanism": lambda b, kind, cost, delta: dp.count(
+        LOG, **COLUMNS, mechanism=made(LaplaceThreshold, l0=2)(**{kind: cost}, delta=delta), budget=b
+    ),
+    "items": lambda b, kind, cost, delta: dp.count(LOG, **COLUMNS, **{kind: cost}, items=["home"], budget=b),
+    "answers": lambda b, kind, cost, delta: dp.answer_queries([3, 4], **{kind: cost}, delta=delta, budget=b),
+}
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+@pytest.mark.parametrize("road", ROADS)
+def test_n_parts_fit_on_every_road_in_memory_and_in_a_file(road, kind, tmp_path):
+    for n, total in ((3, 0.3), (5, 1.0), (7, 0.7), (10, 1.0)):
+        ledger = Ledger.open(tmp_path / "ledger").dataset(f"views {n}", **{kind: total}, delta=1e-6)
+        for budget in (Budget(**{kind: total}, delta=1e-6), ledger):
+            for _ in range(n):
+                ROADS[road](budget, kind, total / n, 1e-6 / n)
+            shown = Ledger.open(tmp_path / "ledger").dataset(f"views {n}") if budget is ledger else budget
+            assert shown.spent.rho <= shown.total.rho
+            with pytest.raises(BudgetExceeded):
+                ROADS[road](budget, kind, total / n, 1e-6 / n)
+
+
 def test_epsilons_add_up_exactly(tmp_path):
-    """The exact sums of the pairs never exceed the total, whatever the charges are."""
+    """The exact sums of the pairs exceed the total by less than one part in 2^52, whatever the charges are."""
     chance = random.Random(9)
     for _ in range(100):
         budget = Budget(epsilon=10 ** chance.uniform(-3, 1), delta=10 ** chance.uniform(-12, -3))
@@ -298,7 +426,7 @@ def test_epsilons_add_up_exactly(tmp_path):
                 left = budget.remaining.dp or (0, 0)
                 assert any(more > rest for more, rest in zip(pair, left, strict=True))
         if budget._account().used is not None:
-            assert all(one <= Fraction(most) for one, most in zip(sums, total, strict=True))
+            assert all(one * 2**52 < Fraction(most) * (2**52 + 1) for one, most in zip(sums, total, strict=True))
             assert not budget.fits(Guarantee.from_dp(total[0], 0))
             with pytest.raises(BudgetExceeded, match="This budget adds up epsilons"):
                 budget.shortfall(Guarantee(2.0**-64, 0))

@@ -16,9 +16,9 @@ from discreet import _core
 from discreet.laws.calibrated_counts import chosen, thresholded
 from discreet.laws.calibrated_replays import Past, Replay, copied, replayed
 from discreet.reference import calibrated_counts as reference
-from discreet.reference.confirmed_counts import UNIT
 from discreet.testing import seeded_rng
 from discreet.theorems import calibrated_counts as theorem
+from discreet.theorems import rogers2024
 
 MANY = pytest.param(10_000, marks=pytest.mark.statistical)
 
@@ -226,4 +226,4 @@ def test_clipped_counts_are_harmless():
 
 
 def test_units_are_those_of_confirmed_counts():
-    assert theorem.share_of(1.0, 0.5) == UNIT // 2
+    assert theorem.share_of(1.0, 0.5) == rogers2024.budget_units(1.0) // 2

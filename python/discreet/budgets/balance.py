@@ -37,9 +37,8 @@ class Balance(Uncopied, ABC):
     def guarantee(self) -> Guarantee:
         """The guarantee of all releases charged to this budget together, fixed when the budget is made.
 
-        For a total in rho, the rho and delta of the guarantee are the next floats above the total. The reason is that
-        rounded charges may exceed the total by less than one part in 2^53. A delta of 0 stays 0. A total in epsilon has
-        an (epsilon, delta)-DP guarantee. Its rho is large enough for every release that is (epsilon, delta)-DP.
+        It has the rho and delta of the total. A total in epsilon has an (epsilon, delta)-DP guarantee. Its rho is large
+        enough for every release that is (epsilon, delta)-DP.
         """
         return self._account().promise
 
@@ -51,13 +50,13 @@ class Balance(Uncopied, ABC):
 
     @property
     def spent(self) -> Guarantee:
-        """The sum of all charges so far, rounded up.
+        """The sum of all charges so far, rounded up, and at most the total.
 
         This sum is an amount, not a guarantee. Outputs may decide which charges are made, or when this sum is read.
         Then only the guarantee of the total holds. See `guarantee` and `odometer`.
         """
         account = self._account()
-        return account.guarantee(account.spent)
+        return account.guarantee(account.sum_spent)
 
     @property
     def remaining(self) -> Guarantee:
@@ -95,10 +94,9 @@ class Balance(Uncopied, ABC):
         account = self._account()
         if account.promise.dp is not None and (account.used_by_epsilon or account.used is not None):
             return account.promise.dp
-        spent, total = account.guarantee(account.spent), account.terms
-        reading = whitehouse2023.half_normal_odometer(spent.rho, delta, account.total.floats()[0] / 10)
-        whole = math.nextafter(total["delta"], 1.0) if total["delta"] else 0.0
-        return reading, min(1.0, round_up(whole + delta))
+        rho = account.guarantee(account.spent).rho
+        reading = whitehouse2023.half_normal_odometer(rho, delta, account.total.floats()[0] / 10)
+        return reading, min(1.0, round_up(account.terms["delta"] + delta))
 
     def cost(self, mechanism: Guarantee | Promising) -> Guarantee:
         """Return the charge for a release as a Guarantee: its rho and delta, rounded up to whole units.

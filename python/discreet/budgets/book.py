@@ -102,7 +102,8 @@ class Book:
             sums[1] += delta
         self.number = number
         for name, (rho, delta) in spent.items():
-            account = replace(self.accounts[name], spent=Charge(rho, delta))
+            account = self.accounts[name]
+            account = replace(account, spent=Charge(rho, delta, less=account.spent.less))
             if name in self.by_rho and account.used is not None:  # an earlier version summed shares of pairs as rhos
                 account = replace(account, used=_ALL)
             self.accounts[name] = account
@@ -125,6 +126,10 @@ class Book:
                     epsilon, delta_used = map(float, row["pair"])
                     account, self.paired = self.account(name), number
                     self.accounts[name] = replace(account, used=account.used_with((epsilon, delta_used)))
+                if "less" in row:
+                    account, sign = self.account(name), -1 if kind == "released" else 1
+                    less = account.spent.less + sign * int(row["less"])
+                    self.accounts[name] = replace(account, spent=replace(account.spent, less=less))
                 if "about" in row:
                     self._name(number, name, row["about"], row.get("promise", ""))
                 yield kind, name, row["of"] if kind == "released" else number, rho, delta

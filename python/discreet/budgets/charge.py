@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, NamedTuple, NotRequired, TypedDict
+from typing import Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError, to_three_digits
-from discreet.privacy.conversion import pure_rho, round_down
+from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, require_one, resolve_rho
 from discreet.privacy.validation import require_number
 
@@ -25,6 +25,7 @@ _LEAST = 1e-9
 Neighbours = Literal["added", "replaced"]
 EpsilonDelta = tuple[float, float]
 """An epsilon and a delta."""
+Amount = TypeVar("Amount", int, Fraction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +37,28 @@ class Charge:
     pair: EpsilonDelta | None = None
     """The epsilon and delta of a charge to an account that adds up epsilons. Its rho and delta are then the same shares
     of the total."""
+    less: int = 0
+    """What rounding has added to a rho below 2^-11, in units of 2^-128 and rounded down, so that many of them fit."""
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Charge:
         """Return the cost of a guarantee, rounded up to whole units."""
-        return cls(
-            math.ceil(Fraction(guarantee.rho) * RHO_UNIT),
-            math.ceil(Fraction(guarantee.delta) * DELTA_UNIT),
-        )
+        exact = Fraction(guarantee.rho) * RHO_UNIT
+        rho = math.ceil(exact)
+        less = math.floor((rho - exact) * RHO_UNIT)
+        return cls(rho, math.ceil(Fraction(guarantee.delta) * DELTA_UNIT), less=less)
 
     def __add__(self, other: Charge) -> Charge:
-        return Charge(self.rho + other.rho, self.delta + other.delta)
+        return Charge(self.rho + other.rho, self.delta + other.delta, less=self.less + other.less)
 
     def __sub__(self, other: Charge) -> Charge:
-        return Charge(self.rho - other.rho, self.delta - other.delta, self.pair if other == NOTHING else None)
+        pair = self.pair if other == NOTHING else None
+        return Charge(self.rho - other.rho, self.delta - other.delta, pair, self.less - other.less)
+
+    @property
+    def fine(self) -> int:
+        """The rho in units of 2^-128, rounded up."""
+        return self.rho * RHO_UNIT - self.less
 
     def within(self, other: Charge) -> bool:
         """Return whether neither rho nor delta exceeds the one of `other`."""
@@ -158,9 +167,7 @@ class Account:
     def opened(cls, total: Charge, terms: Terms) -> Account:
         """Return the account of this total, with the guarantee that its `terms` imply."""
         unit, neighbours = terms["unit"], terms["neighbours"]
-        # Charges may add up to the next float after the total: see _fits.
-        rho, delta = (math.nextafter(x, math.inf) if x else 0.0 for x in (terms["rho"], terms["delta"]))
-        stated = terms.get("dp")
+        rho, delta, stated = terms["rho"], terms["delta"], terms.get("dp")
         if stated is None:
             return cls(total, NOTHING, Guarantee(rho, delta, unit, None, neighbours), terms)
         epsilon, whole = stated
@@ -226,11 +233,12 @@ class Account:
         """Return a charge as a Guarantee, rounded up or down."""
         return Guarantee(*charge.floats(up=up), unit=self.protected.unit, neighbours=self.protected.neighbours)
 
-    def price(self, guarantee: Guarantee, *, by_epsilon: bool = False) -> Charge:
+    def price(self, guarantee: Guarantee, *, by_rho: bool = False) -> Charge:
         """Return the charge for a guarantee: its rho and delta rounded up to whole units, or its epsilon and delta.
 
-        An account in epsilon that is not charged yet adds up epsilons from now on if the rho does not fit; with
-        `by_epsilon` also if more releases of this epsilon fit than of this rho.
+        An account in epsilon that is not charged yet adds up epsilons from now on if the rho does not fit. It also does
+        so if the guarantee states an epsilon and more releases of it fit than of this rho, but not with `by_rho`, and
+        not for a rho and delta that are an n-th part of both totals, as `Balance.split` returns them.
 
         Rounding up to units must not refuse a charge equal to the total. So a rho or delta within the account's
         guarantee is capped at `_largest`. A capped rho fits only if no rho was spent before, and a capped delta
@@ -240,7 +248,7 @@ class Account:
         if self.promise.dp is not None:
             if self.used is None and self.spent != NOTHING:
                 return charge
-            if self.used is None and not by_epsilon and self.fits(charge):
+            if self.used is None and self.fits(charge) and (by_rho or guarantee.dp is None or self._divides(charge)):
                 return charge
             by_pair = self._by_pair(guarantee, self.promise.dp)
             return by_pair if self.used is not None or self._times(by_pair) > self._times(charge) else charge
@@ -284,11 +292,22 @@ class Account:
             if math.isinf(charge.pair[0]):
                 return 0
             costs, most = ([*map(Fraction, pair)] for pair in (charge.pair, self.promise.dp))
-        return min((whole // cost for cost, whole in zip(costs, most, strict=True) if cost), default=math.inf)
+        tolerance = Fraction(2**52 + 1, 2**52)  # as in `_fits`
+        return min(
+            (whole * tolerance // cost for cost, whole in zip(costs, most, strict=True) if cost), default=math.inf
+        )
 
-    def require(self, guarantee: Guarantee, *, by_epsilon: bool = False) -> Charge:
+    def _divides(self, charge: Charge) -> bool:
+        """Return whether charges of this size use up both the rho and the delta of the total."""
+        n = self._times(charge)
+        return all(
+            n * own > (1 - 1e-9) * most
+            for own, most in ((charge.rho, self.total.rho), (charge.delta, self.total.delta))
+        )
+
+    def require(self, guarantee: Guarantee, *, by_rho: bool = False) -> Charge:
         """Return the charge for a guarantee, as `price` does; raise BudgetExceeded if it does not fit."""
-        charge = self.price(guarantee, by_epsilon=by_epsilon)
+        charge = self.price(guarantee, by_rho=by_rho)
         if not self.fits(charge):
             if (left := self._pair_left) is not None and charge.pair is not None:
                 needed, rest = ("epsilon={} and delta={}".format(*pair) for pair in (charge.pair, left))
@@ -328,9 +347,14 @@ class Account:
         """Whether rho or epsilon adds up beside delta; and the total, the spent and the remaining pair of both."""
         if (whole := self.promise.dp) is None or (self.used is None and self.spent != NOTHING):
             left = self.remaining
-            return "rho", (self.total.floats(), self.spent.floats(), (left.rho, left.delta))
+            return "rho", (self.total.floats(), self.sum_spent.floats(), (left.rho, left.delta))
         epsilon, delta = map(float, self.used or (0, 0))
         return "epsilon", (whole, (epsilon, delta), self._pair_left or whole)
+
+    @property
+    def sum_spent(self) -> Charge:
+        """The spent amount, at most the total: what exceeds it was added by rounding; see `_fits`."""
+        return Charge(min(self.spent.rho, self.total.rho), min(self.spent.delta, self.total.delta))
 
     @property
     def left(self) -> str:
@@ -370,13 +394,12 @@ class Account:
             before = self.used or (Fraction(0), Fraction(0))
             sums = zip(before, charge.pair, self.promise.dp, strict=True)
             return (self.used is not None or self.spent == NOTHING) and all(
-                used + Fraction(own) <= Fraction(most) if math.isfinite(own) else False for used, own, most in sums
+                _fits(used, Fraction(own), Fraction(most)) if math.isfinite(own) else False for used, own, most in sums
             )
         if self.used is not None:
             return charge == NOTHING
-        return _fits(self.spent.rho, charge.rho, self.total.rho) and _fits(
-            self.spent.delta, charge.delta, self.total.delta
-        )
+        total = math.floor(Fraction(self.terms["rho"]) * RHO_UNIT**2)
+        return _fits(self.spent.fine, charge.fine, total) and _fits(self.spent.delta, charge.delta, self.total.delta)
 
     def paying(self, charge: Charge) -> Account:
         """Return the account after this charge; raise BudgetExceeded if it does not fit."""
@@ -402,11 +425,11 @@ class Account:
 
 
 def _total_of(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return a total rho and delta that imply (epsilon, delta)-DP, even for the next float after each of them."""
+    """Return a total rho and delta that imply (epsilon, delta)-DP, even with the tolerance of `_fits`."""
     rho, own = resolve_rho(None, epsilon, delta)
     for _ in range(8):
         rho = round_down(rho, 64)
-        after = Guarantee(math.nextafter(rho, math.inf), math.nextafter(own, 1.0)) if rho > 0 else None
+        after = Guarantee(round_up(rho, 1), round_up(own, 1)) if rho > 0 else None
         if after is not None and after.implies(epsilon, delta):
             return rho, own
     raise ParameterError("epsilon and delta are too small for any release; give larger values")
@@ -432,15 +455,17 @@ def _even(guarantee: Guarantee, left: EpsilonDelta) -> float:
     return float(2.0**high * left[1])
 
 
-def _fits(spent: int, charge: int, total: int) -> bool:
+def _fits(spent: Amount, charge: Amount, total: Amount) -> bool:
     """Return whether a charge fits, with a tolerance for rounded floats.
 
     Ten times the float nearest to 0.1 is 1 + 2^-54. So a charge that begins below the total may end above it, by less
-    than one part in 2^53. After that nothing fits, so the spent sum never exceeds the next float after the total. The
-    sum of n charges of the float nearest to total/n always stays within the tolerance.
+    than one part in 2^52, and a first charge by less than one part in 2^53. After that nothing fits. If a number is
+    divided by n and the float nearest to it is the total, n charges of the float nearest to the quotient stay within
+    the tolerance. The total is the guarantee nevertheless, because the true cost of a mechanism is below the one that
+    it states by more than the tolerance: see docs/decisions/total-and-parts.md.
     """
     over = spent + charge - total
-    return charge == 0 or over <= 0 or (spent < total and over <= _slack(total))
+    return charge == 0 or over <= 0 or (spent < total and over * 2 ** (53 if spent == 0 else 52) < total)
 
 
 def _slack(total: int) -> int:

@@ -200,7 +200,7 @@ class PrivacyFilter(Balance):
         settled: Callable[[Published], object] | None = None,
         about: Provenance | None = None,
         promise: str = "",
-        by_epsilon: bool = False,
+        by_rho: bool = False,
         stated: Guarantee | None = None,
         unit: Unit = "user",
     ) -> Published:
@@ -213,7 +213,7 @@ class PrivacyFilter(Balance):
             settled: Called with the release after the refund. An exception in it has the attribute `charged` too.
             about: What the charge is for.
             promise: The SHA-256 of the parameters of the release, for `about.once`.
-            by_epsilon: Whether the caller stated the guarantee in epsilon.
+            by_rho: Whether the caller stated the guarantee in rho.
             stated: The guarantee of the mechanism as the caller stated it; that of the mechanism by default.
             unit: What counts as one user in the data.
         """
@@ -222,7 +222,7 @@ class PrivacyFilter(Balance):
         guarantee = self._guaranteed(mechanism if stated is None else stated, unit)
         self._require_chargeable()
         account = self._account()
-        promised = account.require(guarantee, by_epsilon=by_epsilon and charge == "guarantee")
+        promised = account.require(guarantee, by_rho=by_rho or charge == "spent")
         reserved: list[int] = []
         receipt = Receipt(self._label, promised)
 

@@ -300,6 +300,7 @@ def _row(number: int, event: Event) -> dict[str, object]:
     row |= {"of": event.of} if event.of is not None else {}
     row |= {"rho": event.charge.rho, "delta": event.charge.delta} if event.charge != NOTHING else {}
     row |= {} if event.charge.pair is None else {"pair": event.charge.pair}
+    row |= {"less": event.charge.less} if event.charge.less else {}
     row |= {"mechanism": event.mechanism, "parameters": event.parameters}
     row |= {"version": event.version, "digest": event.digest, "promise": event.promise}
     row |= {} if event.about is None else {"about": dict(event.about)}

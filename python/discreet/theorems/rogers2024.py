@@ -126,8 +126,12 @@ def refined_sigma(*sigmas: float) -> float:
 
 
 def budget_units(rho: float) -> int:
-    """Return rho in units, rounded down."""
-    return math.floor(Fraction(rho) * UNIT)
+    """Return rho in units, rounded down by one part in 2^51 more than needed.
+
+    So what a mechanism spends is at most rho even if rho is a float just above the number that a caller has in mind, as
+    the float 0.1 is (docs/decisions/total-and-parts.md).
+    """
+    return math.floor(Fraction(rho) * (2**51 - 1) * UNIT / 2**51)
 
 
 def units_rho(units: int) -> float:

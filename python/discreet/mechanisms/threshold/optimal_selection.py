@@ -111,14 +111,16 @@ class OptimalSelection(EpsilonPerItem):
 
     @property
     def each(self) -> tuple[float, float]:
-        """Return the epsilon or rho of one item, and its delta; the deltas of l0 items add up to at most delta."""
-        if self.rho is None:
-            return super().each
-        return (
-            (self.rho, self.delta)
-            if self.l0 == 1
-            else (round_down(self.rho / self.l0, 1), rogers2023.novel_chance(self.delta, self.l0))
-        )
+        """Return the epsilon or rho of one item, and its delta; the deltas of l0 items add up to at most delta.
+
+        All are rounded down, also for one item (docs/decisions/total-and-parts.md).
+        """
+        cost = self.rho or self.epsilon or 0.0
+        if self.rho is None or self.l0 == 1:
+            delta = round_down(self.delta / self.l0, 1)
+        else:
+            delta = rogers2023.novel_chance(self.delta, self.l0)
+        return round_down(cost / self.l0, 1), delta
 
     @cached_property
     def guarantee(self) -> Guarantee:
