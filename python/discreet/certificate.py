@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,7 @@ from discreet.release.kept import l0_and_share
 from discreet.release.provenance import Provenance
 from discreet.wording import counted
 
-__all__ = ["Verified", "verify"]
+__all__ = ["Verified", "unfiled", "verify"]
 
 _FIELDS = ("made_by", "version", "rho", "delta", "unit", "neighbours", "columns", "digest")
 """The fields that every certificate has."""
@@ -52,7 +53,9 @@ class Verified:
         dataset: The dataset of the ledger that paid for the rows; None if no ledger was given.
         claims: The names of the fields that nothing in the file proves.
         provenance: What the certificate says about the origin of the rows; None if it says nothing.
-        epsilon: The epsilon of the guarantee at the delta of the policy, rounded up; None if no policy was given.
+        charge: The number of the charge in the ledger; None if no ledger was given.
+        epsilon: The epsilon of the guarantee at the delta of the policy, rounded up, with a ledger of the sum with all
+            other charges of the dataset; None if no policy was given.
         policy: The largest epsilon that the policy allows, and its delta; None if no policy was given.
         condition: What the guarantee assumes of the data, which nothing checks; None if it assumes nothing.
     """
@@ -62,6 +65,7 @@ class Verified:
     version: str
     digest: str
     dataset: str | None = None
+    charge: int | None = None
     claims: tuple[str, ...] = ()
     provenance: Provenance | None = None
     epsilon: float | None = None
@@ -105,7 +109,7 @@ def verify(
 
     With `max_epsilon` and `delta`, the guarantee must also keep a policy: converted to (epsilon, delta)-DP at this
     delta, its epsilon, rounded up, must be at most `max_epsilon`. Add the guarantees of several releases for their
-    total.
+    total. With `ledger`, all other charges of the dataset that paid count too.
 
     Args:
         path: The file of released rows. Its certificate lies in the same folder.
@@ -196,14 +200,22 @@ def verify(
             f"the rows of {path} contradict the mechanism of the certificate in the column {wrong}. Restore the files "
             "that were written together"
         )
-    dataset = None if ledger is None else _paid_by(ledger, digest, made_by, provenance, claimed)
-    epsilon = None if policy is None else require_within(claimed, *policy, what=f"the guarantee of {path}", unit=unit)
+    dataset, charge = (None, None) if ledger is None else _paid_by(ledger, digest, made_by, provenance, claimed)
+    epsilon = None
+    if policy is not None:
+        total, what = claimed, f"the guarantee of {path}"
+        if ledger is not None and dataset is not None and charge is not None:
+            many, rest = unfiled(ledger, {dataset: {charge}})
+            total = claimed if rest is None else claimed + rest
+            what += "" if rest is None else f" and of {counted(many, 'other charge')} to {dataset}"
+        epsilon = require_within(total, *policy, what=what, unit=unit)
     return Verified(
         made_by=made_by,
         guarantee=claimed,
         version=version,
         digest=digest,
         dataset=dataset,
+        charge=charge,
         condition=mechanism.assumes if isinstance(mechanism, streams.StreamMechanism) else None,
         claims=(
             *_claims(content, facts, is_paid=dataset is not None),
@@ -362,7 +374,7 @@ def _claims(content: untrusted.Fields, facts: Verifiable, *, is_paid: bool) -> t
         "the column of summed": facts.sums is not None,
     }
     claims = [*(name for name, is_claim in found.items() if is_claim), *facts.claims]
-    origin = ("provenance",) if "provenance" in content else ()
+    origin = ("provenance",) if "provenance" in content and not is_paid else ()
     others = (export.plain_text(name) for name in content if name not in _schema()["properties"])
     return ("made_by", "version", "item_type", *claims, "every", "part_of", *origin, "notes", *others)
 
@@ -389,8 +401,8 @@ def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
 
 def _paid_by(
     ledger: str | os.PathLike[str], digest: str, made_by: str, provenance: Provenance | None, claimed: Guarantee
-) -> str:
-    """Return the dataset of the ledger that paid for these rows.
+) -> tuple[str, int]:
+    """Return the dataset of the ledger that paid for these rows, and the number of the charge.
 
     The mechanism is compared too, because all empty releases have the same digest.
     """
@@ -407,10 +419,32 @@ def _paid_by(
             f"the ledger {ledger} paid for these rows under another provenance than that of their certificate; restore "
             "the certificate that was written with these rows"
         )
-    for name in dict.fromkeys(row.dataset for row in reversed(paid)):
+    for name, number in {row.dataset: row.number for row in paid}.items():
         if opened.dataset(name).guarantee.unit == claimed.unit:
-            return name
+            return name, number
     raise InputError(
         f"the ledger {ledger} paid for these rows from a dataset of another unit than {claimed.unit}, which the "
         "certificate says; restore the certificate that was written with these rows"
     )
+
+
+def unfiled(ledger: str | os.PathLike[str], paid: Mapping[str, Set[int]]) -> tuple[int, Guarantee | None]:
+    """Return the charges of datasets that have no verified file: their number, and their sum or None if there are none.
+
+    Args:
+        ledger: The ledger.
+        paid: For each dataset, the numbers of the charges whose rows were verified.
+
+    Raises:
+        ParameterError: The datasets have different units, which do not add up.
+        LedgerError: The ledger cannot be read.
+    """
+    opened, many, total = Ledger.open(ledger, create=False), 0, None
+    for name, numbers in paid.items():
+        account = opened.dataset(name)._account()  # noqa: SLF001 - in the terms in which it adds up
+        for row in opened.history:
+            if row.dataset == name and row.number not in numbers:
+                many += 1
+                one = account.cost_of(row.rho, row.delta, row.pair)
+                total = one if total is None else total + one
+    return many, total

@@ -11,8 +11,9 @@ import pytest
 from command import discreet, errors_of, output
 from rich.cells import cell_len
 
-from discreet import Guarantee, Ledger
+from discreet import Guarantee, Ledger, verify
 from discreet.budgets import filter as filters
+from discreet.errors import InputError
 
 COUNT = ["--user", "user", "--item", "item", "--rho", "0.1", "--delta", "1e-6"]
 
@@ -163,6 +164,90 @@ def test_verify_checks_a_policy_for_one_file_and_for_the_sum():
     code, out, _ = discreet("verify", "a.csv", "b.csv", "--max-epsilon", "3.3", "--delta", "4e-6")
     assert (code, out.splitlines()[-1].endswith("the policy allows at most 3.3")) == (0, True)
     assert discreet("verify", "a.csv", "b.csv")[0] == 0
+
+
+@pytest.fixture
+def nights():
+    """Five nights in files, and the ledger that paid for them and for two more charges."""
+    discreet("budget", "init", "l", "--dataset", "views", "--rho", "1", "--delta", "1e-5")
+    discreet("budget", "init", "l", "--dataset", "other", "--rho", "1", "--delta", "1e-5")
+    cost = ["--user", "user", "--item", "item", "--rho", "0.0027", "--delta", "2.7e-8", "--ledger", "l", "-q"]
+    for night in range(5):
+        output("count", "log.csv", *cost, "--dataset", "views", "-o", f"{night}.csv", "--certificate")
+    for dataset in ("views", "views", "other"):
+        output("count", "log.csv", *cost, "--dataset", dataset, "-o", "lost.csv")
+        Path("lost.csv").unlink()
+    return [f"{night}.csv" for night in range(5)]
+
+
+def test_verify_counts_the_charges_of_the_ledger_without_a_file(nights):
+    policy = ["--max-epsilon", "0.735", "--delta", "1e-6"]
+    out = output("verify", *nights, *policy)[0]
+    assert out.splitlines()[-1] == "epsilon 0.7348 at delta 1e-06; the policy allows at most 0.735"
+    code, out, err = discreet("verify", *nights, "--ledger", "l", *policy)
+    assert code == 1
+    assert "the ledger has 2 charges without a file among these, to 'views': 5.4e-08-approximate 0.0054-zCDP" in out
+    assert "the sum of 5 files and of 2 charges without a file exceeds the policy: epsilon 0.88" in err
+    code, out, err = discreet("verify", *nights, "--ledger", "l", "--max-epsilon", "0.9", "--delta", "1e-6")
+    assert (code, out.splitlines()[-1][:12]) == (0, "epsilon 0.88")
+    assert "the ledger has 2 charges without a file" in output("verify", *nights, "--ledger", "l")[0]
+    # One file: as at the command line, so in Python.
+    one = ["verify", nights[0], "--ledger", "l", "--max-epsilon"]
+    code, _, err = discreet(*one, "0.8", "--delta", "1e-6")
+    assert (code, "of 0.csv and of 6 charges without a file exceeds" in err) == (1, True)
+    assert discreet(*one, "0.9", "--delta", "1e-6")[0] == 0
+    with pytest.raises(InputError, match=r"of 0\.csv and of 6 other charges to views exceeds the policy"):
+        verify(nights[0], ledger="l", max_epsilon=0.8, delta=1e-6)
+    found = verify(nights[0], ledger="l", max_epsilon=0.9, delta=1e-6)
+    assert (found.charge, found.dataset, 0.88 < found.epsilon < 0.9) == (1, "views", True)
+    assert ("provenance" in verify(nights[0]).claims, "provenance" in found.claims) == (True, False)
+
+
+def test_verify_says_that_all_charges_have_a_file(nights):
+    cost = ["--user", "user", "--item", "item", "--epsilon", "0.5", "--delta", "1e-6", "--l0", "1"]
+    discreet("budget", "init", "l", "--dataset", "few", "--epsilon", "1", "--delta", "1e-5")
+    paying = ["--ledger", "l", "--dataset", "few", "-q", "--certificate", "-o"]
+    for name in ("a.csv", "b.csv"):
+        output("count", "log.csv", *cost, *paying, name)
+    code, out, _ = discreet("verify", "a.csv", "b.csv", "--ledger", "l", "--max-epsilon", "1", "--delta", "2e-6")
+    assert (code, "all charges of the ledger to 'few' are those of these files" in out) == (0, True)
+    assert discreet("verify", "a.csv", "--ledger", "l", "--max-epsilon", "0.9", "--delta", "2e-6")[0] == 1
+    out = output("verify", "a.csv", nights[0], "--ledger", "l")[0]
+    assert "7 charges without a file among these, to 'few', 'views'" in out
+
+
+@pytest.mark.parametrize(
+    ("total", "cost", "most", "delta"),
+    [
+        (["--rho", "1", "--delta", "1e-5"], ["--rho", "0.1", "--delta", "1e-6"], "3.3", "4e-6"),
+        (["--epsilon", "1", "--delta", "1e-5"], ["--epsilon", "0.5", "--delta", "1e-6", "--l0", "1"], "1", "2e-6"),
+        (["--epsilon", "1", "--delta", "1e-5"], ["--rho", "0.01", "--delta", "1e-6"], "0.9", "4e-6"),
+    ],
+)
+def test_a_policy_for_all_charges_of_a_dataset(total, cost, most, delta):
+    check = ["budget", "verify", "l", "--dataset", "views"]
+    discreet("budget", "init", "l", "--dataset", "views", *total)
+    out = output(*check, "--max-epsilon", "0.1", "--delta", "1e-9")[0]
+    assert "0 charges to views: 0-zCDP" in out
+    for _ in range(2):
+        output("count", "log.csv", *COUNT[:4], *cost, "--ledger", "l", "--dataset", "views", "-q")
+    out = output(*check, "--max-epsilon", most, "--delta", delta)[0]
+    assert "2 charges to views: " in out
+    assert out.splitlines()[-1].startswith("epsilon ")
+    less = str(0.9 * float(most))
+    for policy, reason in (
+        ([less, "--delta", delta], "the sum of all charges to views exceeds the policy: epsilon "),
+        ([most, "--delta", "1e-9"], "no epsilon at delta 1e-09"),
+        (["9", "--delta", delta, "--unit", "user-day"], "per user and day"),
+    ):
+        code, out, err = discreet(*check, "--max-epsilon", *policy)
+        assert (code, "2 charges to views" in out, reason in err) == (1, True, True), err
+    assert "give both" in errors_of(*check, "--max-epsilon", "9")
+    assert "did you mean 'views'" in errors_of(*check[:-1], "view", "--max-epsilon", "9", "--delta", delta)
+    with open("l", "r+b") as file:
+        file.seek(-100, 2)
+        file.write(b"x")
+    assert "is corrupt" in errors_of(*check, "--max-epsilon", "9", "--delta", delta, code=1)
 
 
 def test_help_explains_budgets():

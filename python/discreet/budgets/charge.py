@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError, to_three_digits
 from discreet.privacy.conversion import pure_rho, round_down, round_up
-from discreet.privacy.guarantee import UNITS, Guarantee, Unit, require_one, resolve_rho
+from discreet.privacy.guarantee import UNITS, Guarantee, Unit, claimed_pair, require_one, resolve_rho
 from discreet.privacy.validation import require_number
 
 __all__ = ["NOTHING", "Account", "Charge", "EpsilonDelta", "Protected"]
@@ -355,6 +355,24 @@ class Account:
     def sum_spent(self) -> Charge:
         """The spent amount, at most the total: what exceeds it was added by rounding; see `_fits`."""
         return Charge(min(self.spent.rho, self.total.rho), min(self.spent.delta, self.total.delta))
+
+    @property
+    def spending(self) -> Guarantee:
+        """The guarantee of all charges so far, if no output has decided which charges were made."""
+        if self.used is not None and self.promise.dp is not None:
+            left = self._pair_left or (0.0, 0.0)
+            sums = [own if rest else most for own, most, rest in zip(self.used, self.promise.dp, left, strict=True)]
+            epsilon, delta = claimed_pair((*sums,)) or (0.0, 0.0)
+            return self.cost_of(0, 0, (epsilon, delta))
+        if self.used_by_epsilon:
+            return self.promise
+        return self.cost_of(*self.sum_spent.floats(), (0.0, 0.0) if self.spent == NOTHING else None)
+
+    def cost_of(self, rho: float, delta: float, pair: EpsilonDelta | None) -> Guarantee:
+        """Return the guarantee of a charge. With a pair, its rho is the least one that covers the pair."""
+        if pair is not None:
+            rho, delta = pure_rho(pair[0], tight=True) if pair[0] else 0.0, pair[1]
+        return Guarantee(rho, delta, self.protected.unit, pair, self.protected.neighbours)
 
     @property
     def left(self) -> str:

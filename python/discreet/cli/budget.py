@@ -19,6 +19,7 @@ from discreet.formats import TEXTS
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, unusual
 from discreet.privacy.policy import policy_text, require_policy, require_within
 from discreet.release import export
+from discreet.wording import counted
 
 __all__ = ["budget", "verify"]
 
@@ -28,6 +29,14 @@ _FIRST = ("number", "time", "dataset", "mechanism")
 _TYPES = {"number": "int64", "rho": "float64", "delta": "float64"}
 _ledger = click.argument("ledger", metavar="LEDGER", type=FILE)
 _chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset.")
+_delta = click.option("--delta", type=FLOAT, metavar="D", help="The total delta at which --max-epsilon must hold.")
+_unit = click.option(
+    "--unit",
+    type=click.Choice([*UNITS]),
+    default="user",
+    show_default=True,
+    help="The unit that the policy is about, such as user-day.",
+)
 
 
 @click.group(cls=Group, short_help="Create and inspect privacy-budget ledgers.")
@@ -165,6 +174,42 @@ def _charges(rows: list[Spending]) -> str:
     )
 
 
+@budget.command("verify")
+@_ledger
+@click.option("--dataset", required=True, metavar="NAME", help="Name of the dataset.")
+@click.option(
+    "--max-epsilon",
+    type=FLOAT,
+    metavar="E",
+    help="Also require that all charges together imply an epsilon of at most E at --delta.",
+)
+@_delta
+@_unit
+def verify_dataset(ledger: str, dataset: str, max_epsilon: float | None, delta: float | None, unit: Unit) -> None:
+    """Check that LEDGER is undamaged, and that all charges to a dataset together keep a policy.
+
+    Each event of the ledger must match its hash. All charges to the dataset add up, with and without a file. Their sum
+    is converted to (epsilon, delta)-DP, and its epsilon is rounded up. The exit code is 0 if the sum is within the
+    policy, and 1 if it exceeds the policy or the ledger is damaged.
+
+    Releases that were not charged to this ledger are not checked, and an older copy of the ledger is not detected.
+    `discreet verify FILE... --ledger` checks files.
+
+    \b
+    discreet budget verify privacy.ledger --dataset views --max-epsilon 4 --delta 1e-5
+    """
+    policy = require_policy(max_epsilon, delta)
+    outputs.require_apart(None, ledger)
+    found = dataset_of(ledger, dataset)
+    spent = found._account().spending  # noqa: SLF001 - in the terms in which it adds up
+    click.echo("each event of the ledger matches its hash; an older copy of the ledger is not detected")
+    click.echo(f"{counted(len(found.history), 'charge')} to {export.plain_text(dataset)}: {spent.promise}")
+    click.echo(f"the total, which also holds if outputs decided which charges were made: {found.guarantee.promise}")
+    if policy is not None:
+        epsilon = require_within(spent, *policy, what=f"the sum of all charges to {dataset}", unit=unit)
+        click.echo(policy_text(epsilon, *policy))
+
+
 @budget.command("export")
 @_ledger
 @_chosen
@@ -203,23 +248,20 @@ def _rows(ledger: str, dataset: str | None) -> list[Spending]:
 @click.command(cls=Command, short_help="Check released rows against their certificate, and a policy.")
 @click.argument("files", metavar="FILE...", type=FILE, nargs=-1, required=True)
 @click.option(
-    "--ledger", metavar="FILE", type=FILE, help="Also require that this ledger recorded the release of these rows."
+    "--ledger",
+    metavar="FILE",
+    type=FILE,
+    help="Also require that this ledger recorded the release of these rows, and name the charges without a file.",
 )
 @click.option(
     "--max-epsilon",
     type=FLOAT,
     metavar="E",
     help="Also require that the guarantee implies an epsilon of at most E at --delta. With several files, the sum of "
-    "their guarantees must.",
+    "their guarantees must; with --ledger, also with the charges that have no file.",
 )
-@click.option("--delta", type=FLOAT, metavar="D", help="The total delta at which --max-epsilon must hold.")
-@click.option(
-    "--unit",
-    type=click.Choice([*UNITS]),
-    default="user",
-    show_default=True,
-    help="The unit that the policy is about, such as user-day.",
-)
+@_delta
+@_unit
 def verify(
     files: tuple[str, ...], ledger: str | None, max_epsilon: float | None, delta: float | None, unit: Unit
 ) -> None:
@@ -230,8 +272,9 @@ def verify(
 
     --max-epsilon and --delta check a policy. The guarantee is converted to (epsilon, delta)-DP, and its epsilon is
     rounded up. Several files are several releases from the same users, so their guarantees add up; the rounds of one
-    stream have a single guarantee, so give one of them. The exit code is 1 if a file does not match its certificate, or
-    if the policy is exceeded.
+    stream have a single guarantee, so give one of them. With --ledger, the other charges of the datasets that paid are
+    added. `discreet budget verify` checks all charges of a dataset without files. The exit code is 1 if a file does not
+    match its certificate, or if the policy is exceeded.
 
     \b
     discreet verify pages.csv --ledger privacy.ledger
@@ -240,19 +283,40 @@ def verify(
     """
     policy = require_policy(max_epsilon, delta)
     outputs.require_apart(None, *(name for file in files for name in (file, f"{file}.certificate.json")), ledger)
-    if len(files) == 1:
-        click.echo(certificate.verify(files[0], ledger=ledger, max_epsilon=max_epsilon, delta=delta, unit=unit))
+    if len(files) == 1 and ledger is None:
+        click.echo(certificate.verify(files[0], max_epsilon=max_epsilon, delta=delta, unit=unit))
         return
-    total: Guarantee | None = None
+    costs: list[Guarantee] = []
+    paid: dict[str, set[int]] = {}
     for file in files:
         found = certificate.verify(file, ledger=ledger)
-        click.echo(f"{export.plain_text(file)}: {found}\n")
-        try:
-            total = found.guarantee if total is None else total + found.guarantee
-        except ParameterError as error:
-            raise InputError(f"the guarantees of these files have no sum: {error}") from None
-    assert total is not None
-    click.echo(f"the sum of {len(files):,} files: {total.promise}")
+        click.echo(f"{export.plain_text(file)}: {found}\n" if len(files) > 1 else found)
+        costs.append(found.guarantee)
+        if found.dataset is not None and found.charge is not None:
+            paid.setdefault(found.dataset, set()).add(found.charge)
+    what = (
+        f"the sum of {counted(len(files), 'file')}"
+        if len(files) > 1
+        else f"the guarantee of {export.plain_text(files[0])}"
+    )
+    try:
+        if ledger is not None:
+            many, rest = certificate.unfiled(ledger, paid)
+            charges = f"{counted(many, 'charge')} without a file"
+            names = ", ".join(map(repr, paid))
+            if rest is None:
+                click.echo(f"all charges of the ledger to {names} are those of these files")
+            else:
+                click.echo(
+                    f"the ledger has {charges} among these, to {names}: {rest}. `discreet budget history` lists all"
+                )
+                costs.append(rest)
+                what += f" and of {charges}"
+        total: Guarantee = sum(costs[1:], costs[0])
+    except ParameterError as error:
+        raise InputError(f"the guarantees of these files have no sum: {error}") from None
+    if len(costs) > 1:
+        click.echo(f"{what}: {total.promise}")
     if policy is not None:
-        epsilon = require_within(total, *policy, what=f"the sum of {len(files):,} files", unit=unit)
+        epsilon = require_within(total, *policy, what=what, unit=unit)
         click.echo(policy_text(epsilon, *policy))
