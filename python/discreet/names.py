@@ -81,13 +81,18 @@ def deprecated(name: str) -> object:
         if name in listed.split():
             warnings.warn(f"discreet.{name} is discreet.{path}.{name} now", DeprecationWarning, stacklevel=3)
             return getattr(import_module(f"discreet.{path}"), name)
-    raise AttributeError(f"module 'discreet' has no attribute {name!r}{_hint(name)}")
+    raise _UnknownName(name)
+
+
+class _UnknownName(AttributeError):
+    """The package has no such name. Its text is made on demand, because each import of a module asks for its name."""
+
+    def __str__(self) -> str:
+        return f"module 'discreet' has no attribute {self.args[0]!r}{_hint(self.args[0])}"
 
 
 def _hint(name: str) -> str:
     """Return the name that may be meant by a wrong name of the package; empty if none is similar."""
-    if name.startswith("_"):  # asked by tools
-        return ""
     if name in ("average", "avg", "mean", "means"):
         return "; discreet.aggregate(..., means=...) publishes means"
     with importing():
