@@ -6,6 +6,7 @@ A page is plain Markdown. Each block marked `python` is a cell. Comments on the 
   the block runs if the library x is installed.
 - `<!-- hide: next -->` shows the output, and folds the code away.
 - `<!-- run: next -->` runs a block marked `sh`, and shows its output.
+- `<!-- picture: next TEXT -->` is the text of the block's picture, for readers who do not see it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from traitlets.config import Config
 __all__ = ["environment", "execute", "read", "run"]
 
 _BLOCK = re.compile(
-    r"(?P<comments>(?:^<!-- (?:skip|hide|run): next.*? -->\n\s*)*)^```(?P<language>python|sh)\n(?P<source>.*?)^```$\n?",
+    r"(?P<comments>(?:^<!-- (?:skip|hide|run|picture): next.*? -->\n\s*)*)"
+    r"^```(?P<language>python|sh)\n(?P<source>.*?)^```$\n?",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -54,7 +56,9 @@ def read(text: str) -> NotebookNode:
             add(new_markdown_cell(between), place)
         tags = ["remove-input"] if shell else ["hide-input"] if "<!-- hide: next -->" in comments else []
         code = _SHELL.format(["bash", "-ec", source]) if shell else source
-        add(new_code_cell(code.rstrip(), metadata={"tags": tags}), block.start())
+        alt = re.findall("<!-- picture: next (.*?) -->", comments)
+        shown = {"mystnb": {"image": {"alt": alt[0]}}} if alt else {}
+        add(new_code_cell(code.rstrip(), metadata={"tags": tags, **shown}), block.start())
         place = block.end()
     if rest := text[place:].strip():
         add(new_markdown_cell(rest), place)

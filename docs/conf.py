@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.errors import ExtensionError
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 from discreet import __version__
@@ -15,7 +16,8 @@ from discreet.cli import command, commands
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import cells  # noqa: E402 - the folder of this file is not on the path before
+import built  # noqa: E402 - the folder of this file is not on the path before
+import cells  # noqa: E402
 
 project = "discreet"
 release = __version__
@@ -76,6 +78,7 @@ def setup(app):
     app.connect("source-read", run_commands)
     app.connect("doctree-read", set_dashes)
     app.connect("autodoc-process-docstring", process_docstring)
+    app.connect("build-finished", require_no_markup)
     for part in ("description", "usage", "options", "arguments", "envvars", "epilog"):
         app.connect(f"sphinx-click-process-{part}", process_help)
 
@@ -84,6 +87,14 @@ def run_commands(_app, name, source):
     """Run the commands of the how-to pages, as their tests do."""
     if name.startswith("how-to/"):
         source[0] = re.sub("^```sh$", "<!-- run: next -->\n```sh", source[0], flags=re.MULTILINE)
+
+
+def require_no_markup(app, error):
+    """Fail the build if a page shows markup: a placeholder, or a link of Markdown."""
+    if error is None and app.builder.format == "html":
+        pages = sorted(Path(app.outdir).rglob("*.html"))
+        if found := [f"{page}: {text}" for page in pages for text in built.markup(page.read_text("utf-8"))]:
+            raise ExtensionError("pages show markup:\n" + "\n".join(found))
 
 
 def set_dashes(_app, page):
@@ -99,7 +110,8 @@ def process_docstring(app, what, _name, _found, _options, lines):
     for number, line in enumerate(lines):
         example = line.strip() != "" and (example or line.lstrip().startswith(">>>"))
         if not example:
-            lines[number] = line.replace("|", "\\|").replace("*", "\\*")
+            escaped = line.replace("|", "\\|").replace("*", "\\*")
+            lines[number] = re.sub(r"docs/([\w/-]+)\.md", r":doc:`/\1`", escaped)  # a link to the page
     # Skip properties: Napoleon would read the words before a colon as the type of a property.
     if what in ("function", "method", "class", "exception"):
         lines[:] = GoogleDocstring(lines, SECTIONS, app, what).lines()

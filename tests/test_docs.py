@@ -4,6 +4,7 @@ import importlib
 import inspect
 import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 import discreet as dp
 from discreet import names
+from discreet.cli import commands as cli_commands
 from discreet.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -293,3 +295,57 @@ def test_the_map_of_mechanisms_names_each_with_its_files():
         made = {name for name in room.__all__ if hasattr(getattr(room, name), "guarantee") and name != "Stream"}
         made = {name for name in made if not inspect.isabstract(getattr(room, name))}
         assert made - {"Answers", "Crossing"} <= named, made - named
+
+
+def commands_of(command, path):
+    """Yield a command and those of its group, by their names."""
+    yield path, command
+    for name, own in getattr(command, "commands", {}).items():
+        yield from commands_of(own, f"{path} {name}")
+
+
+def test_no_help_of_a_command_has_a_placeholder():
+    made = [(name, getattr(cli_commands, name.replace("-", "_"))) for name in cli_commands.SUMMARIES]
+    found = dict(pair for name, command in made for pair in commands_of(command, name))
+    assert {"count", "stream step", "budget export"} <= {*found}
+    for path, command in found.items():
+        texts = [command.help, command.short_help, *(getattr(one, "help", None) for one in command.params)]
+        assert [text for text in texts if text and re.search(r"\{|\]\(|\.md\)", text)] == [], path
+    assert "CSV" in found["count"].help
+
+
+@pytest.mark.parametrize("name", sorted({*names.MODULES, "discreet"}))
+def test_no_public_docstring_has_a_link_of_markdown(name):
+    module = dp if name == "discreet" else importlib.import_module(f"discreet.{name}")
+    for member in module.__all__:
+        value = getattr(module, member)
+        parts = [value, *vars(value).values()] if inspect.isclass(value) else [value]
+        texts = [text for part in parts if isinstance(text := getattr(part, "__doc__", None), str)]
+        prose = re.sub(r"^ *(>>>|\.\.\.) .*$", "", "\n".join(texts), flags=re.MULTILINE)
+        assert re.findall(r"\]\(\S*\)", prose) == []
+        for page in re.findall(r"docs/[\w/-]+\.md", "".join(texts)):
+            assert (ROOT / page).exists(), page
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: page.name)
+def test_every_picture_of_a_page_has_a_text(page):
+    block = r"((?:^<!-- .*? -->\n)*)^```python\n(.*?)^```$"
+    drawn = re.findall(block, page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = [comments for comments, code in drawn if "plt.show()" in code or ".plot(" in code]
+    assert [one for one in blocks if "<!-- picture: next " not in one and "skip: next -->" not in one] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ("<p>FILE is a {data} file</p>", ["FILE is a {data} file"]),
+        ("<p>See [jobs](../how-to/job.md).</p>", ["See [jobs](../how-to/job.md)."]),
+        ("<p>the theorem (docs/counts.md) holds</p>", ["the theorem (docs/counts.md) holds"]),
+        ("<pre>{'a': 1}</pre><p>a <code>{b}</code><br> c</p><dt>f(a={})</dt><script>if (a) {b}</script>", []),
+        ("<img src='a/f.png' alt='a/f.png'>", ["a picture whose text is the name of its file: a/f.png"]),
+        ("<img src='a/f.png' alt='Counts and noise'><p>I = {1, ..., B}</p>", []),
+    ],
+)
+def test_the_build_finds_markup_in_pages(page, found):
+    markup = runpy.run_path(str(ROOT / "docs" / "built.py"))["markup"]
+    assert list(markup(page)) == found

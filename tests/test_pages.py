@@ -70,6 +70,7 @@ d = 4
 
 <!-- skip: next if(missing("pytest"), reason="x") -->
 <!-- hide: next -->
+<!-- picture: next A line that rises -->
 ```python
 c = 3
 ```
@@ -94,6 +95,8 @@ def test_a_page_becomes_cells_by_its_comments():
         ("c = 3", ["hide-input"]),
         (cells._SHELL.format(["bash", "-ec", "yes\n"]), ["remove-input"]),
     ]
+    shown = [cell.metadata.mystnb.image.alt for cell in notebook.cells if "mystnb" in cell.metadata]
+    assert shown == ["A line that rises"]
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     assert all(part in text for part in ("# Title", "b = 2", "d = 4", "no\n", "yes", "End."))
     assert "a = 1" not in text

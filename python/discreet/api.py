@@ -99,7 +99,7 @@ def count(
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
         **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
             And what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged
-            once; `replaces`, the key or label of an earlier charge. See [nightly jobs](../how-to/nightly-job.md).
+            once; `replaces`, the key or label of an earlier charge. See docs/how-to/nightly-job.md.
 
     Returns:
         A Release of items, counts and the standard deviation (sigma) of each count's error; with `l0`, of its noise

@@ -22,6 +22,15 @@ class ExtraWordsError(click.UsageError):
 class Command(click.Command):
     """A command that raises ExtraWordsError. Its help names the formats of files for `{data}` and `{released}`."""
 
+    @property
+    def help(self) -> str | None:
+        """The text of the help."""
+        return self._help and self._help.replace("{data}", DATA_NAMES).replace("{released}", RELEASED_NAMES)
+
+    @help.setter  # noqa: A003 - the name of click
+    def help(self, text: str | None) -> None:
+        self._help = text
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; raise ExtraWordsError if some are left."""
         ctx.allow_extra_args = True
@@ -29,11 +38,6 @@ class Command(click.Command):
         if left and not ctx.resilient_parsing:
             raise ExtraWordsError(left, ctx)
         return left
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help."""
-        self.help = self.help and self.help.replace("{data}", DATA_NAMES).replace("{released}", RELEASED_NAMES)
-        super().format_help_text(ctx, formatter)
 
 
 class Group(click.Group):
