@@ -28,7 +28,7 @@ from discreet.planning.public_items import with_known
 from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit, require_promise, unusual
 from discreet.privacy.validation import is_equal, require_flag
 from discreet.release.export import kind_of
-from discreet.release.provenance import Provenance, ReleaseTexts
+from discreet.release.provenance import Provenance, ReleaseTexts, inputs_of
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
@@ -102,7 +102,8 @@ class Call:
         """Return the promise of the release, or raise an error if the budget cannot pay for it or has done so.
 
         The promise is the SHA-256 of what the caller stated: a later version may have other defaults, and choose other
-        mechanisms. The promises of earlier versions have the mechanism, its guarantee and `more`.
+        mechanisms. The promises of earlier versions have the mechanism, its guarantee and `more`. If the data has a
+        name, a period and the SHA-256 of the name follow.
         """
         if self.budget is None:
             return ""
@@ -113,7 +114,8 @@ class Call:
             columns = table.user, table.item, table.period, table.value, table.valued
             parts = self.about.verb, mechanism, self.guarantee(asked, mechanism), self.charge, columns, more
             earlier = _sha256(_TEXTS.sub(lambda found: found[1] or found[0], repr(parts)))
-            promise = _sha256(self._stated())
+            inputs = inputs_of(table.data)
+            promise = _sha256(self._stated()) + (f".{_sha256(inputs)}" if inputs else "")
         self.budget._require_unnamed(self.about, promise, earlier)  # noqa: SLF001 - before the data is read
         asked.require_paid(self.budget, mechanism, self.table.unit)
         return promise

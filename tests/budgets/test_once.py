@@ -1,5 +1,6 @@
 """Labels of charges, releases that are charged once, and charges that replace others."""
 
+import dataclasses
 import hashlib
 import inspect
 import os
@@ -12,7 +13,7 @@ from children import ended, forks, in_child, lines, start
 
 import discreet as dp
 from discreet import Budget, Ledger, releasing
-from discreet.budgets import ledger_format
+from discreet.budgets import charge, ledger_format, record
 from discreet.budgets.ledger_file import LedgerFile
 from discreet.errors import AlreadyCharged, LedgerError, ParameterError
 from discreet.release.provenance import Provenance
@@ -166,6 +167,41 @@ def test_a_key_of_an_earlier_version_is_not_charged_again(views, verb, monkeypat
     with pytest.raises(AlreadyCharged):
         VERBS[verb](budget=views, once="night")
     assert len(views.history) == 1
+
+
+def test_another_file_under_a_key_is_refused(views, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("user,page\n" + "".join(f"{n},home\n" for n in range(99)))
+    dp.count("a.csv", **COUNT, budget=views, once="night")
+    for same in ("a.csv", tmp_path / "a.csv", ["./a.csv"]):
+        with pytest.raises(AlreadyCharged):
+            dp.count(same, **COUNT, budget=views, once="night")
+    for other in ("b.csv", ["a.csv", "b.csv"], "*.csv"):
+        with pytest.raises(
+            ParameterError, match=r"another input, which was a\.csv, and nothing is charged now"
+        ) as error:
+            dp.count(other, **COUNT, budget=views, once="night")
+        assert error.value.names == ("once",)
+    assert len(views.history) == 1
+    number, promise, files = views._chain.read().keys["views", "night"]
+    assert (number > 1, len(promise), files, b"tmp" in views._chain.path.read_bytes()) == (True, 129, "a.csv", False)
+
+
+def test_keys_of_earlier_versions_have_spaces_and_no_input(views, tmp_path):
+    """Such a line is read as it was written: its key is the one without spaces, and its files alone are compared."""
+    (tmp_path / "a.csv").write_text("user,page\n1,home\n")
+    stated = hashlib.sha256(b"count(delta=1/1000000000, item='page', rho=1/100, user='user')").hexdigest()
+    about = Provenance(verb="count", files="a.csv", once="night ", label="dark ")
+    event = record.charging("charged", charge.Charge(1, 1), dp.CalibratedCounts(rho=0.01, delta=1e-9), about, stated)
+    views._chain.append(lambda _: dataclasses.replace(event, dataset="views"))
+    with pytest.raises(AlreadyCharged):
+        dp.count(tmp_path / "a.csv", **COUNT, budget=views, once="night")
+    with pytest.raises(ParameterError, match="another input"):
+        dp.count(tmp_path / "b.csv", **COUNT, budget=views, once=" night")
+    assert [views._is_charged(views._chain.read(), Provenance(replaces=name)) for name in ("night", "dark")] == [
+        False
+    ] * 2
 
 
 def test_quotes_in_public_items_tell_promises_apart(views):

@@ -55,6 +55,60 @@ def test_a_retry_returns_the_published_rows(folder, suffix, source):
     assert len(history()) == 1
 
 
+def test_a_key_is_compared_with_the_input_that_it_charged(folder):
+    for place in ("june", "july"):
+        (folder / place).mkdir()
+        (folder / place / "visits.csv").write_bytes((folder / "visits.csv").read_bytes())
+    (folder / "other.csv").write_bytes((folder / "visits.csv").read_bytes())
+    first = ["--once", "k", "-o", "rows.csv"]
+    assert discreet("count", "june/visits.csv", *COUNT, *LEDGER, *first)[0] == 0
+    before = (folder / "rows.csv").read_bytes()
+    for same in ("june/visits.csv", "june//visits.csv", folder / "june" / "visits.csv"):
+        assert discreet("count", same, *COUNT, *LEDGER, *first)[0] == 0
+    sql = ["--sql", "SELECT user, 'home' AS page FROM range(3000) AS rows(user)"]
+    for other in (["july/visits.csv"], ["other.csv"], ["june/*.csv"], ["visits.csv"], sql):
+        err = errors_of("count", *other, *COUNT, *LEDGER, *first)
+        assert "--once 'k' was charged for another input" in err
+        assert (", which was visits.csv, and" in err) == (other not in (["july/visits.csv"], ["visits.csv"]))
+    stdin = (folder / "visits.csv").read_bytes()
+    assert "another input" in errors_of("count", "-", *COUNT, *LEDGER, *first, stdin=stdin)
+    second = ["--once", "sql", "-o", "sql.csv"]
+    assert discreet("count", *sql, *COUNT, *LEDGER, *second)[0] == 0
+    assert discreet("count", *sql, *COUNT, *LEDGER, *second)[0] == 0
+    sql = ["--sql", "SELECT user, 'home' AS page FROM range(4000) AS rows(user)"]
+    assert "for another input, and nothing" in errors_of("count", *sql, *COUNT, *LEDGER, *second)
+    assert ((folder / "rows.csv").read_bytes(), len(history())) == (before, 2)
+
+
+@pytest.mark.parametrize("suffix", RELEASED)
+def test_a_retry_never_leaves_out_a_certificate(folder, suffix):
+    output, certificate = folder / f"rows.{suffix}", folder / f"rows.{suffix}.certificate.json"
+    again = [*NIGHT, "--once", "k", "-o", output, "--certificate"]
+    assert discreet(*again)[0] == 0
+    content = certificate.read_text()
+    code, _, err = discreet(*again)
+    assert (code, "Nothing was charged or written." in err) == (0, True), err
+    assert certificate.read_text() == content
+    for other in (None, "{", content.replace(history()[0].digest, "0" * 64)):
+        certificate.unlink(missing_ok=True)
+        if other is not None:
+            certificate.write_text(other)
+        err = errors_of(*again, code=5 if other != "{" else 2)
+        assert ("but they have no certificate" in err and "Leave out --certificate" in err) == (other != "{"), err
+    certificate.unlink()
+    assert discreet(*again[:-1])[0] == 0
+    assert len(history()) == 1
+
+
+def test_spaces_around_a_key_are_no_part_of_it():
+    for key in ("k", "k ", "  k"):
+        assert discreet(*NIGHT, "--once", key, "-o", "rows.csv")[0] == 0
+    assert [row.once for row in history()] == ["k"]
+    assert discreet(*NIGHT, "--once", "k2", "--replaces", "k ", "-o", "new.csv")[0] == 0
+    for key in ("", " ", "\u2003", "k\u00a0", "k\n"):
+        assert "--once must be printable text" in errors_of(*NIGHT, "--once", key, "-o", "other.csv")
+
+
 def test_rows_that_were_lost_are_not_charged_again(monkeypatch):
     def fail(*_, **__):
         raise InputError("cannot write rows.csv: the disk is full")

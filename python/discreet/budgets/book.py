@@ -36,8 +36,8 @@ class Book:
     accounts: dict[str, Account] = field(default_factory=dict)
     drawing: dict[int, tuple[str, Charge]] = field(default_factory=dict)
     """The dataset and charge of each reservation without a release, by the number of its event."""
-    keys: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
-    """The number and the promise of each charge that is made once, by its dataset and key."""
+    keys: dict[tuple[str, str], tuple[int, str, str]] = field(default_factory=dict)
+    """The number, promise and files of each charge that is made once, by its dataset and key."""
     labels: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = field(default_factory=dict)
     """The number of charges with a label and the keys of the last five, by their dataset and label."""
     by_rho: set[str] = field(default_factory=set)
@@ -137,10 +137,11 @@ class Book:
     def _name(self, number: int, dataset: str, about: dict[str, str], promise: str) -> None:
         """Note the key and the label of a charge, which are the texts of its provenance."""
         if "once" in about:
-            self.keys[dataset, about["once"]] = number, promise
+            self.keys[dataset, about["once"].strip()] = number, promise, about.get("files", "")
         if "label" in about:
-            many, keys = self.labels.get((dataset, about["label"]), (0, ()))
-            self.labels[dataset, about["label"]] = many + 1, (*keys[-4:], about.get("once", ""))
+            label = about["label"].strip()  # earlier versions kept surrounding spaces
+            many, keys = self.labels.get((dataset, label), (0, ()))
+            self.labels[dataset, label] = many + 1, (*keys[-4:], about.get("once", "").strip())
 
     def account(self, dataset: str) -> Account:
         """Return the account of a dataset; raise ParameterError if there is none."""

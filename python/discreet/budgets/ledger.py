@@ -277,12 +277,23 @@ class Dataset(PrivacyFilter):
     def _is_charged(self, book: Book, about: Provenance, *promises: str) -> bool:
         """Return whether a charge was made before, by its key; raise ParameterError if its names do not fit."""
         before = book.keys.get((self.name, about.once)) if about.once else None
-        if before is not None and before[1] not in promises:
-            raise ParameterError(
-                f"once {about.once!r} was charged for a release with other parameters or columns, and nothing is "
-                "charged now: repeat these, or give another key",
-                names="once",
-            )
+        if before is not None:
+            _, promise, files = before
+            (stated, _, inputs), *now = (text.partition(".") for text in (promise, *promises))
+            if stated not in (one[0] for one in now):
+                raise ParameterError(
+                    f"once {about.once!r} was charged for a release with other parameters or columns, and nothing is "
+                    "charged now: repeat these, or give another key",
+                    names="once",
+                )
+            others = [one[2] for one in now if one[2]]
+            if (inputs and others and inputs not in others) or (files and about.files and files != about.files):
+                which = f", which was {files}" if files and files != about.files else ""
+                raise ParameterError(
+                    f"once {about.once!r} was charged for another input{which}, and nothing is charged now: repeat the "
+                    "call with that input, or give another key",
+                    names="once",
+                )
         named = (self.name, about.replaces)
         if before is None and about.replaces and named not in book.keys:
             many, found = book.labels.get(named, (0, ()))
@@ -303,8 +314,9 @@ class Dataset(PrivacyFilter):
         return before is not None
 
     def _already(self, once: str) -> AlreadyCharged:
-        row = next(row for row in self.history if row.once == once)
-        later = [row.once for row in self.history if row.replaces == once and row.once]
+        history = self.history
+        row = next(row for row in history if row.once.strip() == once)
+        later = [row.once for row in history if row.replaces.strip() == once and row.once]
         return AlreadyCharged(once, self.name, row.time, row.digest, *later[-1:])
 
     def _reserve(self, event: Event, receipt: Receipt) -> int:

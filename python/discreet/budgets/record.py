@@ -48,7 +48,7 @@ class Event:
     about: Provenance | None = None
     """The provenance of the release that was charged."""
     promise: str = ""
-    """The SHA-256 of the parameters of a release that is charged once."""
+    """The SHA-256 of the parameters of a release that is charged once. A period and that of its input may follow."""
     version: str = _core.__version__
     time: str = dataclasses.field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 

@@ -186,7 +186,7 @@ def _charges(rows: list[Spending]) -> str:
 @_delta
 @_unit
 def verify_dataset(ledger: str, dataset: str, max_epsilon: float | None, delta: float | None, unit: Unit) -> None:
-    """Check that LEDGER is undamaged, and that all charges to a dataset together keep a policy.
+    """Check LEDGER, and a policy for all charges to a dataset.
 
     Each event of the ledger must match its hash. All charges to the dataset add up, with and without a file. Their sum
     is converted to (epsilon, delta)-DP, and its epsilon is rounded up. The exit code is 0 if the sum is within the

@@ -18,6 +18,7 @@ from discreet.engines.files import files_in
 from discreet.engines.sql import files_of, reads_files
 from discreet.engines.typed_arrays import Foreign
 from discreet.engines.versions import require_version
+from discreet.errors import AlreadyCharged
 from discreet.formats import RELEASED
 from discreet.imports import importing
 from discreet.release import export, reading
@@ -30,6 +31,7 @@ __all__ = [
     "require_stored",
     "require_unpublished",
     "require_writable",
+    "uncertified",
 ]
 
 
@@ -59,6 +61,20 @@ def require_writable(output: str | None, *, certificate: bool = False) -> None:
     export.require_replaceable(output, certified=certificate)
     for folder in {export.real(output).parent, Path(output).parent} if certificate else {export.real(output).parent}:
         export.require_space(folder)
+
+
+def uncertified(output: str, error: AlreadyCharged) -> AlreadyCharged:
+    """Return the error for a repeated --certificate if the rows of the key have none."""
+    error.remedy = (
+        f"Leave out --certificate to keep the rows, or give a new key and replaces {error.once!r}, which is charged in "
+        "full."
+    )
+    error.args = (
+        f"{export.plain_text(output)} has the rows that were charged to {error.dataset} for this key at {error.time}, "
+        "but they have no certificate, which can only be written with the rows. Nothing was charged or written. "
+        f"{error.remedy}",
+    )
+    return error
 
 
 def require_apart(output: str | None, *read: str | None, option: str = "-o") -> None:
@@ -140,7 +156,7 @@ def require_unpublished(
     if output is None or budget is None or ledger is None or not os.path.lexists(output):
         return False
     rows = Ledger.open(ledger, create=False).history
-    if once is not None and any((row.dataset, row.once) == (budget.name, once) for row in rows):
+    if once is not None and any((row.dataset, row.once.strip()) == (budget.name, once.strip()) for row in rows):
         return True
     digests = set() if overwrite else reading.digests_of(output)
     if found := [row.number for row in rows if row.digest in digests]:

@@ -194,6 +194,8 @@ def publish(
             release = call() if listed is None else released(lambda known: call(items=known), listed)
     except BaseException as error:
         if isinstance(error, AlreadyCharged) and output is not None and error.digest in reading.digests_of(output):
+            if certificate and not reading.is_certified(output, error.digest):
+                raise outputs.uncertified(output, error) from None
             if not quiet:
                 click.echo(
                     f"{export.plain_text(output)} has the rows that were charged to {error.dataset} for this key at "
@@ -279,7 +281,11 @@ def _chosen(parameters: FunctionParameters, *, listed: bool) -> dict[str, object
 def _naming(file: str | None, sql: str | None, database: str | None, table: str | None) -> AbstractContextManager[None]:
     """Return a context in which a release knows the name of its data, if the data is no file of rows."""
     name = "" if database is None else f"{os.path.basename(database)}: {table}"  # noqa: PTH119 - only a text
-    return provenance.naming_source("query" if sql is not None else "standard input" if file == "-" else name)
+    inputs = sql or ("" if file == "-" else os.path.abspath(file or database or ""))  # noqa: PTH100 - may be a pattern
+    return provenance.naming_source(
+        "query" if sql is not None else "standard input" if file == "-" else name,
+        inputs if database is None else f"{inputs}\0{table}",
+    )
 
 
 @contextmanager

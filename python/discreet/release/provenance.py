@@ -15,12 +15,12 @@ from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.release.export import shortened
 
-__all__ = ["Provenance", "ReleaseTexts", "naming_source", "require_label"]
+__all__ = ["Provenance", "ReleaseTexts", "inputs_of", "naming_source", "require_label"]
 
 _LONGEST = 200
 """The most characters of a text. A column or a file may have any name, and a ledger holds it for good."""
 _START = datetime(1970, 1, 1)
-_source: ContextVar[str] = ContextVar("source", default="")
+_source: ContextVar[tuple[str, str]] = ContextVar("source", default=("", ""))
 
 
 class ReleaseTexts(TypedDict, total=False):
@@ -32,9 +32,12 @@ class ReleaseTexts(TypedDict, total=False):
 
 
 @contextmanager
-def naming_source(source: str) -> Iterator[None]:
-    """Name the files of data that do not name themselves, such as a relation of a database."""
-    token = _source.set(source)
+def naming_source(source: str, inputs: str = "") -> Iterator[None]:
+    """Name the files of data that do not name themselves, such as a relation of a database.
+
+    `inputs` is a text that tells this input from others; see `inputs_of`.
+    """
+    token = _source.set((source, inputs))
     try:
         yield
     finally:
@@ -42,12 +45,16 @@ def naming_source(source: str) -> Iterator[None]:
 
 
 def require_label(name: str, text: object) -> str:
-    """Return a label, or an empty text for None; raise ParameterError unless it is short and printable."""
+    """Return a label without surrounding spaces, or an empty text for None.
+
+    Raises:
+        ParameterError: The label is not short and printable.
+    """
     if text is None:
         return ""
     if not isinstance(text, str) or not text.isprintable() or not text.strip() or len(text) > _LONGEST:
         raise ParameterError(f"{name} must be printable text of 1 to {_LONGEST} characters", names=name)
-    return text
+    return text.strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +127,7 @@ class Provenance:
             verb=verb,
             columns=shortened(columns, _LONGEST),
             period=", ".join(filter(None, (span, every, "" if table.unit == "user" else f"{table.unit}s"))),
-            files=shortened(_source.get() or ", ".join(_files(table.data)), _LONGEST),
+            files=shortened(_source.get()[0] or ", ".join(map(os.path.basename, _paths(table.data))), _LONGEST),
             once=require_label("once", once),
             replaces=require_label("replaces", replaces),
         )
@@ -144,8 +151,17 @@ class Provenance:
         return ((name, text) for name in self.__slots__ if (text := getattr(self, name)))
 
 
-def _files(data: object) -> list[str]:
-    """Return the names of files as they were given, without folders, or an empty list for other data.
+def inputs_of(data: object) -> str:
+    """Return a text that tells the input of a release from others: the paths as they were given, made absolute.
+
+    It is empty for data without a name, such as a frame.
+    """
+    paths = (path if "://" in path else os.path.abspath(path) for path in _paths(data))  # noqa: PTH100 - a pattern
+    return _source.get()[1] or "\0".join(paths)
+
+
+def _paths(data: object) -> list[str]:
+    """Return the paths of files as they were given, or an empty list for other data.
 
     The files that a pattern or a folder holds are not listed: their names may say who is in the data.
     """
@@ -154,7 +170,7 @@ def _files(data: object) -> list[str]:
         path = one.path if isinstance(one, CsvFiles) else one
         if isinstance(path, str | os.PathLike):
             with suppress(Exception):  # the engine refuses what is no path
-                names.append(os.path.basename(os.path.normpath(os.fsdecode(path))))  # noqa: PTH119 - may be a pattern
+                names.append(os.path.normpath(os.fsdecode(path)) if "://" not in str(path) else str(path))
     return names
 
 

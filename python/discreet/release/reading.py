@@ -31,7 +31,7 @@ from discreet.release.rows import METHODS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["digests_of", "is_empty", "read"]
+__all__ = ["digests_of", "is_certified", "is_empty", "read"]
 
 _MEASURES: tuple[list[str], ...] = ([], ["rank"], ["count", "sigma"], ["count", "sigma", "method"])
 """The columns after those of the items."""
@@ -111,6 +111,15 @@ def digests_of(path: str | os.PathLike[str]) -> set[str]:
         return {export.file_digest(source, names, own or {})}
     except (DiscreetError, OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return set()
+
+
+def is_certified(path: str | os.PathLike[str], digest: str) -> bool:
+    """Return whether a file has a certificate of rows with this digest."""
+    try:
+        certificate = _certificate(Path(path))
+    except (Damaged, DiscreetError, OSError, ValueError, RecursionError):
+        return False
+    return certificate is not None and certificate["digest"] == digest
 
 
 def is_empty(path: str | os.PathLike[str]) -> bool:
