@@ -241,6 +241,13 @@ def test_a_mechanism_from_a_share_fits_that_share():
     budget = Budget(rho=0.7, delta=1e-6)
     for share in budget.split(3):
         budget.release(top(rho=share.rho, delta=share.delta), histogram())
+    # A list states an epsilon of which four fit, but a share is one of rhos.
+    for n in (2, 3, 7, 50):
+        budget = Budget(epsilon=1.0, delta=1e-6)
+        first, *others = budget.split(n)
+        budget.release(GumbelTopK.from_rho(k=1, rho=first.rho, delta=1e-9), histogram())
+        for share in others:
+            budget.release(PrivateCountRelease.from_rho(rho=share.rho, delta=share.delta), histogram())
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -198,6 +198,20 @@ def test_an_empty_release_says_so_when_quiet():
     assert discreet("count", "visits.csv", *COUNT, "-q", "--fail-if-empty")[::2] == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("n", "kind", "total", "part"), [(5, "epsilon", "1", "0.2"), (3, "epsilon", "0.3", "0.1"), (3, "rho", "0.3", "0.1")]
+)
+@pytest.mark.parametrize("more", [[], ["--l0", "1"]])
+def test_n_parts_fit_at_the_command_line(n, kind, total, part, more):
+    discreet("budget", "init", "l", "--dataset", "parts", f"--{kind}", total, "--delta", "1e-6")
+    cost = [f"--{kind}", part, "--delta", repr(1e-6 / n)]
+    night = ["count", "visits.csv", *COUNT[:4], *cost, "--ledger", "l", "--dataset", "parts", "-q", *more]
+    for _ in range(n):
+        assert discreet(*night)[0] == 0
+    if more or kind == "rho":  # without l0 more of this epsilon fit, because their rhos add up
+        assert discreet(*night)[0] == 3
+
+
 def test_a_budget_is_split_at_the_command_line():
     dp.Ledger.open("l").dataset("clicks", epsilon=1, delta=1e-6)
     assert discreet("budget", "split", "l", "--dataset", "visits", "-n", 4)[1] == "--rho 0.25 --delta 2.5e-07\n"

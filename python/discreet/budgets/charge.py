@@ -238,7 +238,7 @@ class Account:
 
         An account in epsilon that is not charged yet adds up epsilons from now on if the rho does not fit. It also does
         so if the guarantee states an epsilon and more releases of it fit than of this rho, but not with `by_rho`, and
-        not for a rho and delta that are an n-th part of both totals, as `Balance.split` returns them.
+        not for a share of `Balance.split`.
 
         Rounding up to units must not refuse a charge equal to the total. So a rho or delta within the account's
         guarantee is capped at `_largest`. A capped rho fits only if no rho was spent before, and a capped delta
@@ -298,12 +298,8 @@ class Account:
         )
 
     def _divides(self, charge: Charge) -> bool:
-        """Return whether charges of this size use up both the rho and the delta of the total."""
-        n = self._times(charge)
-        return all(
-            n * own > (1 - 1e-9) * most
-            for own, most in ((charge.rho, self.total.rho), (charge.delta, self.total.delta))
-        )
+        """Return whether the rho of a charge is an n-th part of the total, as a share of `Balance.split` is."""
+        return charge.rho * 2**25 > self.total.rho > (self.total.rho * (1 + 1e-9)) % charge.rho * 5e8
 
     def require(self, guarantee: Guarantee, *, by_rho: bool = False) -> Charge:
         """Return the charge for a guarantee, as `price` does; raise BudgetExceeded if it does not fit."""
