@@ -105,13 +105,10 @@ def _code_of(error: BaseException, ending: endings.Ending) -> int:
         endings.say(f"discreet: {error}")
         return 1
     except (KeyboardInterrupt, click.Abort):
-        _discard_output()
         endings.say(ending.interrupted)
         return startup.state.code
-    except BrokenPipeError as error:
-        _discard_output()
-        # After an interrupt click writes an empty line, which fails too.
-        return startup.state.code if isinstance(error.__context__, KeyboardInterrupt) else 1
+    except (BrokenPipeError, SystemExit):  # click makes one of the other, and writes an empty line after an interrupt
+        return startup.state.code if startup.state.received else 1
     except MemoryError:
         endings.say(ending.interrupted.replace("interrupted", "out of memory"))
         return 1
@@ -120,17 +117,7 @@ def _code_of(error: BaseException, ending: endings.Ending) -> int:
         endings.say(
             f"discreet: {reason}. To fix this, check standard output, the folder for temporary files and the disk."
         )
-        _discard_output()
         return 1
-
-
-def _discard_output() -> None:
-    """Discard output that cannot be written: Python would try again at its exit and print another error."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fill_closed_descriptors() -> None:
