@@ -29,8 +29,8 @@ def test_calibrated_counts_keep_their_promise(given, pairs):
     found = audit(CalibratedCounts(**given), pairs=pairs, runs=100, rng=seeded_rng(pairs))
     assert not found.failed, str(found)
     assert 0.2 < found.tightest.ratio <= 1
-    # Nearly all releases of both tables weigh items.
-    assert (found.tables, found.releases > 190) == (2, True)
+    # Most releases of all tables weigh items. In the others noise alone hid the weight of rank 20, which is one.
+    assert (found.tables, found.releases > 240) == (3, True)
     facts = json.loads(found.to_json())
     assert facts["failed"] is False
     assert [*found.compared] == facts["compared"]
@@ -54,12 +54,10 @@ WRONG = {
     "an order statistic costs its price": {"ordered_price": lambda sigma, factor: price(sigma, factor) // 2},
     "weights cost their price": {"weights_price": lambda sigma, full, replaced=False: weights(sigma, full) // 2},
     "own items have their share of delta": {
-        "threshold_of": lambda sigma, full, bits, delta: threshold(sigma, full, bits, 1.5 * delta),
+        "threshold_of": lambda sigma, full, most, bits, delta: threshold(sigma, full, most, bits, 1.5 * delta),
     },
     "the threshold covers all numbers of items": {
-        "threshold_of": lambda sigma, full, bits, delta: (
-            theorem.threshold(_core.Noise.discrete_gaussian(sigma * 2**bits), full, full, bits, delta).value
-        ),
+        "threshold_of": lambda sigma, full, most, bits, delta: threshold(sigma, full, full, bits, delta),
     },
     "a user with many items weighs less": {"weight": lambda number, full, bits: 1 << bits},
 }

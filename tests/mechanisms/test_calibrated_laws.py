@@ -62,7 +62,9 @@ def test_the_replays_take_all_paths():
         seen["no rows"] += not found.continues and not len(found.rows)
         seen["bands"] += "threshold" in names and len(names) - names.index("threshold") > 4
         seen["stuck"] += past.stuck
-    assert len(seen) == 5
+        seen["alone"] += past.alone and not found.continues
+        seen["looks"] += not past.alone and found.continues and names.count("measure") > 2
+    assert len(seen) == 7
     assert min(seen.values()) >= 5, seen
 
 
@@ -139,7 +141,10 @@ def test_wrong_weights_are_caught(lie):
 
 
 HEAVY = "heavy = (heavy_users(heads.lists, full, heads.users, factor, sigma, rng) + noisy_users) / factor"
-RATIO = "ratio = prices.ratio_of(following, (weight / 2**coarse + noisy_users) / factor, looking)"
+SEVERAL = "several = (heavy_users(heads.lists, 1, heads.users, 2, sigma, rng) + users[0]) / 2"
+REACH = "reach = prices.reach(heads.number, threshold / 2**bits)"
+LOOK = "(weight / 2**coarse + noisy_users) / factor < prices"
+SINGLE = "weights = weighed(heads.lists, size, 1, lambda m: int(prices.weight(m, 1, bits)), kept)"
 VALUE = "value = ordered(counts[band.start : band.stop] - offset, rank)"
 USERS = "users=sum(map(bool, lists)) if factor == 2 else 0,\n        noisy_users"
 RANK = "ordered(counts[band.start : band.stop] - offset, rank + 1)"
@@ -151,20 +156,26 @@ REPLAYED = {
     "the decision follows the published number of heavy users": [
         (HEAVY, f"{HEAVY}\n    heavy = sum(len(items) > full for items in heads.lists)"),
     ],
-    "the decision follows the published ratio": [
-        (RATIO, "ratio = max(1.0, ordered(heads.counts, len(heads.counts) - 1) / 2)"),
+    "the decision follows the published number of users with several items": [
+        (SEVERAL, f"{SEVERAL}\n        several = sum(len(items) > 1 for items in heads.lists)"),
     ],
+    "the reach follows the published l": [
+        (REACH, f"{REACH} * np.mean([len(items) for items in heads.lists]) / full"),
+    ],
+    "the decision follows the published number of users": [
+        ("noisy_users < prices.least_users", "heads.users < prices.least_users"),
+    ],
+    "the decision follows the published weight": [
+        (LOOK, "ordered(weights, len(weights) - prices.RANK) / 2**bits < prices"),
+    ],
+    "users with several items are charged": [("        spent += prices.ordered_price(sigma, 2)\n", "")],
+    "a single item is charged": [("spent + prices.weights_price(scale, 1))", "spent)")],
+    "a single item weighs": [(SINGLE, SINGLE.replace("size, 1", "size, 16").replace("(m, 1", "(m, 16"))],
     "order statistics are charged": [("    spent += price\n", "")],
     "the look is charged": [("        spent += look_price\n", "")],
     "heavy users are charged": [("    spent += prices.ordered_price(sigma, factor)\n", "")],
     "the selection is charged": [("    spent += plan.selection_price\n", "")],
     "the second number of users is charged": [("spent += plan.heads.variance_price(again)", "spent += 0")],
-    "the slope follows the published count": [
-        (
-            "following = (count + noisy_users) / factor",
-            "following = float(ordered(heads.counts, len(heads.counts) - 1))",
-        ),
-    ],
     "weights are charged": [("    spent += prices.weights_price(scale, full)\n", "")],
     "medians are of released items": [
         (VALUE, "value = ordered(heads.counts[heads.counts > 0] - int(offset[0]), rank)"),
@@ -175,7 +186,7 @@ REPLAYED = {
     ],
     "order statistics are measured less N": [("unit * users if factor == 2 else 0", "0")],
     "bands follow published values": [
-        ("spent = plan.estimator.bands(values)", "spent = plan.estimator.bands(np.sort(counts + 0.5)[::-1])"),
+        ("ratio = plan.estimator.bands(values)", "ratio = plan.estimator.bands(np.sort(counts + 0.5)[::-1])"),
     ],
     "offsets follow published values": [
         ("plan.estimator.offsets(own, ratio), band, size // 2", "2 * counts[band.start : band.stop], band, size // 2"),
@@ -205,6 +216,7 @@ HARMLESS = {
         ),
     ],
     "N of the users with items outside A": [(USERS, USERS.replace("lists", "rest"))],
+    "the look has another rank": [("look(weights, prices.RANK", "look(weights, prices.RANK - heads.number")],
 }
 
 

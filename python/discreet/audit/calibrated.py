@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,8 @@ from discreet.audit.runs import divergence
 from discreet.laws.calibrated_counts import at_least, banded
 from discreet.laws.calibrated_replays import Past, Steps, copied, plan, taken
 from discreet.mechanisms.base import opened_rng
-from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts, CalibratedSteps
+from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts, CalibratedSteps, Weights
+from discreet.mechanisms.counts.confirmed_counts import Begun, Found
 from discreet.privacy.guarantee import Guarantee
 from discreet.reference import calibrated_counts as reference
 from discreet.release.release import Release
@@ -42,6 +43,8 @@ from discreet.theorems.rogers2024 import units_rho
 __all__ = ["audited"]
 
 _HEADS, _RARE = 4, 3
+_SINGLE, _MOST_SINGLE = 8_000, 200_000
+"""Users of the table of one item a user, times the root of rho: twice as many as it needs; and the most users."""
 _TWINS = 5
 """The number of releases of each table that are compared with the reference, from the same random bits."""
 _NOT_RELEASED, _ANOTHER = "not released", "another item"
@@ -83,7 +86,7 @@ def audited(
     """
     guarantee = mechanism.guarantee if dp is None else mechanism.guarantee.stating(*dp)
     chance, module, given = np.random.default_rng(seed), copied(), plan(mechanism)
-    violations, tightest, seen = list[Finding](), None, set[int]()
+    violations, tightest, seen = list[Finding](), None, set[tuple[int, int]]()
     none: dict[str, Mapping[str, int]] = {"first": {}, "second": {}}
     if mechanism.rho > guarantee.rho:  # all steps together may cost this much
         violations.append(Cost(epsilon=0.0, delta=mechanism.rho, allowed=guarantee.rho, **none))
@@ -126,15 +129,15 @@ def _badness(finding: Finding) -> tuple[bool, bool, float]:
     return finding.violates, type(finding) is Finding and math.isfinite(finding.epsilon), finding.ratio
 
 
-def _findings(past: Past, steps: Steps | None, seen: set[int]) -> list[Finding]:
-    """Return the findings of one pair. `seen` has each l whose own items were examined, and gets new ones."""
+def _findings(past: Past, steps: Steps | None, seen: set[tuple[int, int]]) -> list[Finding]:
+    """Return the findings of one pair. `seen` has each l and K whose own items were examined, and gets new ones."""
     tables = {"first": _users(past.first), "second": _users(past.second)}
     if steps is None:
         return [Finding(epsilon=math.inf, delta=1.0, allowed=0.0, **tables)]
     found: list[Finding] = [Cost(epsilon=0.0, delta=float(steps.cost), allowed=float(steps.charged), **tables)]
     if steps.weights is None or past.weighing is None:
         return found
-    scale, full, bits, own = past.weighing
+    scale, full, most, bits, own = past.weighing
     sigma = math.ldexp(scale, bits)
     noise = _core.Noise.discrete_gaussian(sigma)
     promised = Guarantee(units_rho(theorem.weights_price(scale, full)), own)
@@ -144,10 +147,10 @@ def _findings(past: Past, steps: Steps | None, seen: set[int]) -> list[Finding]:
         for order in ORDERS:
             spread = renyi(p, q, order) / order
             found.append(Divergence(epsilon=order, delta=spread, allowed=promised.rho, **tables))
-    if full not in seen:
-        seen.add(full)
+    if (full, most) not in seen:
+        seen.add((full, most))
         threshold = _core.Threshold(noise, steps.threshold)
-        for number in range(1, theorem.TIMES * full + 1):
+        for number in range(1, most + 1):
             each = min(threshold.chance(theorem.weight(number, full, bits)), 1 - 1e-16)
             delta = -math.expm1(number * math.log1p(-each)) * (1 - 1e-9)
             alone = {f"{number} items that nobody else has": 1}
@@ -165,14 +168,15 @@ _Sets = Sequence[tuple[tuple[int, ...], int]]
 
 
 def _tables(mechanism: CalibratedCounts) -> Iterator[_Sets]:
-    """Yield two tables, whose releases nearly always weigh items: without and with users of more than l items.
+    """Yield tables whose releases nearly always weigh items: without and with users of more than l items.
 
-    Four items are so common that they are confirmed, three are near the threshold, and other users have items alone.
+    Four items are so common that they are confirmed, three are near the threshold, and other users have items alone. In
+    a third table nobody has more than one item. It is left out if rho is so small that it would need too many users.
     """
     rho = mechanism.rho
     scale = theorem.weights_sigma(theorem.share_of(rho, 0.8), 1) or 1.0
     bits = theorem.places(scale)
-    middle = math.ldexp(theorem.threshold_of(scale, 1, bits, 0.9 * mechanism.delta), -bits)
+    middle = math.ldexp(theorem.threshold_of(scale, 1, theorem.TIMES, bits, 0.9 * mechanism.delta), -bits)
     tenth = round(min(20_000, max(200, 500 / math.sqrt(rho), 4 * middle)))
     alone = min(20_000, math.ceil(0.3 / mechanism.bound.gamma))  # l is then 1 with a chance above 0.99
     heads = [((0, 1, 2, 3), 7 * tenth), ((0, 1, 2), tenth), ((0, 1), tenth), ((0,), tenth)]
@@ -184,6 +188,13 @@ def _tables(mechanism: CalibratedCounts) -> Iterator[_Sets]:
     own: list[tuple[tuple[int, ...], int]] = [((first + place,), 1) for place in range(alone)]
     own += [(tuple(range(start, start + 4)), 1) for start in range(first + alone, first + alone + 4 * many, 4)]
     yield [*heads, *rare, ((4, 5, 6, first), 4), *own]
+    many = math.ceil(_SINGLE / math.sqrt(rho))
+    if many <= _MOST_SINGLE:
+        scale = theorem.weights_sigma(theorem.share_of(rho, 0.98), 1) or 1.0
+        middle = math.ldexp(theorem.threshold_of(scale, 1, 1, bits, mechanism.delta), -bits)
+        single = [((item,), many // 4) for item in range(_HEADS)]
+        single += [((_HEADS + place,), max(1, round(middle + (place - 1) * scale))) for place in range(_RARE)]
+        yield [*single, *(((first + place,), 1) for place in range(many // 8))]
 
 
 def _rows(sets: _Sets) -> dict[str, NDArray[np.int64]]:
@@ -199,10 +210,9 @@ def _lists(sets: _Sets) -> list[list[int]]:
 class _Drawn(NamedTuple):
     """One release: the public parameters of its weights, the confirmed items, and the items above the threshold."""
 
-    scale: float
-    full: int
-    bits: int
+    given: Weights
     spent: int
+    """The price of the confirmed items."""
     confirmed: frozenset[object]
     noisy: Mapping[object, int]
 
@@ -212,14 +222,20 @@ def _watched(mechanism: CalibratedCounts, table: Table, runs: int, rng: _core.Rn
     found = list[_Drawn]()
 
     class Watched(CalibratedSteps):
-        past: tuple[float, int, int, int] | None = None
+        past: Weights | None = None
+        confirming = 0
         noisy: Mapping[object, int]
 
+        def _confirm(self, begun: Begun, **more: Any) -> Found:
+            found = super()._confirm(begun, **more)
+            self.confirming = found[3]
+            return found
+
         def _named(
-            self, weights: NDArray[np.int64], scale: float, full: int, bits: int, confirming: int
+            self, weights: NDArray[np.int64], given: Weights
         ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-            self.past = scale, full, bits, confirming
-            return super()._named(weights, scale, full, bits, confirming)
+            self.past = given
+            return super()._named(weights, given)
 
         def _passed(
             self, threshold: _core.Threshold, weights: NDArray[np.int64]
@@ -234,8 +250,7 @@ def _watched(mechanism: CalibratedCounts, table: Table, runs: int, rng: _core.Rn
                 assert release.confirmed is not None
                 rows = zip(release.items, release.confirmed, strict=True)
                 heads = frozenset(item for item, is_head in rows if is_head)
-                scale, full, bits, spent = self.past
-                found.append(_Drawn(scale, full, bits, spent, heads, self.noisy))
+                found.append(_Drawn(self.past, self.confirming, heads, self.noisy))
             return release
 
     for _ in range(runs):
@@ -260,15 +275,14 @@ def _compared(mechanism: CalibratedCounts, sets: _Sets, drawn: Sequence[_Drawn],
         views[view] = chances, seen, number + 1
 
     for one in drawn:
-        noise = _core.Noise.discrete_gaussian(math.ldexp(one.scale, one.bits))
+        scale, full, most, bits, _ = one.given
+        noise = _core.Noise.discrete_gaussian(math.ldexp(scale, bits))
         own = theorem.unspent_delta(mechanism.delta, spent_delta(one.spent, mechanism.rho, mechanism.delta))
-        least = theorem.threshold_of(one.scale, one.full, one.bits, own) + 1
-        key = one.confirmed, one.full, one.bits
+        least = theorem.threshold_of(scale, full, most, bits, own) + 1
+        key = one.confirmed, full, bits
         weights = exact[key] = exact.get(key) or _weights(sets, *key)
         rare = [item for item in range(_HEADS, _HEADS + _RARE) if item not in one.confirmed]
-        laws = {
-            item: _distribution(noise, least, weights[item], round(math.ldexp(one.scale, one.bits))) for item in rare
-        }
+        laws = {item: _distribution(noise, least, weights[item], round(math.ldexp(scale, bits))) for item in rare}
         cells = {item: laws[item][1](one.noisy.get(item)) for item in rare}
         for item in rare:
             add(f"the weight of item {item}", laws[item][0], cells[item])
@@ -352,9 +366,10 @@ def _twins(mechanism: CalibratedCounts, sets: _Sets, table: Table, rng: _core.Rn
             return [items for items in rest if items]
 
         found = reference.release(lists, size, given, kept, draws)
-        heads, later = found.confirmed, found.calibrated
-        values = zip(order[heads.rows].tolist(), heads.values.tolist(), strict=True)
-        expected = {item: round((value + found.users[0]) / 2) for item, value in values}
+        heads, later, expected = found.confirmed, found.calibrated, dict[int, int]()
+        if heads is not None:
+            values = zip(order[heads.rows].tolist(), heads.values.tolist(), strict=True)
+            expected = {item: round((value + found.users[0]) / 2) for item, value in values}
         if later is not None:
             expected |= dict(zip(later.rows.tolist(), np.rint(later.estimates).astype(int).tolist(), strict=True))
         release = mechanism.release(table, rng=seeded_rng(seed))

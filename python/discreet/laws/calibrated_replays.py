@@ -112,34 +112,38 @@ class Past:
 
     def __init__(self, rng: np.random.Generator, given: reference.Plan) -> None:
         self.size, self.factor = 7, given.factor
-        cut = float(rng.choice([-99, 1.5, 2.5, 99]))
-        deeper = float(rng.choice([0.02, 1.0, 9.0]))
+        self.alone = given.factor == 2 and bool(rng.random() < 0.3)
+        """Whether the pair is for the steps before the first one, which take one item of each user."""
+        cut = float(rng.choice([99 if self.alone else -99, 1.5, 2.5, 99]))
+        enough, high = float(rng.choice([0, rng.uniform(0, 1)])), float(rng.choice([-99, rng.uniform(-1, 1)]))
         prices = SimpleNamespace(**vars(theorem))
         prices.nearly_none = lambda heavy, deviation, users: heavy < cut
-        prices.reaches_deeper = lambda heads, smallest, following, sigma, ratio: ratio < deeper * 5
+        prices.least_users = lambda reach: enough * reach
+        prices.least_weight = lambda reach, sigma: high * reach
+        prices.RANK = int(rng.integers(1, 7))
         prices.threshold_of = self._threshold_of
         estimator = SimpleNamespace(**{**vars(calibration), "bands": partial(calibration.bands, fewest=2)})
         self.plan = given._replace(prices=prices, estimator=estimator)
-        self.weighing: tuple[float, int, int, float] | None = None
-        """The scale in users, l, the binary places and the delta of the last weights."""
+        self.weighing: tuple[float, int, int, int, float] | None = None
+        """The scale in users, l, K, the binary places and the delta of the last weights."""
         users = [self.items(rng) for _ in range(rng.integers(2, 9))]
-        self.number = int(rng.integers(1, 3))
+        self.number = 0 if self.alone else int(rng.integers(0, 3))
         self.place, self.new = int(rng.integers(0, len(users) + 1)), self.items(rng)
         self.first: _Lists = users
         self.second: _Lists = [*users[: self.place], self.new, *users[self.place :]]
         self.noisy_users = float(len(users) + round(rng.normal() * 3))
-        self.smallest, self.stuck = float(rng.choice([0.5, 3, 1e4])), bool(rng.random() < 0.2)
+        self.stuck = bool(rng.random() < 0.2)
         self.seed = int(rng.integers(2**32))
-        self.spent = self.plan.budget // 400
+        self.spent = 0 if self.alone else self.plan.budget // 400
         """The price of the first step."""
 
     def items(self, rng: np.random.Generator) -> list[int]:
         """Return the items of a user."""
         return [item for item in range(self.size) if rng.random() < 0.5]
 
-    def _threshold_of(self, scale: float, full: int, bits: int, delta: float) -> int:
-        self.weighing = scale, full, bits, delta
-        return theorem.threshold_of(scale, full, bits, delta)
+    def _threshold_of(self, scale: float, full: int, most: int, bits: int, delta: float) -> int:
+        self.weighing = scale, full, most, bits, delta
+        return theorem.threshold_of(*self.weighing)
 
     def heads(self, module: ModuleType, users: _Lists, **changes: Any) -> reference.Heads:
         """Return the table without its last items, which are confirmed."""
@@ -150,7 +154,7 @@ class Past:
         made: reference.Heads = module.heads_of(
             users, self.size, found, np.arange(self.size), self.noisy_users, self.factor
         )
-        return made._replace(smallest=self.smallest, **changes)
+        return made._replace(**changes)
 
     def chosen(self, users: _Lists, most: int) -> list[list[int]]:
         """Choose the items of each user by the user's own items, which a further user does not change."""
@@ -176,7 +180,8 @@ def replayed(
     given = module.measured, module.named
     module.__dict__.update(measured=partial(draws.measured, given[0]), named=draws.named)
     try:
-        made: reference.Calibrated = module.calibrated(found, past.size, past.plan, kept, draws)
+        steps = module.alone if past.alone else module.calibrated
+        made: reference.Calibrated = steps(found, past.size, past.plan, kept, draws)
         return made
     finally:
         module.__dict__.update(measured=given[0], named=given[1])

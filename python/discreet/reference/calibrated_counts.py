@@ -25,6 +25,7 @@ __all__ = [
     "Heads",
     "Plan",
     "Released",
+    "alone",
     "calibrate",
     "calibrated",
     "combined",
@@ -41,6 +42,8 @@ __all__ = [
 Lists = Sequence[Sequence[int]]
 """The distinct items of every user."""
 Namespace = ModuleType | SimpleNamespace
+_Named = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+_NONE: _Named = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
 Kept = Callable[[Sequence[Sequence[int]], int], Sequence[Sequence[int]]]
 """A function that chooses at most a number of items of each user, uniformly and independently of other users."""
 
@@ -94,8 +97,6 @@ class Heads(NamedTuple):
     """N, exactly; 0 if it is not known."""
     noisy_users: float
     """The published N; 0 if it is not known."""
-    smallest: float
-    """The median of the nine smallest confirmed counts; 0 if there are none."""
     number: int
     """The number of confirmed items."""
     stuck: bool
@@ -126,9 +127,10 @@ class Calibrated(NamedTuple):
 class Released(NamedTuple):
     """The transcript of a release."""
 
-    confirmed: Confirmed
+    confirmed: Confirmed | None
+    """The first step; None if nearly no user has more than one item."""
     calibrated: Calibrated | None
-    """The steps after the first one; None if all of rho was for the first step."""
+    """The steps after the first one, or those in place of it; None if all of rho was for the first step."""
     users: tuple[float, float]
     """The published number of users, and the standard deviation of its noise."""
     spent: int
@@ -140,13 +142,11 @@ def heads_of(
     """Return the table without the confirmed items."""
     confirmed = {int(order[row]) for row in found.rows}
     rest = [[item for item in items if item not in confirmed] for items in lists]
-    smallest = sorted((int(value) + noisy_users) / factor for value in found.values)[:9]
     return Heads(
         counts=_counts(rest, size),
         lists=rest,
         users=sum(map(bool, lists)) if factor == 2 else 0,
         noisy_users=noisy_users,
-        smallest=float(np.median(smallest or [0.0])),
         number=len(confirmed),
         stuck=found.reason == "outside",
         spent=found.spent,
@@ -175,23 +175,14 @@ def heavy_users(lists: Lists, full: int, users: int, factor: int, sigma: float, 
 
 
 def look(
-    counts: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    rank: int,
-    bits: tuple[int, int],
-    users: int,
-    factor: int,
-    sigma: float,
-    rng: Noisy,
-) -> tuple[int, int]:
-    """Return the measured count and weight of a rank from above, from 1.
+    weights: NDArray[np.int64], rank: int, bits: tuple[int, int], users: int, factor: int, sigma: float, rng: Noisy
+) -> int:
+    """Return the measured weight of a rank from above, from 1.
 
     `bits` are the binary places of the weights and of the measured weight.
     """
-    at = len(counts) - rank
-    count = measured(ordered(counts, at), 1, users, factor, sigma, rng)
-    weight = ordered(weights, at) >> (bits[0] - bits[1])
-    return count, measured(weight, 1 << bits[1], users, factor, sigma, rng)
+    weight = ordered(weights, len(weights) - rank) >> (bits[0] - bits[1])
+    return measured(weight, 1 << bits[1], users, factor, sigma, rng)
 
 
 def weighed(lists: Lists, size: int, most: int, weight: Callable[[int], int], kept: Kept) -> NDArray[np.int64]:
@@ -215,7 +206,6 @@ def named(
 def calibrate(
     counts: NDArray[np.int64],
     values: NDArray[np.float64],
-    ratio: float,
     heads: Heads,
     plan: Plan,
     budget: int,
@@ -226,13 +216,12 @@ def calibrate(
     Args:
         counts: The exact counts of the items.
         values: Their unbiased weighted counts, descending.
-        ratio: The ratio for the first band.
         heads: The public past.
         plan: The public parameters.
         budget: The most units for all bands together.
         rng: The draws.
     """
-    made, found, spent = plan.estimator.bands(values), list[object](), 0
+    made, found, spent, ratio = plan.estimator.bands(values), list[object](), 0, 1.0
     scale = plan.prices.band_sigma(budget, len(made), plan.factor)
 
     def of_rank(offset: NDArray[np.int64], band: slice, rank: int, sigma: float) -> float:
@@ -274,56 +263,87 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
     full = 1 + rng.select(scores[:-1], int(scores.max()), plan.rate, int(scores[-1]), 0.0)
     spent += plan.selection_price
 
-    def ended(
-        none: bool, found: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]] | None
-    ) -> Calibrated:
-        empty = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-        return Calibrated(full, none, found is None, *(found or empty), (noisy_users, precision), spent)
+    def ended(none: bool, found: _Named | None) -> Calibrated:
+        return Calibrated(full, none, found is None, *(found or _NONE), (noisy_users, precision), spent)
 
     sigma = prices.ordered_sigma(prices.share_of(plan.rho, prices.HEAVY_SHARE), factor)
     if sigma is None:
         return ended(False, None)
     heavy = (heavy_users(heads.lists, full, heads.users, factor, sigma, rng) + noisy_users) / factor
     spent += prices.ordered_price(sigma, factor)
-    none = factor == 2 and prices.nearly_none(heavy, (sigma**2 + 1 / (precision * factor**2)) ** 0.5, noisy_users)
+    none = factor == 2 and prices.nearly_none(heavy, prices.deviation(sigma, precision), noisy_users)
     bands_budget = 0 if none else prices.share_of(plan.rho, prices.CALIBRATION_SHARE)
-    looking, look_price, following = None, 0, None
+    looking, look_price = None, 0
     if not heads.stuck:
-        looking = prices.look_sigma(prices.share_of(plan.rho, prices.LOOK_SHARE), heads.smallest, factor)
+        looking = prices.ordered_sigma(prices.share_of(plan.rho, prices.LOOK_SHARE), factor)
         if looking is None:
             return ended(none, None)
-        look_price = 2 * prices.ordered_price(looking, factor)
+        look_price = prices.ordered_price(looking, factor)
     scale = prices.weights_sigma(plan.budget - first - spent - look_price - bands_budget, full)
     if scale is None or (not none and prices.band_sigma(bands_budget, prices.MOST_BANDS, factor) is None):
         return ended(none, None)
-    bits, ratio = prices.places(scale), 1.0
-    weights = weighed(heads.lists, size, prices.TIMES * full, lambda m: int(prices.weight(m, full, bits)), kept)
+    bits, most = prices.places(scale), prices.TIMES * full
+    own = prices.unspent_delta(plan.delta, plan.heads.spent_delta(heads.spent, plan.rho, plan.delta))
+    threshold = prices.threshold_of(scale, full, most, bits, own)
+    reach = prices.reach(heads.number, threshold / 2**bits)
+    if factor == 2 and looking is not None and noisy_users < prices.least_users(reach):
+        return ended(none, None)
+    weights = weighed(heads.lists, size, most, lambda m: int(prices.weight(m, full, bits)), kept)
     if looking is not None:
         coarse = min(bits, prices.places(factor * looking))
-        count, weight = look(heads.counts, weights, 2 * heads.number, (bits, coarse), heads.users, factor, looking, rng)
+        weight = look(weights, prices.RANK, (bits, coarse), heads.users, factor, looking, rng)
         spent += look_price
-        following = (count + noisy_users) / factor
-        ratio = prices.ratio_of(following, (weight / 2**coarse + noisy_users) / factor, looking)
-    if not heads.stuck and not prices.reaches_deeper(heads.number, heads.smallest, following, scale, ratio):
-        return ended(none, None)
-    own = prices.unspent_delta(plan.delta, plan.heads.spent_delta(heads.spent, plan.rho, plan.delta))
-    threshold = prices.threshold_of(scale, full, bits, own)
-    items, noised = named(weights, threshold, lambda stream, n: stream.discrete_gaussian(scale * 2**bits, n), rng)
+        if (weight / 2**coarse + noisy_users) / factor < prices.least_weight(reach, looking):
+            return ended(none, None)
+    items, values, sigmas = _above(weights, scale, threshold, bits, plan, rng)
     spent += prices.weights_price(scale, full)
-    order = np.argsort(-noised, kind="stable")
-    items, noised = items[order], noised[order]
-    values, sigmas = plan.estimator.unbiased(noised / 2**bits, scale, threshold / 2**bits)
     if none or not len(items):
         return ended(none, (items, values, sigmas))
     order = np.argsort(-values, kind="stable")
     items, values, sigmas = items[order], values[order], sigmas[order]
     made, bands, price = calibrate(
-        heads.counts[items], values, ratio, heads._replace(noisy_users=noisy_users), plan, bands_budget, rng
-    )  # fmt: skip
+        heads.counts[items], values, heads._replace(noisy_users=noisy_users), plan, bands_budget, rng
+    )
     spent += price
-    deviation = precision**-0.5 / factor if precision else 0.0
-    curve = plan.estimator.curve(made, bands, scale, deviation)
+    curve = plan.estimator.curve(made, bands, scale, precision**-0.5 / factor if precision else 0.0)
     return ended(none, (items, *plan.estimator.estimates(values, sigmas, curve)))
+
+
+def alone(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> Calibrated:
+    """Return the transcript of a threshold on one item of each user, with all that is left of rho.
+
+    It continues with the first step instead unless nearly no user has more than one item.
+
+    Args:
+        heads: The whole table, with N and without confirmed items.
+        size: The number of items.
+        plan: The public parameters.
+        kept: The choice of the item that a user weighs.
+        rng: The draws.
+    """
+    prices, first, spent, none = plan.prices, plan.heads.first_sigma(plan.rho), heads.spent, False
+    users, scale = (heads.noisy_users, first**-2), None
+    sigma = prices.ordered_sigma(prices.share_of(plan.rho, prices.SINGLE_SHARE), 2)
+    if sigma is not None and prices.nearly_none(0.0, prices.deviation(sigma, users[1]), users[0]):
+        several = (heavy_users(heads.lists, 1, heads.users, 2, sigma, rng) + users[0]) / 2
+        spent += prices.ordered_price(sigma, 2)
+        none = prices.nearly_none(several, prices.deviation(sigma, users[1]), users[0])
+    if none:
+        scale = prices.weights_sigma(plan.budget - plan.heads.variance_price(first) - spent, 1)
+    if scale is None:
+        return Calibrated(1, none, True, *_NONE, users, spent)
+    bits = prices.places(scale)
+    threshold = prices.threshold_of(scale, 1, 1, bits, prices.unspent_delta(plan.delta, 0.0))
+    weights = weighed(heads.lists, size, 1, lambda m: int(prices.weight(m, 1, bits)), kept)
+    found = _above(weights, scale, threshold, bits, plan, rng)
+    return Calibrated(1, none, False, *found, users, spent + prices.weights_price(scale, 1))
+
+
+def _above(weights: NDArray[np.int64], scale: float, threshold: int, bits: int, plan: Plan, rng: Draws) -> _Named:
+    """Return the items above the threshold by descending noisy weight, with unbiased weights and their scales."""
+    items, noised = named(weights, threshold, lambda stream, n: stream.discrete_gaussian(scale * 2**bits, n), rng)
+    order = np.argsort(-noised, kind="stable")
+    return items[order], *plan.estimator.unbiased(noised[order] / 2**bits, scale, threshold / 2**bits)
 
 
 def release(lists: Lists, size: int, plan: Plan, kept: Kept, rng: Draws) -> Released:
@@ -348,13 +368,22 @@ def release(lists: Lists, size: int, plan: Plan, kept: Kept, rng: Draws) -> Rele
         factor=factor, users=users, noisy_users=noisy, start=start,
         highest=min(start + plan.heads.FINE, plan.heads.LEVELS_TOP), budget=plan.budget - first,
     )  # fmt: skip
+    begun = 0
+    if factor == 2:
+        single = alone(Heads(counts, lists, users, float(noisy), 0, False, 0), size, plan, kept, rng)
+        if not single.continues:
+            deviation = single.users[1] ** -0.5
+            return Released(None, single, (single.users[0], deviation), first + single.spent)
+        begun = single.spent
+    confirming = confirming._replace(budget=confirming.budget - begun)
     pause = plan.prices.share_of(plan.rho, plan.prices.FIRST_SHARE) - first
     found = confirm(counts[order], None, confirming, rng, pause=pause)
     later, noisy_users, spent = None, float(noisy), found.spent
-    if found.reason == "outside" or (found.reason == "pause" and len(found.rows) >= plan.prices.FEWEST_HEADS):
-        later = calibrated(heads_of(lists, size, found, order, float(noisy), factor), size, plan, kept, rng)
+    if found.reason in ("outside", "pause"):
+        heads = heads_of(lists, size, found, order, float(noisy), factor)
+        later = calibrated(heads, size, plan._replace(budget=plan.budget - begun), kept, rng)
         (noisy_users, precision), spent = later.users, later.spent
-    if found.reason == "pause" and (later is None or later.continues):
+    if found.reason == "pause" and later is not None and later.continues:
         paid = spent - found.spent
         resuming = confirming._replace(budget=confirming.budget - paid)
         found = confirm(counts[order], None, resuming, rng, resumed=found)
@@ -366,7 +395,7 @@ def release(lists: Lists, size: int, plan: Plan, kept: Kept, rng: Draws) -> Rele
         if (sigma := plan.heads.affordable_sigma(price)) is not None:
             spent += plan.heads.variance_price(sigma)
             noisy_users, precision = combined(noisy_users, precision, measured(users, 1, 0, 1, sigma, rng), sigma)
-    return Released(found, later, (noisy_users, precision**-0.5 if precision else 0.0), first + spent)
+    return Released(found, later, (noisy_users, precision**-0.5 if precision else 0.0), first + begun + spent)
 
 
 def combined(noisy_users: float, precision: float, again: int, sigma: float) -> tuple[float, float]:

@@ -29,22 +29,25 @@ if TYPE_CHECKING:
 __all__ = [
     "BOUND_SHARE",
     "CALIBRATION_SHARE",
-    "FEWEST_HEADS",
     "FIRST_SHARE",
     "HEAVY_SHARE",
     "LOOK_SHARE",
     "MOST_BANDS",
     "PERCENTILE",
+    "RANK",
+    "SINGLE_SHARE",
     "TIMES",
     "USERS_SHARE",
     "band_sigma",
-    "look_sigma",
+    "deviation",
+    "least_users",
+    "least_weight",
     "nearly_none",
     "ordered_price",
     "ordered_sigma",
     "places",
-    "ratio_of",
-    "reaches_deeper",
+    "reach",
+    "rho_needed",
     "selection_price",
     "selection_rate",
     "share_of",
@@ -66,22 +69,23 @@ USERS_SHARE = 0.03
 """The share of rho that measures the number of users: a third before the first step, the rest after it."""
 CALIBRATION_SHARE = 0.06
 """The share of rho that measures order statistics of true counts less estimates."""
-LOOK_SHARE = 0.01
-"""The largest share of rho that measures one count and one weight, to compare both ways to go on."""
+LOOK_SHARE = 0.02
+"""The share of rho that measures one weight, to decide whether weights go on."""
+SINGLE_SHARE = 0.008
+"""The share of rho that measures the number of users with more than one item."""
 PERCENTILE = 60
 """The percentage of users who have at most l further items."""
 TIMES = 16
 """A user gives weight to at most this many times l items."""
-FEWEST_HEADS = 3
-"""With fewer confirmed items, confirming goes on with all of rho."""
+RANK = 20
+"""The rank of the measured weight among the items that are not confirmed, from 1."""
 
 MOST_BANDS = 64
 """More bands than a release has: each has a ratio of 1.6, and counts are below 2^35."""
 
 _MOST_CLIPPED = 0.004
 _DEVIATIONS = 3
-_LOOK_ERROR = 0.06
-_GAIN, _FEW = 6.2, 2.0
+_USERS, _WEIGHT = 7, 0.52
 _LARGEST_SIGMA = 1e9
 _MOST_BITS = 26
 
@@ -140,9 +144,9 @@ def threshold(noise: _core.Noise, full: int, most: int, bits: int, delta: float)
     return _core.Threshold(noise, found)
 
 
-def threshold_of(sigma: float, full: int, bits: int, delta: float) -> int:
-    """Return the value of `threshold` for noise of scale `sigma` in users, and K = 16 l."""
-    return threshold(_core.Noise.discrete_gaussian(math.ldexp(sigma, bits)), full, TIMES * full, bits, delta).value
+def threshold_of(sigma: float, full: int, most: int, bits: int, delta: float) -> int:
+    """Return the value of `threshold` for noise of scale `sigma` in users."""
+    return threshold(_core.Noise.discrete_gaussian(math.ldexp(sigma, bits)), full, most, bits, delta).value
 
 
 def unspent_delta(delta: float, spent: float) -> float:
@@ -214,15 +218,6 @@ def band_sigma(price: int, number: int, factor: int) -> float | None:
     return ordered_sigma(2 * (price // number) // 3 - 2, factor)
 
 
-def look_sigma(price: int, smallest: float, factor: int) -> float | None:
-    """Return the scale, in users, of one count and of one weight that are compared, or None if it would exceed 1e9.
-
-    It is 6 % of the smallest confirmed counts, or more if both together would cost more than `price` units.
-    """
-    least = ordered_sigma(price // 2, factor)
-    return None if least is None else min(max(_LOOK_ERROR * smallest, least), _LARGEST_SIGMA / 4)
-
-
 def places(sigma: float) -> int:
     """Return the binary places of numbers with noise of scale `sigma` in users.
 
@@ -242,33 +237,39 @@ def nearly_none(heavy: float, deviation: float, users: float) -> bool:
     return heavy + _DEVIATIONS * deviation < _MOST_CLIPPED * users
 
 
-def ratio_of(count: float, weight: float, sigma: float) -> float:
-    """Return a measured count over a measured weight of the same rank, at least 1.
-
-    A weight below twice the noise of the measurement counts as twice the noise.
-    """
-    return max(1.0, count / max(weight, 2 * sigma))
-
-
-def reaches_deeper(heads: int, smallest: float, following: float | None, sigma: float, ratio: float) -> bool:
-    """Return whether weights reach items of fewer users than confirming does with the same budget.
-
-    If counts fall with the exponent g of Zipf's law, confirming with all of rho reaches first^(g/(1 + 2g)) times the
-    smallest count of a first share of rho. The measured g is uncertain, so the exponent is the mean of that of g and
-    that of 1. Weights reach a multiple of their noise, in true users. The multiple was fitted on 20 tables. It is
-    larger for few heads, whose smallest count is less certain.
+def deviation(sigma: float, precision: float) -> float:
+    """Return the standard deviation of a number of users that is measured as twice the number less N.
 
     Args:
-        heads: The number of confirmed items.
-        smallest: The median of the nine smallest confirmed counts.
-        following: The measured count of rank 2 |A| outside A, from which g follows; None for g = 1.
-        sigma: The noise of the weights, in users.
-        ratio: A measured count over a measured weight of this rank.
+        sigma: The scale of its own noise, in users.
+        precision: 1/sigma^2 of the published N.
     """
-    exponent = 1 / 3
-    if following is not None:
-        largest = max(smallest, 1.0)
-        zipf = math.log2(largest / min(max(following, 1.0), largest))
-        exponent = (exponent + zipf / (1 + 2 * zipf)) / 2
-    reached = math.pow(FIRST_SHARE, exponent) * smallest
-    return reached >= _GAIN * (1 + _FEW / heads) * sigma * ratio
+    return math.sqrt(sigma**2 + 1 / (4 * precision))
+
+
+def reach(heads: int, threshold: float) -> float:
+    """Return a number of users that both ways to go on are compared with: (A + 6)^.3 T.
+
+    Confirming costs more for each further item, so the more items are confirmed, the more users an item of about the
+    same size must have.
+
+    Args:
+        heads: A, the number of confirmed items.
+        threshold: T, the threshold of the weights, in users.
+    """
+    return math.pow(heads + 6, 0.3) * threshold
+
+
+def least_users(reached: float) -> float:
+    """Return the least number of users with which weights go on, 7 (A + 6)^.3 T: a multiple fitted on public tables."""
+    return _USERS * reached
+
+
+def least_weight(reached: float, sigma: float) -> float:
+    """Return the least measured weight of rank 20 with which weights go on, for noise of scale `sigma`."""
+    return _WEIGHT * reached - _DEVIATIONS * sigma
+
+
+def rho_needed(rho: float, least: float, measured: float) -> float:
+    """Return about the rho with which `measured` would be the least number. The least number falls like 1/sqrt(rho)."""
+    return rho * max(1.0, least / max(measured, 1.0)) ** 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from discreet.mechanisms.published import CountFields, published
 from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.release.facts import Summed
-from discreet.release.release import Release
+from discreet.release.release import Release, changed
 from discreet.theorems import calibrated_counts as theorem
 from discreet.theorems import calibration, confirmed_counts
 from discreet.theorems.rogers2024 import budget_units, units_rho
@@ -32,9 +32,9 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from discreet.engines.weighing import Counting
+    from discreet.engines.weighing import Counting, Rest
 
-__all__ = ["CalibratedCounts", "CalibratedSteps"]
+__all__ = ["CalibratedCounts", "CalibratedSteps", "Weights"]
 
 _SHOWN_SPREAD = 0.005
 
@@ -46,8 +46,9 @@ class CalibratedCounts(TableMechanism):
     It confirms the most common items with a part of rho, as `ConfirmedCounts` does. It then counts the other items by
     weights whose squares add up to a bound for each user, and releases the items above a threshold. Medians of true
     counts correct the weighted counts, and measure by how much estimates miss the true counts: sigma is the standard
-    deviation of an estimate. If weights would not reach items of fewer users, the release is that of `ConfirmedCounts`.
-    The guarantee is delta-approximate rho-zCDP per user, added or removed.
+    deviation of an estimate. With too few users for weights, the release is that of `ConfirmedCounts`. If nearly no
+    user has more than one item, it is that of a threshold on one item of each user. The guarantee is delta-approximate
+    rho-zCDP per user, added or removed.
 
     Items that users with many items have alone can be estimated too low.
 
@@ -141,15 +142,44 @@ class CalibratedCounts(TableMechanism):
         return (steps or CalibratedSteps)(self, counting, rng).release()
 
 
+class Weights(NamedTuple):
+    """The public parameters of weights."""
+
+    scale: float
+    """The scale of their noise, in users."""
+    full: int
+    """l, the most items of a user that weigh fully."""
+    most: int
+    """K, the most items of a user that weigh."""
+    bits: int
+    """The binary places of a weight."""
+    threshold: _core.Threshold
+
+    @classmethod
+    def of(cls, scale: float, full: int, most: int, delta: float) -> Self:
+        """Return the parameters for this scale. `delta` is the chance that a user's own items are released."""
+        bits = theorem.places(scale)
+        noise = _core.Noise.discrete_gaussian(math.ldexp(scale, bits))
+        return cls(scale, full, most, bits, theorem.threshold(noise, full, most, bits, delta))
+
+    @property
+    def least(self) -> float:
+        """The threshold, in users."""
+        return math.ldexp(self.threshold.value, -self.bits)
+
+
 class CalibratedSteps:
     """The steps of one release.
 
-    A cluster or a warehouse reads its rows three times: for counts, for the numbers of items of users, and for weights.
-    Each measured value has all its numbers from one of these reads, as the theorem needs.
+    A cluster or a warehouse reads its rows up to four times: for counts, for the number of users with more than one
+    item if there are many users, for the numbers of items of users, and for weights. Each measured value has all its
+    numbers from one of these reads, as the theorem needs.
     """
 
     weighed: Weighed
     """The weights of items that are not confirmed."""
+    margin = math.nan
+    """The published number of users over the least number with which weights go on; NaN if it was not needed."""
 
     def __init__(self, mechanism: CalibratedCounts, counting: Counting, rng: _core.Rng) -> None:
         self.mechanism, self.counting, self.rng = mechanism, counting, rng
@@ -158,30 +188,35 @@ class CalibratedSteps:
         self.users = users or 0
         present = int(np.count_nonzero(self.counts))
         self.order = _core.top(self.labels, self.counts, min(present, mechanism.heads.rows_needed))
-        self.noisy_users, self.precision, self.spent = 0.0, 0.0, 0
+        self.noisy_users, self.precision, self.spent, self.begun = 0.0, 0.0, 0, 0
+        self.needed: float | None = None
 
     def release(self) -> Release:
         """Return the release."""
-        heads, rho = self.mechanism.heads, self.mechanism.rho
+        heads = self.mechanism.heads
         begun = heads._begun(self.users, self.rng)
-        _, self.noisy_users, self.precision, self.spent, _ = begun
-        budget = budget_units(rho) - begun.spent
-        found = self._confirm(begun, budget, pause=theorem.share_of(rho, theorem.FIRST_SHARE) - begun.spent)
+        _, self.noisy_users, self.precision, self.begun, _ = begun
+        self.spent = self.begun
+        release = self._alone()
+        if release is not None:
+            return release
+        found = self._confirm(begun, pause=self._share(theorem.FIRST_SHARE) - self.begun)
         ending = found[-1]
-        if ending == "outside" or (ending == "pause" and len(found[0]) >= theorem.FEWEST_HEADS):
+        if ending in ("outside", "pause"):
             release = self._weighed(found)
             if release is not None:
                 return release
         if ending == "pause":
-            found = self._confirm(begun, budget_units(rho) - self.spent, resumed=found[:-1])
+            found = self._confirm(begun, resumed=found[:-1])
         later = begun._replace(noisy_users=self.noisy_users, precision=self.precision, spent=self.spent)
-        return heads._finished(found, later, self.rng, self._published)
+        release = heads._finished(found, later, self.rng, self._published)
+        return release if self.needed is None else changed(release, notes=(*release.notes, self._wanted()))
 
-    def _confirm(self, begun: Begun, budget: int, **more: Any) -> Found:
-        """Confirm items, and pause or resume."""
+    def _confirm(self, begun: Begun, **more: Any) -> Found:
+        """Confirm items with all that is left, and pause or resume."""
         mechanism, heads = self.mechanism, self.mechanism.heads
         levels = confirmed_counts.priced_levels(heads.relative_error, 2, False, mechanism.rho, mechanism.delta)
-        setting = heads._setting(begun, budget)
+        setting = heads._setting(begun, budget_units(mechanism.rho) - self.spent)
         return _core.confirm(self.counts[self.order], heads.rows_needed, levels, setting, self.rng, **more)
 
     def _published(self, rows: NDArray[np.int64], rng: _core.Rng, **more: Unpack[CountFields]) -> Release:
@@ -202,7 +237,7 @@ class CalibratedSteps:
 
     def _measure_users(self) -> None:
         """Measure the number of users with the rest of its share."""
-        share = theorem.share_of(self.mechanism.rho, theorem.USERS_SHARE) - self.spent
+        share = self._share(theorem.USERS_SHARE) - self.begun
         sigma = confirmed_counts.affordable_sigma(share)
         if sigma is not None:
             self.spent += confirmed_counts.variance_price(sigma)
@@ -210,68 +245,92 @@ class CalibratedSteps:
             self.noisy_users = (self.noisy_users * self.precision + again * more) / (self.precision + more)
             self.precision += more
 
+    def _alone(self) -> Release | None:
+        """Return the release of a threshold on one item of each user, or None if users have more items."""
+        sigma = theorem.ordered_sigma(self._share(theorem.SINGLE_SHARE), 2)
+        if sigma is None or not self._is_nearly_none(0.0, sigma):
+            return None  # so few users that noise alone would hide it: the numbers of items are not read
+        rest = self.counting.rest(self.counted, np.zeros(0, np.int64))
+        users = rest.users_by_size(1)
+        none = self._is_nearly_none(self._measured(int(users[-1]), int(users.sum()), sigma), sigma)
+        self.spent += theorem.ordered_price(sigma, 2)
+        scale = theorem.weights_sigma(budget_units(self.mechanism.rho) - self.spent, 1) if none else None
+        if scale is None:
+            return None
+        given = Weights.of(scale, 1, 1, theorem.unspent_delta(self.mechanism.delta, 0.0))
+        self._weigh(rest, given)
+        return self._both(None, *self._named(self.weighed.weights, given), given, None)
+
     def _weighed(self, found: Found) -> Release | None:
         """Return the release of confirmed and of weighted items, or None if confirming goes on."""
-        rows, values, _, confirming, *_, ending = found
-        heads, stuck = self.order[rows], ending == "outside"
-        smallest = float(np.median(np.sort(values)[:9] + self.noisy_users) / 2) if len(rows) else 0.0
+        rows, _, _, confirming, *_, ending = found
+        mechanism, stuck = self.mechanism, ending == "outside"
         self._measure_users()
-        rest, bound = self.counting.rest(self.counted, heads), self.mechanism.bound
+        rest, bound = self.counting.rest(self.counted, self.order[rows]), mechanism.bound
         users = rest.users_by_size(bound.most)
         full = bound._drawn_from(np.append(users[:-2], users[-2:].sum()), self.rng)
         self.spent += theorem.selection_price(bound.epsilon)
-        none = self._clips_nearly_none(int(users[full + 1 :].sum()), int(users.sum()))
-        if none is None:
-            return None
+        heavy = theorem.ordered_sigma(self._share(theorem.HEAVY_SHARE), 2)
+        looking = theorem.ordered_sigma(self._share(theorem.LOOK_SHARE), 2)
+        if heavy is None or looking is None:
+            return None  # the noise would be too large for the sampler
+        measured = self._measured(int(users[full + 1 :].sum()), int(users.sum()), heavy)
+        self.spent += theorem.ordered_price(heavy, 2)
+        none = self._is_nearly_none(measured, heavy)
         bands_budget = 0 if none else self._share(theorem.CALIBRATION_SHARE)
-        looking, look_price, following, ratio = None, 0, None, 1.0
-        if not stuck:
-            looking = theorem.look_sigma(self._share(theorem.LOOK_SHARE), smallest, 2)
-            if looking is None:
-                return None
-            look_price = 2 * theorem.ordered_price(looking, 2)
-        left = budget_units(self.mechanism.rho) - self.spent - confirming - look_price - bands_budget
+        look_price = 0 if stuck else theorem.ordered_price(looking, 2)
+        left = budget_units(mechanism.rho) - self.spent - confirming - look_price - bands_budget
         scale = theorem.weights_sigma(left, full)
         if scale is None or (not none and theorem.band_sigma(bands_budget, theorem.MOST_BANDS, 2) is None):
             return None
-        bits, most = theorem.places(scale), theorem.TIMES * full
-        self.weighed = rest.weighed(Weighting(method="capped_squares", bits=bits, l0=most, full=full), self.rng)
-        if looking is not None:
-            following, ratio = self._look(heads, bits, looking)
-        if not stuck and not theorem.reaches_deeper(len(heads), smallest, following, scale, ratio):
+        own = confirmed_counts.spent_delta(confirming, mechanism.rho, mechanism.delta)
+        given = Weights.of(scale, full, theorem.TIMES * full, theorem.unspent_delta(mechanism.delta, own))
+        reach = theorem.reach(len(rows), given.least)
+        if not stuck and not self._suffices(self.noisy_users, theorem.least_users(reach)):
             return None
-        items, shown, sigmas = self._named(self.weighed.weights, scale, full, bits, confirming)
+        self._weigh(rest, given)
+        if not stuck and not self._suffices(self._look(given.bits, looking), theorem.least_weight(reach, looking)):
+            return None
+        items, shown, sigmas = self._named(self.weighed.weights, given)
         curve = None
         if len(items) and not none:
-            curve = self._calibrated(self._counts_of(items), shown, ratio, bands_budget, scale)
+            curve = self._calibrated(self._counts_of(items), shown, bands_budget, scale)
             shown, sigmas = calibration.estimates(shown, sigmas, curve)
-        return self._both(found, items, shown, sigmas, self._notes(len(heads), len(items), full, curve))
+        return self._both(found, items, shown, sigmas, given, curve)
 
     def _share(self, share: float) -> int:
         """Return a share of rho in units."""
         return theorem.share_of(self.mechanism.rho, share)
 
-    def _clips_nearly_none(self, heavy: int, users: int) -> bool | None:
-        """Measure the number of users with more than l items, and return whether it is nearly none.
+    def _is_nearly_none(self, measured: float, sigma: float) -> bool:
+        """Return whether a measured number of users is nearly none of all users."""
+        return theorem.nearly_none(measured, theorem.deviation(sigma, self.precision), self.noisy_users)
 
-        Return None if the noise would be too large for the sampler.
-        """
-        sigma = theorem.ordered_sigma(self._share(theorem.HEAVY_SHARE), 2)
-        if sigma is None:
-            return None
-        measured = self._measured(heavy, users, sigma)
+    def _suffices(self, measured: float, least: float) -> bool:
+        """Return whether a published number is at least the least one. If not, keep the rho that would do."""
+        if math.isnan(self.margin):
+            self.margin = measured / least
+        if measured < least:
+            self.needed = theorem.rho_needed(self.mechanism.rho, least, measured)
+        return measured >= least
+
+    def _wanted(self) -> str:
+        """Return the note of a release without estimates."""
+        return (
+            f"counts of rarer items are estimated from a rho of about {self.needed:.2g} on, for a table like this one"
+        )
+
+    def _weigh(self, rest: Rest, given: Weights) -> None:
+        """Read the weights."""
+        weighting = Weighting(method="capped_squares", bits=given.bits, l0=given.most, full=given.full)
+        self.weighed = rest.weighed(weighting, self.rng)
+
+    def _look(self, bits: int, sigma: float) -> float:
+        """Return the measured weight of rank 20, 0 beyond the last item."""
+        weights, coarse = self.weighed.weights, min(bits, theorem.places(2 * sigma))
+        largest = _ordered(weights, len(weights) - theorem.RANK) >> (bits - coarse)
         self.spent += theorem.ordered_price(sigma, 2)
-        return theorem.nearly_none(measured, (sigma**2 + 1 / (self.precision * 4)) ** 0.5, self.noisy_users)
-
-    def _look(self, heads: NDArray[np.int64], bits: int, sigma: float) -> tuple[float, float]:
-        """Measure the count and the weight of rank 2 |A| outside A. Return the count and the ratio of both."""
-        counts, coarse, rank = self.counts.copy(), min(bits, theorem.places(2 * sigma)), 2 * len(heads)
-        counts[heads] = 0
-        following = self._measured(_largest(counts, rank), self.users, sigma)
-        largest = _largest(self.weighed.weights, rank) >> (bits - coarse)
-        weight = self._measured(largest, self.weighed.users, sigma, bits=coarse)
-        self.spent += 2 * theorem.ordered_price(sigma, 2)
-        return following, theorem.ratio_of(following, weight, sigma)
+        return self._measured(largest, self.weighed.users, sigma, bits=coarse)
 
     def _counts_of(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the counts of weighed items, zero for an item that the read of counts did not have."""
@@ -282,21 +341,17 @@ class CalibratedSteps:
         return np.append(self.counts, 0)[places - 1]
 
     def _named(
-        self, weights: NDArray[np.int64], scale: float, full: int, bits: int, confirming: int
+        self, weights: NDArray[np.int64], given: Weights
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
         """Return the items above the threshold, their unbiased weighted counts and the scales of their errors.
 
-        The items are in descending order of their noisy weights.
+        The items are in descending order of their weighted counts.
         """
-        rho, delta = self.mechanism.rho, self.mechanism.delta
-        own = theorem.unspent_delta(delta, confirmed_counts.spent_delta(confirming, rho, delta))
-        noise = _core.Noise.discrete_gaussian(math.ldexp(scale, bits))
-        threshold = theorem.threshold(noise, full, theorem.TIMES * full, bits, own)
-        passed, noisy = self._passed(threshold, weights)
-        self.spent += theorem.weights_price(scale, full)
+        passed, noisy = self._passed(given.threshold, weights)
+        self.spent += theorem.weights_price(given.scale, given.full)
         # Labels break ties: the numbers of items follow private rows, and would decide which items a band has.
         _, down = self.weighed.labels.ordered(passed, noisy)
-        shown, sigmas = calibration.unbiased(np.ldexp(noisy[down], -bits), scale, math.ldexp(threshold.value, -bits))
+        shown, sigmas = calibration.unbiased(np.ldexp(noisy[down], -given.bits), given.scale, given.least)
         again = np.argsort(-shown, kind="stable")
         return passed[down[again]], shown[again], sigmas[again]
 
@@ -310,15 +365,17 @@ class CalibratedSteps:
 
     def _both(
         self,
-        found: Found,
+        found: Found | None,
         items: NDArray[np.int64],
         shown: NDArray[np.float64],
         sigmas: NDArray[np.float64],
-        notes: tuple[str, ...],
+        given: Weights,
+        curve: calibration.Curve | None,
     ) -> Release:
-        """Return the release of confirmed and of estimated items."""
-        mechanism, (rows, values, scales, confirming, steps, *_) = self.mechanism, found
-        common = 1 / self.precision
+        """Return the release of confirmed items, if any were looked for, and of estimated items."""
+        empty = np.zeros(0, np.int64)
+        rows, values, scales, confirming, steps, *_ = found or (empty, empty, empty, 0, 0)
+        mechanism, common = self.mechanism, 1 / self.precision
         levels = confirmed_counts.levels(mechanism.relative_error, factor=2, replaced=False)
         variances = mechanism.heads._variances(scales, levels)
         labels, order = self.labels, np.concatenate([self.order[rows], items])
@@ -336,16 +393,16 @@ class CalibratedSteps:
             spent=Guarantee(min(mechanism.rho, units_rho(self.spent + confirming)), mechanism.delta),
             calls=steps,
             users=(round(self.noisy_users), math.sqrt(common)),
-            notes=notes,
+            notes=self._notes(None if found is None else len(rows), len(items), given.full, curve),
         )
 
     def _calibrated(
-        self, counts: NDArray[np.int64], shown: NDArray[np.float64], ratio: float, budget: int, scale: float
+        self, counts: NDArray[np.int64], shown: NDArray[np.float64], budget: int, scale: float
     ) -> calibration.Curve:
         """Return the ratio of true to weighted counts, from medians and ends of bands of released items."""
         made = calibration.bands(shown)
         sigma = theorem.band_sigma(budget, len(made), 2) or math.inf  # never None: `_weighed` checked more bands
-        measured = []
+        measured, ratio = [], 1.0
         for band in made:
             own, exact = shown[band.start : band.stop], counts[band.start : band.stop]
             size, noise = len(own), calibration.least_sigma(sigma, band.centre)
@@ -359,10 +416,12 @@ class CalibratedSteps:
             self.spent += theorem.ordered_price(noise, 2) + 2 * theorem.ordered_price(2 * noise, 2)
         return calibration.curve(made, measured, scale, 1 / math.sqrt(self.precision) / 2)
 
-    def _notes(self, heads: int, others: int, full: int, curve: calibration.Curve | None) -> tuple[str, ...]:
+    def _notes(self, heads: int | None, others: int, full: int, curve: calibration.Curve | None) -> tuple[str, ...]:
         """Return the notes of a release, which depend on published values alone."""
-        notes = [f"confirmed: {counted(heads, 'item')}; estimated from weighted counts: {counted(others, 'item')}"]
-        if others:
+        notes = [f"confirmed: {counted(heads or 0, 'item')}; estimated from weighted counts: {counted(others, 'item')}"]
+        if heads is None:
+            notes[0] = f"counts of one item of each user: {counted(others, 'item')} above a threshold"
+        elif others:
             notes[0] += f". A user with at most {counted(full, 'other item')} gave full weight to each"
         if curve is not None:
             bottom, top, spread = math.exp(curve.logs[0]), math.exp(curve.logs[-1]), float(np.median(curve.spreads))
@@ -375,18 +434,13 @@ class CalibratedSteps:
             notes.append("nearly no user has more items, so estimates are weighted counts")
         if others:
             notes.append("an item that only users with many items have can have more users than its interval says")
-        deviation = 1 / math.sqrt(self.precision)
-        return (
-            *notes,
-            f"number of users with at least one item: about {max(0, round(self.noisy_users)):,} "
-            f"(sigma {deviation:.3g}). Half of the error of this number (sigma {deviation / 2:.3g}) is in every count, "
-            "and in its sigma",
-        )
-
-
-def _largest(values: NDArray[np.int64], rank: int) -> int:
-    """Return the value of a rank from 1 in descending order, or 0 beyond the end."""
-    return _ordered(values, len(values) - rank)
+        deviation, which = 1 / math.sqrt(self.precision), "count" if curve is not None else "confirmed count"
+        users = f"about {max(0, round(self.noisy_users)):,} (sigma {deviation:.3g})"
+        notes.append(f"number of users with at least one item: {users}")
+        if heads or curve is not None:
+            share = f"Half of the error of this number (sigma {deviation / 2:.3g})"
+            notes[-1] += f". {share} is in every {which}, and in its sigma"
+        return (*notes,)
 
 
 def _ordered(values: NDArray[np.int64], rank: int) -> int:
