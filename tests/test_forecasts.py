@@ -18,6 +18,7 @@ from discreet.mechanisms.threshold import optimal_selection
 from discreet.planning import candidates
 from discreet.planning.candidates import compared
 from discreet.planning.sources import PublicShape, PublicTable
+from discreet.testing import seeded_rng
 
 DATA = os.environ.get("DISCREET_DATA")
 FACTOR = 1.5
@@ -170,6 +171,20 @@ def test_the_recommended_mechanism_has_the_most_counts_near_the_true_count():
         assert found.recommended.within == max(row.within for row in found.rows)
         assert sum(row.recommended for row in found.rows) == 1
     assert "Recommended (*): CalibratedCounts" in str(dp.plan("count", like=SHAPE, **PROMISE))
+
+
+@pytest.mark.parametrize(
+    ("users", "regime"), [(300, "confirmed"), (600, "either"), (20_000, "estimated")], ids=lambda value: str(value)
+)
+def test_a_plan_says_whether_rarer_items_are_estimated(users, regime):
+    shape = dp.Shape(users=users, items=5_000, exponent=1.0, items_per_user=20)
+    found = dp.plan("count", like=shape, rho=0.2, delta=1e-6).comparison
+    assert [row.regime for row in found.rows] == [regime] + [None] * (len(found.rows) - 1)
+    assert found.to_dict()["mechanisms"][0]["regime"] == regime
+    table = dp.Table(shape.table(), user="user", item="item").read()
+    released = [dp.CalibratedCounts(rho=0.2, delta=1e-6).release(table, rng=seeded_rng(seed)) for seed in range(4)]
+    estimated = sum("estimated" in release.methods for release in released)
+    assert {"confirmed": estimated == 0, "estimated": estimated == 4}.get(regime, True)
 
 
 def test_close_means_close_to_the_count_before_clipping():

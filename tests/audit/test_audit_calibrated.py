@@ -51,8 +51,8 @@ def test_a_trial_takes_no_calibrated_counts():
 price, threshold, weights = theorem.ordered_price, theorem.threshold_of, theorem.weights_price
 # Each entry breaks the fact that its key states.
 WRONG = {
-    "an order statistic costs its price": {"ordered_price": lambda sigma, factor: price(sigma, factor) // 2},
-    "weights cost their price": {"weights_price": lambda sigma, full, replaced=False: weights(sigma, full) // 2},
+    "an order statistic costs its price": {"ordered_price": lambda sigma: price(sigma) // 2},
+    "weights cost their price": {"weights_price": lambda sigma, full: weights(sigma, full) // 2},
     "own items have their share of delta": {
         "threshold_of": lambda sigma, full, most, bits, delta: threshold(sigma, full, most, bits, 1.5 * delta),
     },

@@ -84,7 +84,7 @@ def changed(*edits, module=reference):
 def loss(past, module=None, kept=None):
     """Return the exact cost of the measurements of two neighbours, over what the release charges, less 1.
 
-    The result is infinite if the neighbours differ in a public value or in a decision.
+    The result is infinite if the neighbours differ in a public value or in a decision, or if nothing is charged.
     """
     found = calibrated_replays.taken(past, module or calibrated_replays.copied(), kept)
-    return math.inf if found is None else float(found.cost / found.charged - 1)
+    return math.inf if found is None or not found.charged else float(found.cost / found.charged - 1)

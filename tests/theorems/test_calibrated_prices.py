@@ -76,36 +76,34 @@ def test_the_rule_and_the_tail_are_one():
 scales = st.floats(1e-3, 1e8)
 
 
-@given(sigma=scales, full=st.integers(1, 1000), replaced=st.booleans())
-def test_the_price_of_weights_covers_their_noise(sigma, full, replaced):
-    exact = Fraction(full * (1 + replaced)) / (2 * Fraction(sigma) ** 2)
-    price = Fraction(theorem.weights_price(sigma, full, replaced=replaced), UNIT)
+@given(sigma=scales, full=st.integers(1, 1000))
+def test_the_price_of_weights_covers_their_noise(sigma, full):
+    exact = Fraction(full) / (2 * Fraction(sigma) ** 2)
+    price = Fraction(theorem.weights_price(sigma, full), UNIT)
     assert exact <= price <= exact + Fraction(1, UNIT)
 
 
-@given(sigma=scales, factor=st.sampled_from([1, 2]))
-def test_the_price_of_an_order_statistic_covers_its_noise(sigma, factor):
-    exact = 1 / (2 * Fraction(factor * sigma) ** 2)
-    assert exact <= Fraction(theorem.ordered_price(sigma, factor), UNIT) <= exact + Fraction(1, UNIT)
+@given(sigma=scales)
+def test_the_price_of_an_order_statistic_covers_its_noise(sigma):
+    exact = 1 / (2 * Fraction(2 * sigma) ** 2)
+    assert exact <= Fraction(theorem.ordered_price(sigma), UNIT) <= exact + Fraction(1, UNIT)
 
 
 @given(
     rho=st.floats(1e-12, 1e4),
     full=st.integers(1, 1000),
-    factor=st.sampled_from([1, 2]),
     number=st.integers(1, 60),
 )
-def test_no_scale_costs_more_than_its_share(rho, full, factor, number):
+def test_no_scale_costs_more_than_its_share(rho, full, number):
     units = budget_units(rho)
-    for replaced in (False, True):
-        sigma = theorem.weights_sigma(units, full, replaced=replaced)
-        assert theorem.weights_price(sigma, full, replaced=replaced) <= units
-        # Rounding costs a few parts in 2^50, and one unit.
-        assert theorem.weights_price(sigma, full, replaced=replaced) >= units * (1 - 1e-13) - 2
+    sigma = theorem.weights_sigma(units, full)
+    assert theorem.weights_price(sigma, full) <= units
+    # Rounding costs a few parts in 2^50, and one unit.
+    assert theorem.weights_price(sigma, full) >= units * (1 - 1e-13) - 2
     share = theorem.share_of(rho, theorem.CALIBRATION_SHARE)
     assert share <= Fraction(theorem.CALIBRATION_SHARE) * Fraction(rho) * UNIT
-    sigma = theorem.band_sigma(share, number, factor)
-    band = theorem.ordered_price(sigma, factor) + 2 * theorem.ordered_price(2 * sigma, factor)
+    sigma = theorem.band_sigma(share, number)
+    band = theorem.ordered_price(sigma) + 2 * theorem.ordered_price(2 * sigma)
     assert number * band <= share
     assert number * band >= share * (1 - 1e-12) - 20 * number
 
@@ -114,22 +112,18 @@ def test_scales_match_the_formulas():
     rho, full = 0.5, 12
     assert theorem.weights_sigma(budget_units(rho), full) == pytest.approx(math.sqrt(full / (2 * rho)), rel=1e-12)
     units = theorem.share_of(rho, 0.06)
-    assert theorem.band_sigma(units, 10, 2) == pytest.approx(math.sqrt(1.5 * 10 / (8 * 0.06 * rho)), rel=1e-12)
-    assert theorem.band_sigma(units, 10, 1) == pytest.approx(2 * math.sqrt(1.5 * 10 / (8 * 0.06 * rho)), rel=1e-12)
+    assert theorem.band_sigma(units, 10) == pytest.approx(math.sqrt(1.5 * 10 / (8 * 0.06 * rho)), rel=1e-12)
 
 
 def test_a_scale_beyond_the_sampler_is_refused():
     assert theorem.weights_sigma(0, 5) is None
     assert theorem.weights_sigma(1, 5) is None
-    assert theorem.band_sigma(10, 8, 2) is None
-    assert theorem.ordered_sigma(0, 2) is None
+    assert theorem.band_sigma(10, 8) is None
+    assert theorem.ordered_sigma(0) is None
     assert theorem.places(2.5e8) == 1
 
 
-def test_a_replacement_selects_at_a_lower_rate():
-    added, replaced = theorem.selection_rate(1.0), theorem.selection_rate(1.0, replaced=True)
-    assert added == pytest.approx(1 / 120)
-    assert replaced == pytest.approx(1 / 200)
+def test_a_selection_costs_its_bounded_range():
     assert Fraction(theorem.selection_price(0.3), UNIT) >= Fraction(0.3) ** 2 / 8
 
 

@@ -254,7 +254,7 @@ def _watched(mechanism: CalibratedCounts, table: Table, runs: int, rng: _core.Rn
             return release
 
     for _ in range(runs):
-        mechanism._read(table, rng, steps=Watched)  # noqa: SLF001 - a watched release is no public use
+        mechanism._steps(table, rng, Watched).release()  # noqa: SLF001 - a watched release is no public use
     return found
 
 

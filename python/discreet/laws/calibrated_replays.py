@@ -30,18 +30,18 @@ _Lists = Sequence[Sequence[int]]
 _Kept = Callable[[_Lists, int], _Lists]
 
 
-def plan(mechanism: CalibratedCounts, *, factor: int = 2, **changes: Any) -> reference.Plan:
-    """Return the public parameters of a mechanism for the reference. `factor` is 1 if N is not known."""
+def plan(mechanism: CalibratedCounts, **changes: Any) -> reference.Plan:
+    """Return the public parameters of a mechanism for the reference."""
     rho, delta, bound = mechanism.rho, mechanism.delta, mechanism.bound
-    levels = heads.levels(mechanism.relative_error, factor=factor, replaced=False)
+    levels = heads.levels(mechanism.relative_error, factor=2, replaced=False)
     budget = budget_units(rho)
     confirmed = confirming.Plan(
         levels, heads.LOWEST, heads.deltas([step.price for level in levels for step in level.steps], rho, delta),
         heads.deltas([level.outside.price for level in levels], rho, delta), budget, mechanism.k_bar, heads.MOST,
-        factor, 0, 0, heads.margin, heads.reach, heads.octaves, 0, 0,
+        2, 0, 0, heads.margin, heads.reach, heads.octaves, 0, 0,
     )  # fmt: skip
     return reference.Plan(
-        rho, delta, budget, factor, confirmed, theorem, heads, calibration, bound.scores,
+        rho, delta, budget, confirmed, theorem, heads, calibration, bound.scores,
         bound.gamma, theorem.selection_price(bound.epsilon),
     )._replace(**changes)  # fmt: skip
 
@@ -111,8 +111,7 @@ class Past:
     """
 
     def __init__(self, rng: np.random.Generator, given: reference.Plan) -> None:
-        self.size, self.factor = 7, given.factor
-        self.alone = given.factor == 2 and bool(rng.random() < 0.3)
+        self.size, self.alone = 7, bool(rng.random() < 0.3)
         """Whether the pair is for the steps before the first one, which take one item of each user."""
         cut = float(rng.choice([99 if self.alone else -99, 1.5, 2.5, 99]))
         enough, high = float(rng.choice([0, rng.uniform(0, 1)])), float(rng.choice([-99, rng.uniform(-1, 1)]))
@@ -151,9 +150,7 @@ class Past:
         found = SimpleNamespace(
             rows=np.array(list(confirmed)), values=[0], reason="outside" if self.stuck else "pause", spent=self.spent
         )
-        made: reference.Heads = module.heads_of(
-            users, self.size, found, np.arange(self.size), self.noisy_users, self.factor
-        )
+        made: reference.Heads = module.heads_of(users, self.size, found, np.arange(self.size), self.noisy_users)
         return made._replace(**changes)
 
     def chosen(self, users: _Lists, most: int) -> list[list[int]]:
@@ -177,14 +174,14 @@ def replayed(
     module: ModuleType, past: Past, found: reference.Heads, kept: _Kept, draws: Replay
 ) -> reference.Calibrated:
     """Run the steps after the first one, by a copy of the reference, with these draws."""
-    given = module.measured, module.named
-    module.__dict__.update(measured=partial(draws.measured, given[0]), named=draws.named)
+    given = module.noised, module.named
+    module.__dict__.update(noised=partial(draws.measured, given[0]), named=draws.named)
     try:
         steps = module.alone if past.alone else module.calibrated
         made: reference.Calibrated = steps(found, past.size, past.plan, kept, draws)
         return made
     finally:
-        module.__dict__.update(measured=given[0], named=given[1])
+        module.__dict__.update(noised=given[0], named=given[1])
 
 
 class Steps(NamedTuple):
@@ -228,7 +225,7 @@ def taken(past: Past, module: ModuleType, kept: _Kept | None = None) -> Steps | 
             seen, weights, threshold = before > 0, (before, after), int(public[0])
             square = int(((after - before)[seen].astype(object) ** 2).sum()) if seen.any() else 0
             cost += Fraction(square) / (2 * Fraction(public[1]) ** 2)
-    total = Fraction(first.spent, UNIT) + (0 if past.factor == 1 else Fraction(1, 100) * Fraction(past.plan.rho))
+    total = Fraction(first.spent, UNIT) + Fraction(1, 100) * Fraction(past.plan.rho)
     if total > Fraction(past.plan.rho) * (1 + Fraction(1, 2**40)):
         return None
     return Steps(cost, Fraction(first.spent - past.spent, UNIT), weights, threshold)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet.planning.choose import Chosen, Parameters
+    from discreet.planning.comparison import Regime
     from discreet.planning.sources import PublicData
     from discreet.release.release import Release
 
@@ -38,6 +39,8 @@ L0S = (1, 3, 10, 30, 100)
 _OTHER_L0S = (2, 5, 20, 50, 200, 300, 500, 1_000, 3_000)
 """The other bounds among which it looks for the best one."""
 _RUNS = 3
+_CLOSE = 1.1
+"""A number of users within this factor of the least number decides by noise."""
 
 
 class Job(NamedTuple):
@@ -172,17 +175,28 @@ def outlook(name: str, mechanism: Chosen, source: PublicData, job: Job) -> Outlo
     if not seen:
         return None
     true = source.drawn if isinstance(mechanism, mechanisms.CalibratedCounts) else source.counts
-    figures = [_figures(run, ranks, true, job) for run, ranks in seen]
+    figures = [_figures(run, ranks, true, job) for run, ranks, _ in seen]
     middle = {key: _middle([figure.get(key) for figure in figures]) for key in figures[0]}
     missed = None
     if job.verb == "select":
         sure = np.flatnonzero(source.counts >= SURE * users_for(mechanism, 0.5))
-        missed = float(np.mean([1 - np.isin(sure, ranks).mean() for _, ranks in seen])) if len(sure) else 0.0
-    return Outlook(name=name, l0=l0, clipped_share=source.lost(l0), missed=missed, **middle)
+        missed = float(np.mean([1 - np.isin(sure, ranks).mean() for _, ranks, _ in seen])) if len(sure) else 0.0
+    regime = _regime([(run, margin) for run, _, margin in seen if margin is not None])
+    return Outlook(name=name, l0=l0, clipped_share=source.lost(l0), missed=missed, regime=regime, **middle)
 
 
-def _runs(mechanism: Chosen, source: PublicData, l0: int | None) -> Iterator[tuple[Release, NDArray[np.int64]]]:
-    """Yield releases of public data with fixed seeds, and the ranks of the released items."""
+def _regime(runs: list[tuple[Release, float]]) -> Regime | None:
+    """Return how calibrated counts release these runs: also "either" if a number of users is near the least one."""
+    ways = {bool(run.confirmed is not None and run.confirmed.all()) for run, _ in runs}
+    if len(ways) > 1 or any(1 / _CLOSE <= margin <= _CLOSE for _, margin in runs):
+        return "either"
+    return ("confirmed" if ways.pop() else "estimated") if ways else None
+
+
+def _runs(
+    mechanism: Chosen, source: PublicData, l0: int | None
+) -> Iterator[tuple[Release, NDArray[np.int64], float | None]]:
+    """Yield releases of public data with fixed seeds, the ranks of their items, and the margin of calibrated counts."""
     runs = 1 if isinstance(mechanism, DiscoverAndPeel) else _RUNS  # it reads the rows twice in each run
     for seed in range(1, runs + 1):
         rng = seeded_rng(seed)
@@ -190,17 +204,23 @@ def _runs(mechanism: Chosen, source: PublicData, l0: int | None) -> Iterator[tup
             histogram = histogram_for(source, l0)
             if histogram is not None:
                 run = mechanism.release(histogram, rng=rng)
-                yield run, np.array(run.items, np.int64)
+                yield run, np.array(run.items, np.int64), None
         elif isinstance(mechanism, UnionMechanism):
             items = source.user_items()
             if items is not None:
                 run = mechanism.release(items, rng=rng)
-                yield run, source.ranks(run.items)
+                yield run, source.ranks(run.items), None
+        elif isinstance(mechanism, mechanisms.CalibratedCounts):
+            rows = source.held()
+            if rows is not None:
+                steps = mechanism._steps(rows, rng)  # noqa: SLF001 - the margin is of public data
+                run = steps.release()
+                yield run, source.ranks(run.items), steps.margin
         else:
-            rows = source.held() if isinstance(mechanism, mechanisms.CalibratedCounts) else source.rows()
+            rows = source.rows()
             if rows is not None:
                 run = mechanism.release(rows, rng=rng)
-                yield run, source.ranks(run.items)
+                yield run, source.ranks(run.items), None
 
 
 def histogram_for(source: PublicData, l0: int | None) -> Histogram | None:

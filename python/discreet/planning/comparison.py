@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 from discreet.imports import importing
 
-__all__ = ["Outlook", "PlanComparison", "with_best"]
+__all__ = ["Outlook", "PlanComparison", "Regime", "with_best"]
+
+Regime = Literal["confirmed", "estimated", "either"]
+"""The counts that `CalibratedCounts` releases besides those of the most common items."""
+_REGIMES: dict[Regime, str] = {
+    "confirmed": "CalibratedCounts confirms all counts here: there are too few users for estimates of rarer items.",
+    "estimated": "CalibratedCounts estimates the counts of rarer items here.",
+    "either": "CalibratedCounts confirms all counts here or estimates those of rarer items: there are about as many "
+    "users as estimates need, so noise decides.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +36,8 @@ class Outlook:
         clipped_share: The share of (user, item) pairs that clipping loses: from 0 to 1.
         missed: Of the items with at least 10 times the users that an item needs for a 50 % chance, the share that was
             missed in the runs, by clipping or by chance; None except for "select".
+        regime: For `CalibratedCounts`: "estimated" if it estimates the counts of rarer items, "confirmed" if there are
+            too few users for it, or "either" if noise decides; None for other mechanisms.
         recommended: Whether this mechanism does the job best on this data.
 
     Example:
@@ -46,6 +58,7 @@ class Outlook:
     sigma_smallest: float | None = None
     clipped_share: float = 0.0
     missed: float | None = None
+    regime: Regime | None = None
     recommended: bool = False
 
     @property
@@ -125,7 +138,7 @@ class PlanComparison:
     def _advice(self) -> list[str]:
         best = self.recommended
         chosen = [] if best is None else [f"Recommended (*): {best.label}, because it has the most {self.goal}."]
-        return [*chosen, *self.notes]
+        return [*chosen, *(_REGIMES[row.regime] for row in self.rows if row.regime is not None), *self.notes]
 
     @property
     def goal(self) -> str:

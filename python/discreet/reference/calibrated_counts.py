@@ -34,6 +34,7 @@ __all__ = [
     "look",
     "measured",
     "named",
+    "noised",
     "ordered",
     "release",
     "weighed",
@@ -69,8 +70,6 @@ class Plan(NamedTuple):
     delta: float
     budget: int
     """rho in units, rounded down."""
-    factor: int
-    """2 if order statistics are measured less N, 1 if N is not known."""
     confirmed: ConfirmPlan
     """The plan of `reference.confirmed_counts`, without N and the start."""
     prices: Namespace
@@ -94,9 +93,9 @@ class Heads(NamedTuple):
     lists: Lists
     """The items of every user without the confirmed ones."""
     users: int
-    """N, exactly; 0 if it is not known."""
+    """N, exactly."""
     noisy_users: float
-    """The published N; 0 if it is not known."""
+    """The published N."""
     number: int
     """The number of confirmed items."""
     stuck: bool
@@ -136,16 +135,14 @@ class Released(NamedTuple):
     spent: int
 
 
-def heads_of(
-    lists: Lists, size: int, found: Confirmed, order: NDArray[np.int64], noisy_users: float, factor: int
-) -> Heads:
+def heads_of(lists: Lists, size: int, found: Confirmed, order: NDArray[np.int64], noisy_users: float) -> Heads:
     """Return the table without the confirmed items."""
     confirmed = {int(order[row]) for row in found.rows}
     rest = [[item for item in items if item not in confirmed] for items in lists]
     return Heads(
         counts=_counts(rest, size),
         lists=rest,
-        users=sum(map(bool, lists)) if factor == 2 else 0,
+        users=sum(map(bool, lists)),
         noisy_users=noisy_users,
         number=len(confirmed),
         stuck=found.reason == "outside",
@@ -157,10 +154,14 @@ def _counts(lists: Lists, size: int) -> NDArray[np.int64]:
     return np.bincount(np.array([item for items in lists for item in items], np.int64), minlength=size)
 
 
-def measured(value: int, unit: int, users: int, factor: int, sigma: float, rng: Noisy) -> int:
-    """Return factor times a value less the number of users, in units, with noise of scale factor sigma."""
-    subtracted = unit * users if factor == 2 else 0
-    return factor * value - subtracted + int(rng.discrete_gaussian(factor * unit * sigma, 1)[0])
+def measured(value: int, unit: int, users: int, sigma: float, rng: Noisy) -> int:
+    """Return twice a value less the number of users, in units, with noise of scale 2 sigma."""
+    return noised(2 * value - unit * users, 2 * unit * sigma, rng)
+
+
+def noised(value: int, sigma: float, rng: Noisy) -> int:
+    """Return a value with noise of scale sigma."""
+    return value + int(rng.discrete_gaussian(sigma, 1)[0])
 
 
 def ordered(values: NDArray[np.int64], rank: int) -> int:
@@ -168,21 +169,19 @@ def ordered(values: NDArray[np.int64], rank: int) -> int:
     return int(np.sort(values)[rank]) if 0 <= rank < len(values) else 0
 
 
-def heavy_users(lists: Lists, full: int, users: int, factor: int, sigma: float, rng: Noisy) -> int:
+def heavy_users(lists: Lists, full: int, users: int, sigma: float, rng: Noisy) -> int:
     """Return the measured number of users with more than `full` items."""
     heavy = sum(len(items) > full for items in lists)
-    return measured(heavy, 1, users, factor, sigma, rng)
+    return measured(heavy, 1, users, sigma, rng)
 
 
-def look(
-    weights: NDArray[np.int64], rank: int, bits: tuple[int, int], users: int, factor: int, sigma: float, rng: Noisy
-) -> int:
+def look(weights: NDArray[np.int64], rank: int, bits: tuple[int, int], users: int, sigma: float, rng: Noisy) -> int:
     """Return the measured weight of a rank from above, from 1.
 
     `bits` are the binary places of the weights and of the measured weight.
     """
     weight = ordered(weights, len(weights) - rank) >> (bits[0] - bits[1])
-    return measured(weight, 1 << bits[1], users, factor, sigma, rng)
+    return measured(weight, 1 << bits[1], users, sigma, rng)
 
 
 def weighed(lists: Lists, size: int, most: int, weight: Callable[[int], int], kept: Kept) -> NDArray[np.int64]:
@@ -222,11 +221,11 @@ def calibrate(
         rng: The draws.
     """
     made, found, spent, ratio = plan.estimator.bands(values), list[object](), 0, 1.0
-    scale = plan.prices.band_sigma(budget, len(made), plan.factor)
+    scale = plan.prices.band_sigma(budget, len(made))
 
     def of_rank(offset: NDArray[np.int64], band: slice, rank: int, sigma: float) -> float:
         value = ordered(counts[band.start : band.stop] - offset, rank)
-        return (measured(value, 1, heads.users, plan.factor, sigma, rng) + heads.noisy_users) / plan.factor
+        return (measured(value, 1, heads.users, sigma, rng) + heads.noisy_users) / 2
 
     for band in made:
         size, own = band.stop - band.start, values[band.start : band.stop]
@@ -236,7 +235,7 @@ def calibrate(
         offset = plan.estimator.offsets(own, ratio)
         low, high = (of_rank(offset, band, rank, 2 * sigma) for rank in plan.estimator.end_ranks(size))
         found.append(plan.estimator.Measured(ratio, low, high, sigma))
-        spent += plan.prices.ordered_price(sigma, plan.factor) + 2 * plan.prices.ordered_price(2 * sigma, plan.factor)
+        spent += plan.prices.ordered_price(sigma) + 2 * plan.prices.ordered_price(2 * sigma)
     return made, found, spent
 
 
@@ -250,15 +249,12 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
         kept: The choice of the items that a user weighs.
         rng: The draws.
     """
-    prices, factor, spent = plan.prices, plan.factor, heads.spent
-    noisy_users, precision, first = 0.0, 0.0, 0
-    if factor == 2:
-        sigma = plan.heads.first_sigma(plan.rho)
-        noisy_users, precision, first = heads.noisy_users, sigma**-2, plan.heads.variance_price(sigma)
-        again = plan.heads.affordable_sigma(prices.share_of(plan.rho, prices.USERS_SHARE) - first)
-        if again is not None:
-            spent += plan.heads.variance_price(again)
-            noisy_users, precision = combined(noisy_users, precision, measured(heads.users, 1, 0, 1, again, rng), again)
+    prices, spent, start = plan.prices, heads.spent, plan.heads.first_sigma(plan.rho)
+    noisy_users, precision, first = heads.noisy_users, start**-2, plan.heads.variance_price(start)
+    again = plan.heads.affordable_sigma(prices.share_of(plan.rho, prices.USERS_SHARE) - first)
+    if again is not None:
+        spent += plan.heads.variance_price(again)
+        noisy_users, precision = combined(noisy_users, precision, noised(heads.users, again, rng), again)
     scores = plan.scores(np.array([len(items) for items in heads.lists if items], np.int64))
     full = 1 + rng.select(scores[:-1], int(scores.max()), plan.rate, int(scores[-1]), 0.0)
     spent += plan.selection_price
@@ -266,34 +262,34 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
     def ended(none: bool, found: _Named | None) -> Calibrated:
         return Calibrated(full, none, found is None, *(found or _NONE), (noisy_users, precision), spent)
 
-    sigma = prices.ordered_sigma(prices.share_of(plan.rho, prices.HEAVY_SHARE), factor)
+    sigma = prices.ordered_sigma(prices.share_of(plan.rho, prices.HEAVY_SHARE))
     if sigma is None:
         return ended(False, None)
-    heavy = (heavy_users(heads.lists, full, heads.users, factor, sigma, rng) + noisy_users) / factor
-    spent += prices.ordered_price(sigma, factor)
-    none = factor == 2 and prices.nearly_none(heavy, prices.deviation(sigma, precision), noisy_users)
+    heavy = (heavy_users(heads.lists, full, heads.users, sigma, rng) + noisy_users) / 2
+    spent += prices.ordered_price(sigma)
+    none = prices.nearly_none(heavy, prices.deviation(sigma, precision), noisy_users)
     bands_budget = 0 if none else prices.share_of(plan.rho, prices.CALIBRATION_SHARE)
     looking, look_price = None, 0
     if not heads.stuck:
-        looking = prices.ordered_sigma(prices.share_of(plan.rho, prices.LOOK_SHARE), factor)
+        looking = prices.ordered_sigma(prices.share_of(plan.rho, prices.LOOK_SHARE))
         if looking is None:
             return ended(none, None)
-        look_price = prices.ordered_price(looking, factor)
+        look_price = prices.ordered_price(looking)
     scale = prices.weights_sigma(plan.budget - first - spent - look_price - bands_budget, full)
-    if scale is None or (not none and prices.band_sigma(bands_budget, prices.MOST_BANDS, factor) is None):
+    if scale is None or (not none and prices.band_sigma(bands_budget, prices.MOST_BANDS) is None):
         return ended(none, None)
     bits, most = prices.places(scale), prices.TIMES * full
     own = prices.unspent_delta(plan.delta, plan.heads.spent_delta(heads.spent, plan.rho, plan.delta))
     threshold = prices.threshold_of(scale, full, most, bits, own)
     reach = prices.reach(heads.number, threshold / 2**bits)
-    if factor == 2 and looking is not None and noisy_users < prices.least_users(reach):
+    if looking is not None and noisy_users < prices.least_users(reach):
         return ended(none, None)
     weights = weighed(heads.lists, size, most, lambda m: int(prices.weight(m, full, bits)), kept)
     if looking is not None:
-        coarse = min(bits, prices.places(factor * looking))
-        weight = look(weights, prices.RANK, (bits, coarse), heads.users, factor, looking, rng)
+        coarse = min(bits, prices.places(2 * looking))
+        weight = look(weights, prices.RANK, (bits, coarse), heads.users, looking, rng)
         spent += look_price
-        if (weight / 2**coarse + noisy_users) / factor < prices.least_weight(reach, looking):
+        if (weight / 2**coarse + noisy_users) / 2 < prices.least_weight(reach, looking):
             return ended(none, None)
     items, values, sigmas = _above(weights, scale, threshold, bits, plan, rng)
     spent += prices.weights_price(scale, full)
@@ -305,7 +301,7 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
         heads.counts[items], values, heads._replace(noisy_users=noisy_users), plan, bands_budget, rng
     )
     spent += price
-    curve = plan.estimator.curve(made, bands, scale, precision**-0.5 / factor if precision else 0.0)
+    curve = plan.estimator.curve(made, bands, scale, precision**-0.5 / 2)
     return ended(none, (items, *plan.estimator.estimates(values, sigmas, curve)))
 
 
@@ -323,10 +319,10 @@ def alone(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> Calibr
     """
     prices, first, spent, none = plan.prices, plan.heads.first_sigma(plan.rho), heads.spent, False
     users, scale = (heads.noisy_users, first**-2), None
-    sigma = prices.ordered_sigma(prices.share_of(plan.rho, prices.SINGLE_SHARE), 2)
+    sigma = prices.ordered_sigma(prices.share_of(plan.rho, prices.SINGLE_SHARE))
     if sigma is not None and prices.nearly_none(0.0, prices.deviation(sigma, users[1]), users[0]):
-        several = (heavy_users(heads.lists, 1, heads.users, 2, sigma, rng) + users[0]) / 2
-        spent += prices.ordered_price(sigma, 2)
+        several = (heavy_users(heads.lists, 1, heads.users, sigma, rng) + users[0]) / 2
+        spent += prices.ordered_price(sigma)
         none = prices.nearly_none(several, prices.deviation(sigma, users[1]), users[0])
     if none:
         scale = prices.weights_sigma(plan.budget - plan.heads.variance_price(first) - spent, 1)
@@ -356,31 +352,23 @@ def release(lists: Lists, size: int, plan: Plan, kept: Kept, rng: Draws) -> Rele
         kept: The choice of the items that a user weighs.
         rng: The draws.
     """
-    factor, counts = plan.factor, _counts(lists, size)
+    counts, users, sigma = _counts(lists, size), sum(map(bool, lists)), plan.heads.first_sigma(plan.rho)
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
-    first, users, noisy, start, precision = 0, 0, 0, plan.heads.LEVELS_TOP, 0.0
-    if factor == 2:
-        users, sigma = sum(map(bool, lists)), plan.heads.first_sigma(plan.rho)
-        first, precision = plan.heads.variance_price(sigma), sigma**-2
-        noisy = measured(users, 1, 0, 1, sigma, rng)
-        start = min(plan.heads.octaves(max(noisy, 4)), plan.heads.LEVELS_TOP)
+    first, precision, noisy = plan.heads.variance_price(sigma), sigma**-2, noised(users, sigma, rng)
+    start = min(plan.heads.octaves(max(noisy, 4)), plan.heads.LEVELS_TOP)
+    single = alone(Heads(counts, lists, users, float(noisy), 0, False, 0), size, plan, kept, rng)
+    begun = single.spent
+    if not single.continues:
+        return Released(None, single, (single.users[0], single.users[1] ** -0.5), first + begun)
     confirming = plan.confirmed._replace(
-        factor=factor, users=users, noisy_users=noisy, start=start,
-        highest=min(start + plan.heads.FINE, plan.heads.LEVELS_TOP), budget=plan.budget - first,
+        factor=2, users=users, noisy_users=noisy, start=start,
+        highest=min(start + plan.heads.FINE, plan.heads.LEVELS_TOP), budget=plan.budget - first - begun,
     )  # fmt: skip
-    begun = 0
-    if factor == 2:
-        single = alone(Heads(counts, lists, users, float(noisy), 0, False, 0), size, plan, kept, rng)
-        if not single.continues:
-            deviation = single.users[1] ** -0.5
-            return Released(None, single, (single.users[0], deviation), first + single.spent)
-        begun = single.spent
-    confirming = confirming._replace(budget=confirming.budget - begun)
     pause = plan.prices.share_of(plan.rho, plan.prices.FIRST_SHARE) - first
     found = confirm(counts[order], None, confirming, rng, pause=pause)
     later, noisy_users, spent = None, float(noisy), found.spent
     if found.reason in ("outside", "pause"):
-        heads = heads_of(lists, size, found, order, float(noisy), factor)
+        heads = heads_of(lists, size, found, order, float(noisy))
         later = calibrated(heads, size, plan._replace(budget=plan.budget - begun), kept, rng)
         (noisy_users, precision), spent = later.users, later.spent
     if found.reason == "pause" and later is not None and later.continues:
@@ -388,14 +376,14 @@ def release(lists: Lists, size: int, plan: Plan, kept: Kept, rng: Draws) -> Rele
         resuming = confirming._replace(budget=confirming.budget - paid)
         found = confirm(counts[order], None, resuming, rng, resumed=found)
         spent = paid + found.spent
-    if factor == 2 and len(found.rows) and (later is None or later.continues):
+    if len(found.rows) and (later is None or later.continues):
         variances = [confirming.levels[scale // 4].steps[scale % 4].sigma ** 2 for scale in found.scales.tolist()]
         accuracy, least = sum(4 / variance for variance in variances), min(variances) / 4
         price = plan.heads.final_price(confirming.budget - spent, accuracy, least)
         if (sigma := plan.heads.affordable_sigma(price)) is not None:
             spent += plan.heads.variance_price(sigma)
-            noisy_users, precision = combined(noisy_users, precision, measured(users, 1, 0, 1, sigma, rng), sigma)
-    return Released(found, later, (noisy_users, precision**-0.5 if precision else 0.0), first + begun + spent)
+            noisy_users, precision = combined(noisy_users, precision, noised(users, sigma, rng), sigma)
+    return Released(found, later, (noisy_users, precision**-0.5), first + begun + spent)
 
 
 def combined(noisy_users: float, precision: float, again: int, sigma: float) -> tuple[float, float]:

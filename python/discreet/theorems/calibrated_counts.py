@@ -49,7 +49,6 @@ __all__ = [
     "reach",
     "rho_needed",
     "selection_price",
-    "selection_rate",
     "share_of",
     "threshold",
     "threshold_of",
@@ -154,36 +153,29 @@ def unspent_delta(delta: float, spent: float) -> float:
     return max(0.0, round_down(delta - spent, 1))
 
 
-def weights_price(sigma: float, full: int, *, replaced: bool = False) -> int:
-    """Return l/(2 sigma^2) in units, rounded up: the rho of noise on the sums of weights (theorem, weights).
-
-    If a user is replaced, both users' weights differ. The squared distance of two vectors without negative entries is
-    at most the sum of their squares, so the price is twice as high.
-    """
+def weights_price(sigma: float, full: int) -> int:
+    """Return l/(2 sigma^2) in units, rounded up: the rho of noise on the sums of weights (theorem, weights)."""
     p, q = float(sigma).as_integer_ratio()
-    return -(-UNIT * (2 if replaced else 1) * full * q**2 // (2 * p**2))
+    return -(-UNIT * full * q**2 // (2 * p**2))
 
 
-def weights_sigma(price: int, full: int, *, replaced: bool = False) -> float | None:
+def weights_sigma(price: int, full: int) -> float | None:
     """Return the scale of noise, in users, that costs at most `price` units, or None if it would exceed 1e9."""
-    return _affordable(
-        price, full * (2 if replaced else 1), lambda sigma: weights_price(sigma, full, replaced=replaced)
-    )
+    return _affordable(price, full, lambda sigma: weights_price(sigma, full))
 
 
-def ordered_price(sigma: float, factor: int) -> int:
+def ordered_price(sigma: float) -> int:
     """Return the price in units of an order statistic with noise of scale `sigma` in users (theorem, order statistics).
 
-    With `factor` 2, the measured value is twice the order statistic less N. It moves by exactly one, and its noise has
-    the scale 2 sigma: 1/(8 sigma^2). With 1, it is the order statistic alone: 1/(2 sigma^2). Both hold for counts, and
-    for weights in units of 2^-bits. If a user is replaced, the order statistic alone moves by at most one, too.
+    The measured value is twice the order statistic less N. It moves by exactly one, and its noise has the scale
+    2 sigma: 1/(8 sigma^2). This holds for counts, and for weights in units of 2^-bits.
     """
-    return variance_price(factor * sigma)
+    return variance_price(2 * sigma)
 
 
-def ordered_sigma(price: int, factor: int) -> float | None:
+def ordered_sigma(price: int) -> float | None:
     """Return the scale in users at which `ordered_price` is at most `price` units, or None if it would exceed 1e9."""
-    return _affordable(price, 1 / factor**2, lambda sigma: ordered_price(sigma, factor))
+    return _affordable(price, 1 / 4, ordered_price)
 
 
 def _affordable(price: int, square: float, price_of: Callable[[float], int]) -> float | None:
@@ -199,23 +191,13 @@ def selection_price(epsilon: float) -> int:
     return math.ceil(Fraction(epsilon) ** 2 * UNIT / 8)
 
 
-def selection_rate(epsilon: float, *, replaced: bool = False) -> float:
-    """Return the rate of a selection of bounded range epsilon, with the scores of `ContributionBound`.
-
-    A score counts hundredths of users. It moves by at most max(p, 100 - p) if a user is added, for the percentile p,
-    and by at most 100 if a user is replaced.
-    """
-    moved = 100 if replaced else max(PERCENTILE, 100 - PERCENTILE)
-    return round_down(epsilon / (2 * moved), 1)
-
-
-def band_sigma(price: int, number: int, factor: int) -> float | None:
+def band_sigma(price: int, number: int) -> float | None:
     """Return the scale, in users, of the median of each of `number` bands that cost at most `price` units together.
 
     Each band has a median of this scale, and two ends of twice this scale. An end costs a quarter of the median, up to
     rounding, so a band costs 1.5 times its median. Return None if the scale would exceed 1e9.
     """
-    return ordered_sigma(2 * (price // number) // 3 - 2, factor)
+    return ordered_sigma(2 * (price // number) // 3 - 2)
 
 
 def places(sigma: float) -> int:

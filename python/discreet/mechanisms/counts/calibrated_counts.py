@@ -130,16 +130,16 @@ class CalibratedCounts(TableMechanism):
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
         return self.heads._has_sigmas(rows, replaced)
 
-    def _read(
-        self, table: Table, rng: _core.Rng | Opening | None, *, steps: type[CalibratedSteps] | None = None
-    ) -> Release:
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        return self._steps(table, rng).release()
+
+    def _steps(
+        self, table: Table, rng: _core.Rng | Opening | None, steps: type[CalibratedSteps] | None = None
+    ) -> CalibratedSteps:
+        """Return the steps of a release, after all that may be refused and the charge."""
         counting = self._lists(table).checked()
         rng = opened_rng(rng)
-        return self._drawn(counting.ordered() if rng.is_seeded else counting, rng, steps)
-
-    def _drawn(self, counting: Counting, rng: _core.Rng, steps: type[CalibratedSteps] | None = None) -> Release:
-        """Return the release of counts, of which all labels that no user has are public."""
-        return (steps or CalibratedSteps)(self, counting, rng).release()
+        return (steps or CalibratedSteps)(self, counting.ordered() if rng.is_seeded else counting, rng)
 
 
 class Weights(NamedTuple):
@@ -247,13 +247,13 @@ class CalibratedSteps:
 
     def _alone(self) -> Release | None:
         """Return the release of a threshold on one item of each user, or None if users have more items."""
-        sigma = theorem.ordered_sigma(self._share(theorem.SINGLE_SHARE), 2)
+        sigma = theorem.ordered_sigma(self._share(theorem.SINGLE_SHARE))
         if sigma is None or not self._is_nearly_none(0.0, sigma):
             return None  # so few users that noise alone would hide it: the numbers of items are not read
         rest = self.counting.rest(self.counted, np.zeros(0, np.int64))
         users = rest.users_by_size(1)
         none = self._is_nearly_none(self._measured(int(users[-1]), int(users.sum()), sigma), sigma)
-        self.spent += theorem.ordered_price(sigma, 2)
+        self.spent += theorem.ordered_price(sigma)
         scale = theorem.weights_sigma(budget_units(self.mechanism.rho) - self.spent, 1) if none else None
         if scale is None:
             return None
@@ -270,18 +270,18 @@ class CalibratedSteps:
         users = rest.users_by_size(bound.most)
         full = bound._drawn_from(np.append(users[:-2], users[-2:].sum()), self.rng)
         self.spent += theorem.selection_price(bound.epsilon)
-        heavy = theorem.ordered_sigma(self._share(theorem.HEAVY_SHARE), 2)
-        looking = theorem.ordered_sigma(self._share(theorem.LOOK_SHARE), 2)
+        heavy = theorem.ordered_sigma(self._share(theorem.HEAVY_SHARE))
+        looking = theorem.ordered_sigma(self._share(theorem.LOOK_SHARE))
         if heavy is None or looking is None:
             return None  # the noise would be too large for the sampler
         measured = self._measured(int(users[full + 1 :].sum()), int(users.sum()), heavy)
-        self.spent += theorem.ordered_price(heavy, 2)
+        self.spent += theorem.ordered_price(heavy)
         none = self._is_nearly_none(measured, heavy)
         bands_budget = 0 if none else self._share(theorem.CALIBRATION_SHARE)
-        look_price = 0 if stuck else theorem.ordered_price(looking, 2)
+        look_price = 0 if stuck else theorem.ordered_price(looking)
         left = budget_units(mechanism.rho) - self.spent - confirming - look_price - bands_budget
         scale = theorem.weights_sigma(left, full)
-        if scale is None or (not none and theorem.band_sigma(bands_budget, theorem.MOST_BANDS, 2) is None):
+        if scale is None or (not none and theorem.band_sigma(bands_budget, theorem.MOST_BANDS) is None):
             return None
         own = confirmed_counts.spent_delta(confirming, mechanism.rho, mechanism.delta)
         given = Weights.of(scale, full, theorem.TIMES * full, theorem.unspent_delta(mechanism.delta, own))
@@ -329,7 +329,7 @@ class CalibratedSteps:
         """Return the measured weight of rank 20, 0 beyond the last item."""
         weights, coarse = self.weighed.weights, min(bits, theorem.places(2 * sigma))
         largest = _ordered(weights, len(weights) - theorem.RANK) >> (bits - coarse)
-        self.spent += theorem.ordered_price(sigma, 2)
+        self.spent += theorem.ordered_price(sigma)
         return self._measured(largest, self.weighed.users, sigma, bits=coarse)
 
     def _counts_of(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -401,7 +401,7 @@ class CalibratedSteps:
     ) -> calibration.Curve:
         """Return the ratio of true to weighted counts, from medians and ends of bands of released items."""
         made = calibration.bands(shown)
-        sigma = theorem.band_sigma(budget, len(made), 2) or math.inf  # never None: `_weighed` checked more bands
+        sigma = theorem.band_sigma(budget, len(made)) or math.inf  # never None: `_weighed` checked more bands
         measured, ratio = [], 1.0
         for band in made:
             own, exact = shown[band.start : band.stop], counts[band.start : band.stop]
@@ -413,7 +413,7 @@ class CalibratedSteps:
             ends = [_ordered(exact - offset, rank) for rank in calibration.end_ranks(size)]
             low, high = (self._measured(end, self.users, 2 * noise) for end in ends)
             measured.append(calibration.Measured(ratio, low, high, noise))
-            self.spent += theorem.ordered_price(noise, 2) + 2 * theorem.ordered_price(2 * noise, 2)
+            self.spent += theorem.ordered_price(noise) + 2 * theorem.ordered_price(2 * noise)
         return calibration.curve(made, measured, scale, 1 / math.sqrt(self.precision) / 2)
 
     def _notes(self, heads: int | None, others: int, full: int, curve: calibration.Curve | None) -> tuple[str, ...]:

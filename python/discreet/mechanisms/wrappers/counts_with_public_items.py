@@ -12,7 +12,7 @@ from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened_rng
-from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
+from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts, CalibratedSteps
 from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import RELATIVE_ERROR, require_rho
@@ -118,7 +118,7 @@ class CountsWithPublicItems(TableMechanism):
             counting = counting.ordered()
             rest, histogram = counting.excluding(self.items), _histogram(counting.public(self.items))
         first = public.release(histogram, rng=rng)
-        second = others._drawn(rest, rng)
+        second = CalibratedSteps(others, rest, rng).release()
         assert first.counts is not None is not second.counts
         assert first.sigmas is not None is not second.sigmas
         assert second.confirmed is not None
