@@ -3,6 +3,8 @@
 use std::hash::{BuildHasher, Hasher};
 
 use ahash::RandomState;
+use chacha20::ChaCha20Legacy;
+use chacha20::cipher::{KeyIvInit, StreamCipher};
 
 use crate::error::Result;
 use crate::random::entropy;
@@ -22,8 +24,8 @@ thread_local! {
     pub(crate) static FIXED: std::cell::Cell<Option<[u64; SEEDS]>> = const { std::cell::Cell::new(None) };
 }
 
-/// The hash keys of one count. They are random bits from the operating system, so nobody can choose
-/// labels that collide.
+/// The hash keys of one count. They are random bits from the operating system, or follow from a secret
+/// key, so nobody can choose labels that collide.
 pub struct HashKeys {
     strings: StringKeys,
     users: [StringKeys; 2],
@@ -50,15 +52,28 @@ impl HashKeys {
         if let Some(fixed) = FIXED.get() {
             seeds = fixed;
         }
+        Ok(Self::of(&seeds))
+    }
+
+    /// Expands a secret key, so that two counts with one key make the same choices.
+    #[must_use]
+    pub fn of_secret(secret: &[u8; 32]) -> Self {
+        let mut words = [[0; 8]; SEEDS];
+        let mut cipher = ChaCha20Legacy::new(secret.into(), &[0; 8].into());
+        cipher.write_keystream(words.as_flattened_mut());
+        Self::of(&words.map(u64::from_le_bytes))
+    }
+
+    fn of(seeds: &[u64; SEEDS]) -> Self {
         let of = |s: &[u64]| StringKeys {
             short: [s[0], s[1], s[2]],
             long: RandomState::with_seeds(s[3], s[4], s[5], s[6]),
         };
-        Ok(Self {
+        Self {
             strings: of(&seeds[..7]),
             users: [of(&seeds[7..14]), of(&seeds[14..21])],
             integers: [seeds[21], seeds[22] | 1, seeds[23], seeds[24] | 1],
-        })
+        }
     }
 
     /// Hashes a string.

@@ -255,6 +255,7 @@ fuzz_target!(|table: Table| {
         limit,
         cap,
         users: false,
+        secret: None,
         threads: 1,
         memory: Some(1 << 26),
     };

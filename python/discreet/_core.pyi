@@ -314,6 +314,7 @@ def count_distinct(
     times: _Times | None = None,
     value: str | None = None,
     users: bool = False,
+    secret: bytes | None = None,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64], int | None]: ...
 def tally(

@@ -40,9 +40,9 @@ impl PyCounts {
 /// Count the distinct users of each item in a source or a list of sources. A source is an Arrow stream, an object
 /// that offers an Arrow stream, or a tuple of two sequences of the same length. Columns must have the same type in
 /// all sources. If `value` is the name of a column, only rows with a finite number there count. With `users`, the
-/// distinct users of all counted rows are counted too.
+/// distinct users of all counted rows are counted too. Two calls with one `secret` choose the same items of users.
 #[pyfunction(name = "count_distinct")]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, value=None, users=false, progress=None))]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, times=None, value=None, users=false, secret=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn count_sources<'py>(
     py: Python<'py>,
@@ -58,6 +58,7 @@ fn count_sources<'py>(
     times: Option<Times>,
     value: Option<String>,
     users: bool,
+    secret: Option<[u8; 32]>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
     let wanted = Wanted::new(user, item, times)?.with(value);
@@ -73,6 +74,7 @@ fn count_sources<'py>(
         limit,
         cap,
         users,
+        secret,
         threads: threads_or_all(threads),
         memory,
     };

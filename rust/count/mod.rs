@@ -62,6 +62,8 @@ pub struct CountOptions<'a> {
     pub cap: Option<i64>,
     /// Whether to also count the distinct users of all counted rows.
     pub users: bool,
+    /// The secret key of the users' choices; `None` for new choices.
+    pub secret: Option<[u8; 32]>,
     /// The most threads to use. Values outside 1 to 64 are clamped.
     pub threads: usize,
     /// The memory limit in bytes, not including the batches and the counts; `None` for no limit.
@@ -99,7 +101,8 @@ fn count_table(
     options: &CountOptions<'_>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    let keys = Arc::new(HashKeys::from_os()?);
+    let keys = options.secret.as_ref().map(HashKeys::of_secret);
+    let keys = Arc::new(keys.map_or_else(HashKeys::from_os, Ok)?);
     let mut batches = batches.fuse();
     let mut first = batches.next().transpose()?;
     let second = batches.next();

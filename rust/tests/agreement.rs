@@ -54,7 +54,7 @@ fn options(
     threads: usize,
     memory: Option<usize>,
 ) -> CountOptions<'_> {
-    CountOptions { bound, limit: None, cap: None, users: false, threads, memory }
+    CountOptions { bound, limit: None, cap: None, users: false, secret: None, threads, memory }
 }
 
 #[test]

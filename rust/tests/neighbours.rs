@@ -77,6 +77,7 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
                 limit: None,
                 cap: None,
                 users: false,
+                secret: None,
                 threads,
                 memory,
             };
