@@ -71,7 +71,7 @@ def test_dictionaries_are_read_as_their_values():
 
 
 def test_tables_that_cannot_be_read_together_are_refused(tmp_path):
-    parts = [{"user": [1], "item": [1]}, {"user": [1], "item": ["a"]}]
+    parts = [{"user": [1], "item": np.array([1])}, {"user": [1], "item": np.array(["a"])}]
     with pytest.raises(SchemaError, match="different types"):
         dp.tables.UserItems.from_table(parts, **COLUMNS)
     with pytest.raises(ParameterError):

@@ -274,11 +274,11 @@ def test_lists_of_incompatible_tables_are_refused(parquet, tmp_path):
         counted([])
 
 
-@pytest.mark.parametrize(("wrong", "values"), [("user", [1.5, 2.5]), ("item", ["a", 1])])
+@pytest.mark.parametrize(("wrong", "values"), [("user", np.array([1.5, 2.5])), ("item", np.array([1j, 2j]))])
 def test_an_error_names_the_dict_column_of_a_wrong_type(wrong, values):
     for right in (["a", "a"], np.full(2, "2026-01-31", "datetime64[ns]")):
         table = {"user": right, "item": right} | {wrong: values}
-        with pytest.raises(SchemaError, match=f"column '{wrong}'"):
+        with pytest.raises(SchemaError, match=f"column ['\"]{wrong}"):
             dp.count(table, user="user", item="item", rho=1.0, delta=1e-6)
 
 

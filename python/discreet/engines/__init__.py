@@ -84,7 +84,7 @@ def histogram(
 ) -> Counted:
     """Return the number of distinct users of each item, counted by the engine that holds the rows; see `Engine`."""
     if isinstance(table.data, LocalLists):
-        counted = table.data.histogram(l0=l0, only=only, users=users)
+        counted = table.data.histogram(l0=l0, only=only, users=users, secret=table.secret)
     else:
         engine = engine_of(table.data) or local
         with shown_progress(table.progress) as tick:

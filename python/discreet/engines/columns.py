@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import ma  # here, because a fork during numpy's own import on first use would hang the child
 
 from discreet import _core
-from discreet.engines.pandas_columns import as_arrow, encodable, is_missing, is_untyped, label_cells, plain_cells
+from discreet.engines.cells import cells_of_kind, encodable, kind_of_most
+from discreet.engines.pandas_columns import as_arrow, is_untyped, label_cells, plain_cells
 from discreet.engines.typed_arrays import Foreign, digits_of, is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
 from discreet.imports import importing
@@ -18,10 +19,13 @@ from discreet.privacy.validation import require_array
 
 if TYPE_CHECKING:
     import polars
+    from numpy.typing import NDArray
 
 __all__ = [
+    "column_of_kind",
     "has_type",
     "library",
+    "list_of",
     "plain_column",
     "pyarrow_if_installed",
     "require_column",
@@ -33,12 +37,8 @@ __all__ = [
 ]
 
 _LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
-_LABELS = {str: "text", bytes: "binary", bool: "bool", datetime: "time", date: "date", int: "int64"}
-"""The classes of labels, each before the classes that it extends, and the names of their types."""
-_TIMES = frozenset(f"datetime64[{unit}]" for unit in ("D", "s", "ms", "us", "ns"))
-"""The times of NumPy that are labels. A type such as datetime64[10s] counts tens of seconds."""
-_SURE = {str, bytes, bool, int, type(None)}
-"""The classes of cells of which only None is missing."""
+_FINER = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s", "ps": "ns", "fs": "ns", "as": "ns"}
+"""The units of times of NumPy that labels lack, and those in which their times are read."""
 
 
 def library(value: object) -> str:
@@ -72,8 +72,11 @@ def plain_column(column: Foreign, name: str = "a column") -> Foreign:
         SchemaError: The column is a list of Python objects that are no labels.
     """
     require_ordered(name, column)
-    if isinstance(column, ma.MaskedArray) and column.dtype.kind == "M":
-        return column.filled(np.datetime64("NaT"))  # whose nanoseconds `tolist` returns as integers
+    if isinstance(column, array):
+        return np.asarray(column)
+    if getattr(getattr(column, "dtype", None), "kind", "") == "M" and isinstance(column, np.ndarray):
+        # `tolist` of a masked array returns nanoseconds as integers.
+        return _plain_times(ma.filled(column, np.datetime64("NaT")))
     if isinstance(column, ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
         return plain_cells(column.tolist(), name)
     if hasattr(column, "to_pylist"):
@@ -85,6 +88,47 @@ def plain_column(column: Foreign, name: str = "a column") -> Foreign:
     if library(column) == "pandas":
         return label_cells(column, name)
     return plain_cells(column, name)
+
+
+def column_of_kind(cells: list[object], kind: str) -> Foreign:
+    """Return a list as a column of a kind of `kind_of_most`, which it keeps without any cell."""
+    found = cells_of_kind(cells, kind)
+    if kind in ("usZ", "nsZ") and not any(cell is not None for cell in found) and (pyarrow := pyarrow_if_installed()):
+        return pyarrow.nulls(len(found), pyarrow.timestamp(kind[:2], "UTC"))  # NumPy has no zones
+    return found
+
+
+def list_of(column: Foreign, name: str) -> list[object] | None:
+    """Return the cells of a list or an array of objects, whose column has no type; None for another column.
+
+    An array of float64 without cells is a list: NumPy makes it of an empty one.
+
+    Raises:
+        ParameterError: The column, called `name`, has no cells in a fixed order, such as a mapping or a set.
+    """
+    require_ordered(name, column)
+    if isinstance(column, np.ndarray):
+        is_open = column.ndim == 1 and (column.dtype.kind in "OT" or (column.dtype == np.float64 and not len(column)))
+        return column.tolist() if is_open else None
+    has_own = hasattr(column, "dtype") or hasattr(column, "to_pylist") or isinstance(column, array)
+    return None if has_own or library(column) in _LIBRARIES else column if isinstance(column, list) else [*column]
+
+
+def _plain_times(column: NDArray[np.datetime64]) -> NDArray[np.datetime64]:
+    """Return times of NumPy in days, seconds, milliseconds, microseconds or nanoseconds.
+
+    Times that the years 1 to 9999 or nanoseconds do not have are missing.
+    """
+    unit, parts = np.datetime_data(column.dtype)
+    finer = _FINER.get(unit, unit)
+    if (parts == 1 and finer == unit) or unit == "generic":
+        return column
+    if unit in ("ps", "fs", "as"):
+        return column.astype(f"M8[{finer}]")
+    ends = ("1678", "2262") if unit == "ns" else ("0001", "9999")
+    first, last = (np.datetime64(year, "Y").astype(f"M8[{finer}]").astype(column.dtype) for year in ends)
+    within = (column >= first) & (column <= last)
+    return np.where(within, column, np.datetime64("NaT")).astype(f"M8[{finer}]")
 
 
 def typed_table(
@@ -269,55 +313,36 @@ def _list_cells(column: Foreign, name: str) -> tuple[Foreign, tuple[str, ...]]:
     Raises:
         SchemaError: The cells have several types, or one that no label has.
     """
-    kind = getattr(getattr(column, "dtype", None), "kind", "O")
-    column = plain_column(column, name)
+    is_bytes = getattr(getattr(column, "dtype", None), "kind", "O") == "S"
+    given = list_of(column, name)
+    column = plain_column(column, name) if given is None else given
     dtype: Foreign = getattr(column, "dtype", np.dtype(object))
     if getattr(column, "ndim", 1) != 1:
         raise SchemaError(f"{name} must be a one-dimensional array")
-    if dtype.kind == "M" and dtype.name not in _TIMES:
-        raise SchemaError(
-            f"{name} has the type {dtype.name}; times of numpy need the unit D, s, ms, us or ns and no multiplier: "
-            'cast it, such as by .astype("M8[s]")'
-        )
+    if dtype.kind in "cmV":
+        raise SchemaError(f"{name} must hold integers, text, bytes, dates, times or booleans; cast it")
     if dtype.name == "datetime64[D]":
         days = column.astype(np.int64).tolist()
         return [day if -(2**31) <= day < 2**31 else None for day in days], ("date",)
     if dtype.kind in "iubfM":
         return np.asarray(column).astype(float if dtype.kind == "f" else dtype.newbyteorder("=")), ("numpy",)
     cells = column.tolist() if hasattr(column, "tolist") else list(column)
-    if not _SURE.issuperset(map(type, cells)):
-        cells = [None if is_missing(cell) else cell for cell in cells]
-    first = next((cell for cell in cells if cell is not None), b"" if kind == "S" else "")
-    own = next((own for own in _LABELS if isinstance(first, own)), int)
-    # Integers of numpy do not extend int.
-    classes = {*map(type, cells)} - {type(None)}
-    found = {next((own for own in _LABELS if issubclass(one, own)), None) for one in classes}
-    is_one = found <= {own} or (own is int and bool not in found and all(map(_is_whole, classes)))
-    zoned = {cell.tzinfo is not None for cell in cells if cell is not None} if is_one and own is datetime else set()
-    if not is_one or len(zoned) > 1 or kind in "cmV":
-        raise SchemaError(f"{name} must hold integers, text, bytes, dates, times or booleans, all of one type; cast it")
-    if own is str:
+    kind = "binary" if is_bytes else kind_of_most([cells])
+    cells = cells_of_kind(cells, kind)
+    if isinstance(cells, ma.MaskedArray):
+        cells = [None] * len(cells)
+    if isinstance(cells, np.ndarray):
+        return cells, ("numpy",)
+    if kind == "text":
         return [cell if cell is None else encodable(cell) for cell in cells], ("text",)
-    if own is int:
-        present = [int(cell) for cell in cells if cell is not None]
-        if max(present) >= 2**64 or min(present) < (-(2**63) if max(present) < 2**63 else 0):
-            raise SchemaError(f"{name} has integers that do not fit 64 bits; pass larger ones as text")
-        whole = cells if found == {int} else [None if cell is None else int(cell) for cell in cells]
-        return whole, ("int64" if max(present) < 2**63 else "uint64",)
-    if not issubclass(own, date):
-        return cells, (_LABELS[own],)
+    if kind in ("int64", "uint64", "bool", "binary"):
+        return cells, (kind,)
     moments = [None if cell is None else _core.moment_of(cell.isoformat()) for cell in cells]
-    if own is date:
+    if kind == "date":
         return [None if moment is None else moment // 86_400_000_000 for moment in moments], ("date",)
-    zone = ("UTC",) if True in zoned else ()
-    parts = [getattr(cell, "nanosecond", 0) for cell in cells]  # of times of pandas
-    if not any(parts):
+    unit, zone = kind[:2], ("UTC",) if kind.endswith("Z") else ()
+    if unit == "us":
         return moments, ("time", "us", *zone)
+    parts = [getattr(cell, "nanosecond", 0) for cell in cells]  # of times of pandas
     moments = [None if moment is None else moment * 1000 + part for moment, part in zip(moments, parts, strict=True)]
     return [moment if moment is None or abs(moment) < 2**63 else None for moment in moments], ("time", "ns", *zone)
-
-
-def _is_whole(kind: type) -> bool:
-    """Return whether a class has integers, as those of numpy, which registers timedelta64 as one, and is no array."""
-    is_array = any("__len__" in vars(base) for base in kind.__mro__)  # the class of each Enum has a length itself
-    return hasattr(kind, "__index__") and not is_array and not issubclass(kind, np.bool_ | np.timedelta64)

@@ -121,7 +121,8 @@ class Engine(Protocol):
 
         Args:
             table: The rows. `memory` is for counting on this machine; remote engines ignore it.
-            l0: Count at most l0 items of each user, chosen uniformly with new randomness in every call.
+            l0: Count at most l0 items of each user, chosen uniformly: with new randomness in every call, unless the
+                table has a `secret` key of the choice.
             limit: The number of largest counts that will be read, in the order of `_core.top`. An engine may omit the
                 others.
             cap: An engine may stop each count at this number of users.

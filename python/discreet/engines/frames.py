@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
@@ -11,8 +13,11 @@ import numpy as np
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.batches import ArrowStream, SmallBatches, without_long_labels
+from discreet.engines.cells import kind_of_most
 from discreet.engines.columns import (
+    column_of_kind,
     library,
+    list_of,
     plain_column,
     pyarrow_if_installed,
     require_column,
@@ -37,11 +42,14 @@ if TYPE_CHECKING:
 __all__ = [
     "frame",
     "is_read_once",
+    "is_value",
+    "kinds_of_lists",
     "library",
     "name_column",
     "names",
     "pair_columns",
     "plain_column",
+    "require_times",
     "require_types",
     "selected",
     "without_rows",
@@ -57,15 +65,28 @@ _FRAMES = frozenset({"DataFrame", "LazyFrame"})
 """The classes of tables in pandas and polars. Other objects of these libraries are columns or unfinished queries."""
 
 
+def kinds_of_lists(tables: Iterable[Mapping[str, Foreign]], columns: Sequence[str]) -> dict[str, str]:
+    """Return the kinds of columns that are lists, each of most cells in all tables: they are one column together."""
+    lists: dict[str, list[Sequence[object]]] = {}
+    for table in tables:
+        for name in columns:
+            if name in table and not is_value(table[name]):
+                cells = list_of(table[name], f"column {name!r}")
+                lists.setdefault(name, []).extend([] if cells is None else [cells])
+    return {name: kind_of_most(cells) for name, cells in lists.items()}
+
+
 def is_read_once(data: object) -> bool:
-    """Return whether a table can be read only once: a reader, a generator, or a container of one."""
-    if isinstance(data, dict):
-        return any(map(is_read_once, data.values()))
-    if isinstance(data, list | tuple):
-        return any(
-            is_read_once(table) for table in data[:_TABLES] if not isinstance(table, str | bytes | numbers.Number)
-        )
-    return type(data).__name__ in ("RecordBatchReader", "CsvInput") or hasattr(data, "__next__")
+    """Return whether a table, or one in a list, can be read only once: a reader, or one with a column that is read so.
+
+    The cells of a column are no tables: one may be any object.
+    """
+    tables = data[:_TABLES] if isinstance(data, list | tuple) else [data]
+    columns = [table.values() for table in tables if isinstance(table, dict)]
+    return any(
+        type(given).__name__ in ("RecordBatchReader", "CsvInput") or hasattr(given, "__next__")
+        for given in chain(tables, *columns)
+    )
 
 
 def selected(data: Foreign, columns: list[str], value: str | None = None) -> object:
@@ -116,8 +137,13 @@ def _of_pandas(data: pandas.DataFrame, labels: list[str]) -> pyarrow.Table | pan
         return data
 
 
-def frame(data: object, columns: list[str], value: str | None = None) -> object:
-    """Return columns of a table in memory, as an Arrow stream or a dict of arrays. The column `value` holds numbers."""
+def frame(
+    data: object, columns: list[str], value: str | None = None, kinds: Mapping[str, str] = MappingProxyType({})
+) -> object:
+    """Return columns of a table in memory, as an Arrow stream or a dict of arrays. The column `value` holds numbers.
+
+    A list is read as a column of a kind in `kinds`, or of the kind of most of its cells.
+    """
 
     def arrays(table: Foreign) -> dict[str, Foreign]:
         return without_masked(
@@ -130,11 +156,15 @@ def frame(data: object, columns: list[str], value: str | None = None) -> object:
     if isinstance(data, dict):
         files.require_columns(data, columns)
         for name in columns:
-            if isinstance(data[name], str | bytes | numbers.Number):
+            if is_value(data[name]):
                 raise ParameterError(
                     f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
                 )
         labels = [name for name in columns if name != value]
+        lists = {name: cells for name in labels if (cells := list_of(data[name], f"column {name!r}")) is not None}
+        data = data | {
+            name: column_of_kind(cells, kinds.get(name) or kind_of_most([cells])) for name, cells in lists.items()
+        }
         typed = typed_table({name: data[name] for name in columns}, labels, typed_values)
         if typed is None:
             return arrays(data)
@@ -145,6 +175,11 @@ def frame(data: object, columns: list[str], value: str | None = None) -> object:
     if hasattr(table, "__arrow_c_stream__"):
         return SmallBatches(table).__arrow_c_stream__()
     raise _no_table(table)
+
+
+def is_value(column: object) -> bool:
+    """Return whether what stands for a column is one value."""
+    return isinstance(column, str | bytes | numbers.Number)
 
 
 def _is_pandas(table: object) -> TypeGuard[pandas.DataFrame]:
@@ -197,6 +232,17 @@ def require_types(
             _core.count_distinct(empty, *others, times=(name, "1d", None, None, None), threads=1)
         else:
             _core.count_distinct(empty, *((name, others[0]) if name in users else (others[0], name)), threads=1)
+
+
+def require_times(tables: Iterable[Foreign], name: str) -> None:
+    """Raise SchemaError for a column of times that is one of periods of pandas, whose text is no time."""
+    for table in tables:
+        known = table if isinstance(table, dict) else names(table) or () if library(table) == "pandas" else ()
+        if name in known and type(getattr(table[name], "dtype", None)).__name__ == "PeriodDtype":
+            raise SchemaError(
+                f"column {name!r} holds periods, which are no times; make them the times of their beginnings, by "
+                f"frame[{name!r}].dt.to_timestamp()"
+            )
 
 
 def without_rows(column: Foreign, name: str, others: Sequence[str] = ()) -> ArrowStream | None:

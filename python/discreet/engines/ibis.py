@@ -74,7 +74,7 @@ def histogram(
             pairs = pairs.filter(_is_in(pairs.item, _wanted(only, kind), backend))
         pairs = _without(pairs, without, kind, backend).select("user", "item").distinct()
         if l0 is not None:
-            pairs = _bounded(pairs, l0, backend)
+            pairs = _bounded(pairs, l0, backend, table.secret)
         if users and _has_windows(backend):
             # One query counts both, because the table could get another user between two queries.
             of_user = ibis.window(group_by=pairs.user, order_by=pairs.item)
@@ -268,16 +268,16 @@ def _translated_errors() -> Iterator[None]:
             raise_alone(InputError("the Ibis table could not be counted; check its connection and its query"))
 
 
-def _bounded(pairs: Table, l0: int, backend: BaseBackend) -> Table:
+def _bounded(pairs: Table, l0: int, backend: BaseBackend, secret: bytes | None = None) -> Table:
     """Keep at most l0 items of each user, the first ones in the order of `_place`."""
     import ibis
 
-    window = ibis.window(group_by=pairs.user, order_by=_place(pairs, backend))
+    window = ibis.window(group_by=pairs.user, order_by=_place(pairs, backend, secret=secret))
     return pairs.mutate(rank=ibis.row_number().over(window)).filter(ibis._.rank < l0)
 
 
-def _place(pairs: Table, backend: BaseBackend, remedy: str = HERE) -> Value:
-    """Return the SHA-256 of a new key, the user and the item, which orders the items of a user.
+def _place(pairs: Table, backend: BaseBackend, remedy: str = HERE, secret: bytes | None = None) -> Value:
+    """Return the SHA-256 of a key, new or secret, the user and the item, which orders the items of a user.
 
     Each value is hashed with its type and its length, so two different pairs are never hashed as the same text."""
     import ibis
@@ -296,7 +296,7 @@ def _place(pairs: Table, backend: BaseBackend, remedy: str = HERE) -> Value:
             cell = column.cast("string")
         return [ibis.literal(f"{kind_of(column, '')}:"), cell.length().cast("string"), ibis.literal(":"), cell]
 
-    message = ibis.literal(fresh_key()).concat(*framed(pairs.user), *framed(pairs.item))
+    message = ibis.literal(secret.hex() if secret else fresh_key()).concat(*framed(pairs.user), *framed(pairs.item))
     hashes = {operations.HexDigest: message.hexdigest, operations.HashBytes: message.hashbytes}
     place = next((make("sha256") for operation, make in hashes.items() if backend.has_operation(operation)), None)
     if backend.name in _SHA256:

@@ -18,7 +18,15 @@ from discreet.engines.batches import SmallBatches, combined, is_relation, withou
 from discreet.engines.csv_rows import CsvFiles, CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
-from discreet.engines.frames import frame, is_read_once, library, name_column, require_types
+from discreet.engines.frames import (
+    frame,
+    is_read_once,
+    kinds_of_lists,
+    library,
+    name_column,
+    require_times,
+    require_types,
+)
 from discreet.engines.json_rows import JsonRows
 from discreet.engines.memory import Memory
 from discreet.engines.milliseconds import Microseconds, has_milliseconds
@@ -83,11 +91,12 @@ def histogram(
                 times=table.period,
                 value=value,
                 users=users,
+                secret=table.secret,
                 progress=tick,
             )
         )
 
-    return read(table, count, value=value)
+    return read(table, count, value=value, only=listed)
 
 
 def listed_labels(only: Items | None) -> _core.Labels | None:
@@ -96,10 +105,17 @@ def listed_labels(only: Items | None) -> _core.Labels | None:
 
 
 @interruptible()
-def read(table: Table, work: Callable[[list[object], int], _Result], *, value: str | None = None) -> _Result:
+def read(
+    table: Table,
+    work: Callable[[list[object], int], _Result],
+    *,
+    value: str | None = None,
+    only: _core.Labels | None = None,
+) -> _Result:
     """Return `work(sources, room)`, for the rows as `_core` takes them and the bytes of memory left.
 
-    The rows have the column `value` too, if it is given.
+    The rows have the column `value` too, if it is given. A list of items is read as a column of the type of listed
+    items, if these are given: the cells do not decide whether the types fit.
     """
     source = table.data
     room, labels = Memory.of(table.memory), columns_of(table.user, table.item, table.period)
@@ -116,6 +132,12 @@ def read(table: Table, work: Callable[[list[object], int], _Result], *, value: s
     for given in frames:
         if isinstance(given, dict):
             require_types(given, table.user, table.item, table.period, value)
+    kinds = kinds_of_lists([table for table in frames if isinstance(table, dict)], labels)
+    if table.period is not None:
+        require_times(frames, table.period.column)
+        kinds |= dict.fromkeys({table.period.column} & {*kinds}, "text")
+    if only is not None and isinstance(only.type_name, str) and isinstance(table.item, str) and table.item in kinds:
+        kinds[table.item] = only.type_name.replace("string", "text")
     relations = [table for table in frames if is_relation(table)]
     if relations and any(hasattr(table, "read_next_batch") for table in once):
         # A connection has one open result: a reader of the same one could be read only if it had no rows.
@@ -140,7 +162,8 @@ def read(table: Table, work: Callable[[list[object], int], _Result], *, value: s
         scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else SmallBatches(found)]
         scanned += [CsvRows.of_files(table, columns) for table in csv]
         given = [
-            table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns, value) for table in frames
+            table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns, value, kinds)
+            for table in frames
         ]
         is_parquet = any(not isinstance(table, CsvRows | JsonRows) for table in scanned)
         left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total

@@ -73,5 +73,5 @@ def read_pairs(
                     progress=tick,
                 )
 
-            found.append(read(table, pairs, value=column))
+            found.append(read(table, pairs, value=column, only=listed))
     return found

@@ -79,7 +79,7 @@ def histogram(
             pairs = pairs.join(_table_of(session, values, kind), "item", "left_semi")
         pairs = _without(pairs, without, kind).select("user", "item").distinct()
         if l0 is not None:
-            pairs = _bounded(pairs, l0)
+            pairs = _bounded(pairs, l0, table.secret)
         if users:
             # One query counts both: a second query might see a table with one more user.
             of_user = Window.partitionBy("user").orderBy("item")
@@ -352,16 +352,16 @@ def _table_of(session: SparkSession, values: Sequence[Label], kind: str | ItemFi
     return table.select(cell.alias("item"))
 
 
-def _bounded(pairs: DataFrame, l0: int) -> DataFrame:
+def _bounded(pairs: DataFrame, l0: int, secret: bytes | None = None) -> DataFrame:
     """Keep at most l0 items of each user, the first ones in the order of `_place`."""
     from pyspark.sql import Window, functions
 
-    rank = functions.row_number().over(Window.partitionBy("user").orderBy(_place(pairs)))
+    rank = functions.row_number().over(Window.partitionBy("user").orderBy(_place(pairs, secret)))
     return pairs.withColumn("rank", rank).filter(functions.col("rank") <= min(l0, _INT_LIMIT))
 
 
-def _place(pairs: DataFrame) -> Column:
-    """Return the SHA-256 of a new key, the user and the item, each with its length: the order of a user's items."""
+def _place(pairs: DataFrame, secret: bytes | None = None) -> Column:
+    """Return the SHA-256 of a new or secret key, the user and the item, with their lengths: the order of items."""
     from pyspark.sql import functions
 
     kinds = dict(pairs.dtypes)
@@ -374,7 +374,9 @@ def _place(pairs: DataFrame) -> Column:
     def text(value: str) -> Column:
         return functions.lit(value).cast("binary")
 
-    return functions.sha2(functions.concat(text(fresh_key()), *framed("user"), *framed("item")), 256)
+    return functions.sha2(
+        functions.concat(text(secret.hex() if secret else fresh_key()), *framed("user"), *framed("item")), 256
+    )
 
 
 def _fetched(query: DataFrame, kind: str | ItemFields | None = None) -> dict[str, Fetched]:

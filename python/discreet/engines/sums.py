@@ -154,4 +154,4 @@ def _swept(
         return sweep(_core.Pairs.read(sources, table.user, table.item, value=value, **own), progress=tick)
 
     with shown_progress(table.progress) as tick:
-        return read(table, found, value=value)
+        return read(table, found, value=value, only=listed)

@@ -40,6 +40,8 @@ class Table(Private):
     """Whether only rows with a value count."""
     memory: int | str | None
     progress: ProgressOption
+    secret: bytes | None
+    """The key of the choice of a user's l0 items, if counting again must make the same one; None for a new choice."""
 
     def __init__(
         self,
@@ -67,9 +69,8 @@ class Table(Private):
             Memory.of(memory)
         period = period_of(time, every, since, until, unit)
         user, item = require_names(user, item, period)
-        self._hold(
-            data=data, user=user, item=item, period=period, value=value, valued=False, memory=memory, progress=progress
-        )
+        self._hold(data=data, user=user, item=item, period=period, value=value, valued=False)
+        self._hold(memory=memory, progress=progress, secret=None)
 
     @property
     def every(self) -> str | None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.engines.cells import encodable
 from discreet.engines.columns import has_type, library, require_ordered
 from discreet.engines.files import quoted
-from discreet.engines.pandas_columns import encodable, is_missing, is_untyped, object_cells
+from discreet.engines.pandas_columns import is_untyped, object_cells
 from discreet.engines.typed_arrays import Foreign, of_polars, of_pyarrow
 from discreet.errors import SchemaError
 
@@ -57,7 +58,7 @@ def of_pandas(data: pandas.DataFrame, value: str) -> pandas.DataFrame:
     if getattr(column.dtype, "kind", "") in _OTHER:
         raise no_numbers(value)
     if is_untyped(column.dtype):
-        values = _plain(value, object_cells(column))
+        values = _plain(object_cells(column))
         data = data.copy(deep=False)
         data[value] = values if isinstance(values, np.ndarray) else np.array([*values, None], object)[:-1]
     return data
@@ -82,7 +83,7 @@ def plain_values(name: str, column: object) -> NDArray[np.float64] | list[str]:
 
     Raises:
         ParameterError: The column has no cells in a fixed order, such as a mapping or a set.
-        SchemaError: The column has another type than numbers or text, or is a list without such a cell.
+        SchemaError: The column has another type than numbers or text. A list has none.
     """
     require_ordered(f"column {name!r}", column)
     kind = getattr(getattr(column, "dtype", None), "kind", "")
@@ -90,14 +91,11 @@ def plain_values(name: str, column: object) -> NDArray[np.float64] | list[str]:
         raise no_numbers(name)
     if isinstance(column, np.ndarray) and kind in "biuf":
         return np.ma.filled(np.ma.asarray(column).astype(np.float64), np.nan)
-    return _plain(name, _cells(column))
+    return _plain(_cells(column))
 
 
-def _plain(name: str, cells: Sequence[object]) -> NDArray[np.float64] | list[str]:
-    present = [cell for cell in cells if not is_missing(cell)]
-    if present and not any(map(_is_value, present)):
-        raise no_numbers(name)
-    if any(isinstance(cell, str) for cell in present):
+def _plain(cells: Sequence[object]) -> NDArray[np.float64] | list[str]:
+    if any(isinstance(cell, str) for cell in cells):
         return [(encodable(str(cell)) or "") if isinstance(cell, str) else repr(_number(cell)) for cell in cells]
     return np.array([_number(cell) for cell in cells], np.float64)
 

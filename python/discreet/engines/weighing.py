@@ -127,9 +127,9 @@ class LocalLists(Private):
 
         return cls(*local.read(table, gather))
 
-    def histogram(self, *, l0: int | None, only: Items | None, users: bool) -> Counted:
+    def histogram(self, *, l0: int | None, only: Items | None, users: bool, secret: bytes | None = None) -> Counted:
         """Count the distinct users of each item; see `Engine.histogram`."""
-        key = np.frombuffer(fresh_bits(32), np.uint64).tolist()
+        key = np.frombuffer(secret or fresh_bits(32), np.uint64).tolist()
         counts, number = self._lists.count(self._labels, key, l0=l0, only=local.listed_labels(only))
         rows = np.flatnonzero(counts)
         return Counted(self._labels.select(rows), counts[rows], number if users else None)

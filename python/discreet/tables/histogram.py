@@ -144,8 +144,9 @@ class Histogram(Private):
         """Count the distinct users of each item in two arrays of equal length, exactly.
 
         Args:
-            users: One user for each row: integers or text.
-            items: One item for each row: integers or text. A pair in which either is None is dropped.
+            users: One user for each row: integers or text. A list has the type of most of its cells.
+            items: One item for each row: integers or text. A pair in which either is missing or does not fit the type
+                is dropped.
             l0: Count at most l0 distinct items of each user, chosen uniformly.
             count_users: Also count the users. `ConfirmedCounts` then releases more items.
             memory: Bytes, or text such as "2GB", that counting may use.
@@ -154,7 +155,7 @@ class Histogram(Private):
             A Histogram.
 
         Raises:
-            SchemaError: An array is of another type, or of mixed types.
+            SchemaError: An array is of another type.
             ParameterError: The arrays differ in length, or l0 is below 1.
 
         Example:

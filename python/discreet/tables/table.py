@@ -18,7 +18,8 @@ class Table(GivenTable):
     Args:
         data: Rows of (user, item): a path or glob of Parquet, CSV, JSON lines or Arrow files, a frame or relation
             with `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of arrays of equal length, a list of
-            these, a Spark DataFrame or an Ibis table.
+            these, a Spark DataFrame or an Ibis table. A list in a dict has the type of most of its cells, and a cell
+            that does not fit is left out.
         user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
             dates, times or booleans.
         item: The name of the column of items, or a list of columns that are one item together, such as ["country",
