@@ -107,13 +107,15 @@ def many(number, kind):
     return [[kind(item)] for item in range(100 * (number % 2), 100 + 25 * number) for _ in range(1 + item % 3)]
 
 
-@pytest.mark.parametrize("kind", [str, int, lambda item: b"\0" * item])
+@pytest.mark.parametrize(
+    ("items", "kind"), [(None, str), ("text", str), ("integer", int), ("bytes", lambda item: b"\0" * item)]
+)
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_file_has_the_counts_of_all_rounds(tmp_path, kind, restarts):
+def test_a_file_has_the_counts_of_all_rounds(tmp_path, items, kind, restarts):
     horizon = {"horizon": 3, "restarts": True} if restarts else {"horizon": 500}
     mechanism, counts = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=1, **horizon), Counter()
     for number in range(1, 6):
-        with Stream.open(tmp_path / "s", mechanism) as stream:
+        with Stream.open(tmp_path / "s", mechanism, items=items) as stream:
             stream.step(many(number, kind))
         if mechanism.starts_over(number, number):
             counts.clear()

@@ -28,9 +28,10 @@ from discreet.release import export
 from discreet.release.replacing import real, require_space
 from discreet.streams.base import StreamMechanism
 from discreet.streams.clock import Clock
-from discreet.streams.events import ITEM_TYPES, ItemType
+from discreet.streams.events import ITEM_TYPES
 from discreet.streams.file import require_new
 from discreet.streams.paths import beside
+from discreet.streams.seal import ItemType
 from discreet.streams.stream import Stream
 from discreet.wording import counted
 

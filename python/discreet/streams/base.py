@@ -211,8 +211,8 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
 
         Args:
             items: The type of the items. Values of another type are then dropped, as missing values are. Without
-                `items` the first round decides the type, and later rounds with another type are refused. Give the type
-                if users choose the items. Otherwise one item of another type causes an error, which reveals the item.
+                `items`, items in lists are text, and a table whose column of items has a type decides the type of the
+                stream: later tables of another type are refused.
 
         Returns:
             A Stream at round 0.

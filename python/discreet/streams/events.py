@@ -4,40 +4,38 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy import ma
 
 from discreet import _core, engines
-from discreet.engines.frames import library
+from discreet.engines.cells import cells_of_kind, text_of
+from discreet.engines.columns import list_of
+from discreet.engines.frames import is_value, library
 from discreet.engines.local import read
-from discreet.engines.pandas_columns import is_missing, object_cells
+from discreet.engines.pandas_columns import object_cells
 from discreet.engines.table import Table, as_table
 from discreet.engines.typed_arrays import Foreign, is_backed_by_arrow, of_polars, of_pyarrow
-from discreet.errors import ParameterError, ResourceError, SchemaError
+from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
 from discreet.progress import shown_progress
-from discreet.streams.seal import Item, UserColumns, UserName, keyed
+from discreet.streams.seal import Item, ItemType, UserColumns, UserName, keyed
 from discreet.tables.histogram import Histogram
 
 __all__ = [
     "EMPTY_TYPES",
     "ITEM_TYPES",
-    "ItemType",
+    "Given",
     "Limit",
     "can_be_released",
     "clipped_counts",
-    "column_type",
     "counts_by_item",
     "counts_by_user",
     "require_item_type",
     "type_of",
 ]
 
-ItemType = Literal["text", "integer", "bytes"]
-"""The type of a stream's items."""
 ITEM_TYPES: dict[ItemType, tuple[type, ...]] = {"text": (str,), "integer": (int, np.integer), "bytes": (bytes,)}
 """The Python types of each item type."""
 EMPTY_TYPES: dict[ItemType | None, str] = {"integer": "int64", "bytes": "binary"}
@@ -45,8 +43,6 @@ EMPTY_TYPES: dict[ItemType | None, str] = {"integer": "int64", "bytes": "binary"
 _COLUMN_TYPES: dict[str, ItemType] = {"string": "text", "int64": "integer", "uint64": "integer", "binary": "bytes"}
 _ONE_NAME = {"int64": "numbers or text", "string": "numbers or text", "uint64": "numbers or text"}
 """Arrow types whose cells name the same user if they have the same text."""
-_PAIR_BYTES = 500
-"""Bytes that a user with an item takes while a round is counted."""
 _AT_ONCE = 1 << 16
 """Users and items that are read at a time."""
 _PLAIN = {str, int, bytes}
@@ -64,55 +60,51 @@ def type_of(item: Item | str) -> ItemType:
     return next(kind for kind, types in ITEM_TYPES.items() if isinstance(item, types))
 
 
-def counts_by_item(
-    events: object,
-    user: str | None,
-    item: str | None,
-    l0: int,
-    key: bytes,
-    number: int,
-    declared: ItemType | None,
-    progress: Callable[[], None] | None,
-) -> tuple[ItemType | None, dict[Item, int]]:
-    """Return the type of a round's items and the number of events with each. A table has a type even when empty."""
-    if not isinstance(events, Table) and user is None and item is None:
-        added = clipped_counts(events, l0, key, number, declared)
-        kind = declared or next(map(type_of, added), None)
-    elif not isinstance(events, Table) and (user is None or item is None):
-        raise ParameterError("give both user and item with a table, or neither with lists of items")
-    else:
-        table = _table(events, user, item, declared, progress)
+class Given(NamedTuple):
+    """What `Stream.step` was given, the declared type of the items, and the type that earlier rounds have decided."""
+
+    events: object
+    user: str | None
+    item: str | None
+    declared: ItemType | None
+    known: ItemType | None
+    progress: Callable[[], None] | None
+
+
+def counts_by_item(given: Given, l0: int, key: bytes, number: int) -> tuple[ItemType, dict[Item, int]]:
+    """Return the type of a round's items and the number of events with each. No cell decides the type."""
+    if isinstance(given.events, Table) or (given.user is not None and given.item is not None):
+        table, kind = _table(given, key, number)
         labels, counts = Histogram.from_table(table, l0=l0)._in_order()
         added = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
-        kind = _kind(table, labels.type_name, not added)
+        kind = kind or _kind(table, labels.type_name)
+    elif given.user is None and given.item is None:
+        # Text that is not declared takes cells of all types.
+        items = None if given.declared is None and given.known == "text" else given.known
+        added, kind = clipped_counts(given.events, l0, key, number, items), given.known or "text"
+    else:
+        raise ParameterError("give both user and item with a table, or neither with lists of items")
     return kind, {label: count for label, count in added.items() if can_be_released(label)}
 
 
 class Limit(NamedTuple):
-    """The key that names users, the most rounds of a user, and a function that returns the rounds of users so far."""
+    """The most rounds of a user, and a function that returns the rounds of users so far."""
 
-    key: bytes
     rounds: int
     rounds_of: Callable[[list[UserName]], list[int]]
 
 
 def counts_by_user(
-    events: object,
-    user: str | None,
-    item: str | None,
-    l0: int,
-    limit: Limit,
-    declared: ItemType | None,
-    progress: Callable[[], None] | None,
-) -> tuple[ItemType | None, dict[Item, int], UserColumns | None]:
+    given: Given, l0: int, key: bytes, number: int, limit: Limit
+) -> tuple[ItemType, dict[Item, int], UserColumns]:
     """Return the type of a table's items, the number of users with each and one round for each of these users.
 
     Users who were counted in all rounds of the limit are left out, and of others at most `l0` items are counted. Also
-    return the columns that name users, or None for a table without rows.
+    return the columns that name users. Only `_AT_ONCE` pairs of a user and an item are Python objects at a time.
     """
-    if not isinstance(events, Table) and (user is None or item is None):
+    if not isinstance(given.events, Table) and (given.user is None or given.item is None):
         raise ParameterError("this stream counts the rounds of users: give a table, with user and item")
-    table = _table(events, user, item, declared, progress)
+    table, kind = _table(given, key, number)
     if not engines.rows_here(table.data):
         raise ParameterError(
             "this stream counts the rounds of users, and needs the rows on this machine: give the table as toArrow() "
@@ -122,31 +114,30 @@ def counts_by_user(
     with shown_progress(table.progress) as tick:
 
         def pairs(sources: list[object], room: int) -> _core.Labels:
-            columns, times = [*users, str(table.item)], table.period
-            made = _core.count_distinct(sources, table.user, columns, l0=l0, memory=room, times=times, progress=tick)
-            if made[0].items() * _PAIR_BYTES > room:
-                raise ResourceError(
-                    "the users of this round need more memory than the table may take; raise its memory, or take "
-                    "shorter rounds"
-                )
-            return made[0]
+            return _core.count_distinct(
+                sources,
+                table.user,
+                [*users, str(table.item)],
+                l0=l0,
+                memory=room,
+                times=table.period,
+                secret=table.secret,
+                progress=tick,
+            )[0]
 
         labels = read(table, pairs)
     types = labels.type_name
     assert not isinstance(types, str)
-    kept: dict[UserName, list[Item]] = {}
-    name_of = _names(limit.key)
+    name_of = _names(key)
+    counted, added = dict[Item, int](), dict[Item, int]()
     for first in range(0, labels.items(), _AT_ONCE):
-        for *cells, label in labels.take(np.arange(first, min(first + _AT_ONCE, labels.items()))):
-            if can_be_released(label):
-                kept.setdefault(name_of(cells), []).append(label)
-    kind = _kind(table, types[-1][1], not labels.items())
-    names = [name for name, done in zip(kept, limit.rounds_of([*kept]), strict=True) if done < limit.rounds]
-    added: dict[Item, int] = {}
-    for label in chain.from_iterable(kept[name] for name in names):
-        added[label] = added.get(label, 0) + 1
-    keyed_by = tuple((name, _ONE_NAME.get(found, found)) for name, found in types[:-1])
-    return kind, {**added, **dict.fromkeys(names, 1)}, keyed_by if labels.items() else None
+        rows = labels.take(np.arange(first, min(first + _AT_ONCE, labels.items())))
+        found = [(name_of(cells), label) for *cells, label in rows if can_be_released(label)]
+        for (name, label), done in zip(found, limit.rounds_of([name for name, _ in found]), strict=True):
+            if done < limit.rounds:
+                counted[name], added[label] = 1, added.get(label, 0) + 1
+    named_by = tuple((name, _ONE_NAME.get(found, found)) for name, found in types[:-1])
+    return kind or _kind(table, types[-1][1]), {**added, **counted}, named_by
 
 
 def _names(key: bytes) -> Callable[[Iterable[object]], UserName]:
@@ -166,12 +157,17 @@ def _names(key: bytes) -> Callable[[Iterable[object]], UserName]:
     return name_of
 
 
-def _table(
-    events: object, user: str | None, item: str | None, declared: ItemType | None, progress: Callable[[], None] | None
-) -> Table:
-    """Return the rows of a round, without items of another type than the declared one."""
-    columns: Any = {"user": user, "item": item, "progress": progress}
-    table = as_table(events, columns, caller="step")
+def _table(given: Given, key: bytes, number: int) -> tuple[Table, ItemType | None]:
+    """Return the rows of a round, and the type of their items if the column of items is a list.
+
+    A list is read as a column of the known type, or as text, and users and events in lists as text. Declared text
+    takes cells of text only. Users choose the
+    same l0 items whenever the same rows are given for this round.
+    """
+    columns: Any = {"user": given.user, "item": given.item, "progress": given.progress}
+    table = as_table(given.events, columns, caller="step")._changed(
+        secret=keyed(key, b"rows", number.to_bytes(8, "little"))
+    )
     name, rows = table.item, table.data
     if not isinstance(name, str) or table.every is not None:
         raise ParameterError(
@@ -182,34 +178,36 @@ def _table(
             "a stream has a unit of its own: make the Table without unit. A stream per event whose rounds are days "
             "protects a user in one day, if each row of the table names its user"
         )
-    if declared is not None and isinstance(rows, dict) and name in rows:
-        return table._changed(data={**rows, name: _declared_cells(rows[name], declared)})
-    return table
+    tables: list[Any] = [*rows] if isinstance(rows, list | tuple) else [rows]
+    kinds = dict.fromkeys([table.user] if isinstance(table.user, str) else table.user, "text")
+    kinds[name] = {"integer": "int64", "bytes": "binary"}.get(given.known or "", "text")
+    read, is_listed = [], False
+    for one in tables:
+        lists: dict[str, Foreign] = {}
+        for column, kind in kinds.items() if isinstance(one, dict) else ():
+            if column in one and not is_value(one[column]):
+                cells = list_of(one[column], f"column {column!r}")
+                if cells is not None and column == name and given.declared == "text":
+                    cells = [cell if isinstance(cell, str) else None for cell in cells]
+                lists |= {} if cells is None else {column: cells_of_kind(cells, kind)}
+        is_listed = is_listed or name in lists
+        read.append(one | lists if lists else one)
+    data = read if isinstance(rows, list | tuple) else read[0]
+    return table._changed(data=data), (given.known or "text") if is_listed else None
 
 
-def _kind(table: Table, found: object, is_empty: bool) -> ItemType | None:
+def _kind(table: Table, found: object) -> ItemType:
     """Return the item type of a table whose column of items has this Arrow type name."""
     if not isinstance(found, str) or found not in _COLUMN_TYPES:
         raise SchemaError(f"the items of a stream are integers, text or bytes; cast the column {table.item!r} to text")
-    return column_type(found, table.data if is_empty else None, str(table.item))
-
-
-def column_type(name: str, empty: object, column: str) -> ItemType | None:
-    """Return the item type of a column with this Arrow type name; None for an empty list, which has no type.
-
-    `empty` is the table if the table has no rows, and None otherwise.
-    """
-    if isinstance(empty, dict) and _is_list(empty[column]):
-        return None
-    return _COLUMN_TYPES[name]
+    return _COLUMN_TYPES[found]
 
 
 def clipped_counts(events: object, l0: int, key: bytes, number: int, items: ItemType | None) -> dict[Item, int]:
     """Return the number of events with each item. An event counts for the `l0` items with the smallest keyed hashes.
 
-    A missing event or item is dropped. If `items` is given, so are items of another type, and events that are no lists
-    or cannot be read, unless no event is a list. If `items` is None, all events must be lists, and all items must have
-    the same type.
+    Items of another type than `items` are dropped. If it is None, cells of all types are read as text. An event that
+    is a cell itself has one item, and one that cannot be read has none.
     """
     is_other = isinstance(events, str | Mapping) or is_bytes(events) or hasattr(events, "columns")
     if is_other or not hasattr(events, "__iter__") or getattr(events, "ndim", 1) == 0:
@@ -228,29 +226,13 @@ def clipped_counts(events: object, l0: int, key: bytes, number: int, items: Item
         events = events.tolist()
     added: dict[Item, int] = {}
     known: set[Item] = set()
-    kinds: set[type] = set()
-    has_list, has_other = False, False
     for event in events:
         distinct = _distinct(event, items)
-        if distinct is None:
-            has_other = has_other or not is_missing(event)
-            if has_other and items is None:
-                break
-            continue
-        has_list = True
-        if items is None and not kinds.issuperset(map(type, distinct)):
-            distinct = {item for item in distinct if not is_missing(item)}
-            kinds.update(map(type, distinct))
-            _require_one_kind(kinds)
-        if not kinds <= _PLAIN:
-            distinct = set(map(_plain, distinct))
         if not distinct <= known:
             known.update(filter(can_be_released, distinct - known))
             distinct &= known
         for item in distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]:
             added[item] = added.get(item, 0) + 1
-    if has_other and (items is None or not has_list):
-        raise ParameterError("each event must be a list of items: text, integers or bytes")
     return added
 
 
@@ -267,10 +249,12 @@ def can_be_released(label: Item) -> bool:
         return False
 
 
-def _distinct(event: Foreign, items: ItemType | None) -> set[Item] | None:
-    """Return the distinct items of an event, or None if it is no list of items that can be read."""
-    if isinstance(event, str | Mapping) or is_bytes(event) or not hasattr(event, "__iter__"):
-        return None
+def _distinct(event: Foreign, items: ItemType | None) -> set[Item]:
+    """Return the distinct items of an event, none if it cannot be read."""
+    if isinstance(event, str) or is_bytes(event) or not hasattr(event, "__iter__"):
+        event = (event,)
+    elif isinstance(event, Mapping):
+        return set()
     is_plain = isinstance(event, list | tuple | set)  # the search for a library takes a microsecond
     if not is_plain and (kind := library(event)) in ("pandas", "polars", "pyarrow"):
         # Reading one cell that is not UTF-8 as text is an error, or a panic of polars that prints it.
@@ -283,53 +267,23 @@ def _distinct(event: Foreign, items: ItemType | None) -> set[Item] | None:
     if isinstance(event, ma.MaskedArray):
         event = event.tolist()
     try:
-        if items is not None:
-            known = (item for item in event if _is_of_type(item, items))
-            return {item if type(item) in _PLAIN else _plain(item) for item in known}
-        distinct = set(event)
+        if items is None:
+            texts = {item if type(item) is str else text_of(item) for item in event}
+            texts.discard(None)
+            return texts  # type: ignore[return-value]
+        known = (item for item in event if _is_of_type(item, items))
+        return {item if type(item) in _PLAIN else _plain(item) for item in known}
     except Exception:  # an array without dimensions has `__iter__`, and an iterator may raise any error
-        return None
-    distinct.discard(None)
-    return distinct
+        return set()
 
 
 def _is_of_type(item: object, items: ItemType) -> bool:
     return isinstance(item, ITEM_TYPES[items]) and item is not True and item is not False
 
 
-def _declared_cells(column: Foreign, items: ItemType) -> Foreign:
-    """Return a list or an array of objects with None for cells of another type, unless no cell has the type.
-
-    Items that no table counts become None too: an integer beyond 64 bits would be an error for all rows.
-    """
-    if not _is_list(column):
-        return column
-    cells = [cell if _is_of_type(cell, items) else None for cell in column]
-    if all(cell is None for cell in cells):
-        return column
-    return [cell if cell is None or can_be_released(_plain(cell)) else None for cell in cells]
-
-
-def _is_list(column: Foreign) -> bool:
-    """Return whether cells have types of their own. Objects of pandas are text."""
-    is_typed = library(column) in ("pandas", "polars", "pyarrow")
-    return not is_typed and getattr(getattr(column, "dtype", None), "kind", "O") == "O"
-
-
 def _plain(item: Any) -> Item:
     """Return an item as a str, bytes or int."""
     return str(item) if isinstance(item, str) else bytes(item) if isinstance(item, bytes) else int(item)
-
-
-def _require_one_kind(kinds: set[type]) -> None:
-    """Raise SchemaError unless all items are text, all are whole numbers or all are bytes."""
-    if len(kinds) > 1 or not kinds <= _PLAIN:
-        one = [next((k for k in (str, bytes, np.integer, int) if issubclass(kind, k)), None) for kind in kinds]
-        names = {int if kind is np.integer else kind for kind in one}
-        if len(names) > 1 or None in names or bool in kinds:
-            raise SchemaError(
-                "items must be all text, all integers or all bytes; a stream started with items= drops the others"
-            )
 
 
 def _priority_bytes(label: Item) -> bytes:

@@ -13,12 +13,10 @@ from pathlib import Path
 from discreet.errors import ParameterError, StateError
 from discreet.streams import seal
 from discreet.streams.base import StreamMechanism
-from discreet.streams.clock import Clock
-from discreet.streams.events import ItemType
 from discreet.streams.journal import Journal, failure_point
 from discreet.streams.key import KeyFile, new_key
 from discreet.streams.paths import beside, erase, open_plain, real, unusable
-from discreet.streams.seal import Item, Round, UserColumns
+from discreet.streams.seal import Item, ItemType, Remembered, Round
 from discreet.streams.state import DAMAGE, STORED, changed_text, read_items, read_state, sealed_items, state_text
 
 __all__ = ["StreamFile", "require_new"]
@@ -57,8 +55,7 @@ class StreamFile:
         self._digest = ""
         self.mechanism: StreamMechanism
         self.item_type: ItemType | None = None
-        self.clock: Clock | None = None
-        self.keyed_by: UserColumns | None = None
+        self.remembered = Remembered()
 
     @classmethod
     def open(
@@ -182,8 +179,7 @@ class StreamFile:
         self._require_key(bytes(name))
         state = read_state(self.key, text, self.round, self._digest, total, run("SELECT label, kind, count FROM item"))
         self._sum = int.from_bytes(total, "little")
-        self.mechanism, self.item_type, self.clock = state.mechanism, state.item_type, state.clock
-        self.keyed_by = state.keyed_by
+        self.mechanism, self.item_type, self.remembered = state.mechanism, state.item_type, state.remembered
         if asked is not None and asked != self.mechanism:
             raise StateError(f"{self._path} has the mechanism {self.mechanism!r}; open it without a mechanism")
         if items is not None and items != self.item_type:

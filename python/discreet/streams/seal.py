@@ -7,12 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import add
 from struct import Struct
+from typing import Literal
 
 from discreet.cached import cached_property
+from discreet.errors import SchemaError, StateError
 from discreet.streams.clock import Clock
 
 __all__ = [
     "Item",
+    "ItemType",
+    "Remembered",
     "Round",
     "UserColumns",
     "UserName",
@@ -30,6 +34,9 @@ __all__ = [
 
 Item = str | int | bytes
 
+ItemType = Literal["text", "integer", "bytes"]
+"""The type of a stream's items."""
+
 
 class UserName(bytes):
     """The keyed name of a user. Its count is the number of rounds in which the user was counted."""
@@ -44,18 +51,45 @@ _count = Struct("<q").pack
 
 
 @dataclass(frozen=True)
+class Remembered:
+    """All that a stream remembers of its rounds besides their counts; None for what no round has decided yet.
+
+    No member depends on the rows: a table without rows decides and contradicts what the same table with rows does.
+    """
+
+    clock: Clock | None = None
+    users: UserColumns | None = None
+    items: ItemType | None = None
+
+    def require(self, found: Remembered) -> None:
+        """Raise an error unless a round has the columns of users and the type of items that are remembered.
+
+        Raises:
+            StateError: Users have other columns, so that a user would have two names.
+            SchemaError: Items have another type.
+        """
+        if None not in (found.users, self.users) and found.users != self.users:
+            shown = [", ".join(f"{name!r} ({kind})" for name, kind in each or ()) for each in (self.users, found.users)]
+            raise StateError(
+                f"the users of this stream are named by {shown[0]}, not by {shown[1]}, and the same user must have the "
+                "same name in all rounds; give this column, renamed or cast if it has another name or type"
+            )
+        if None not in (found.items, self.items) and found.items != self.items:
+            raise SchemaError(f"the items of this stream have the type {self.items}, not {found.items}; convert them")
+
+
+@dataclass(frozen=True)
 class Round:
-    """A round: its number, the counts it adds, whether counts are reset before it, and its clock if that is new.
+    """A round: its number, the counts it adds, whether counts are reset before it, and what the stream then remembers.
 
     The counts are of items, and of the names of users if the stream counts these in a limited number of rounds.
-    `keyed_by` are then the columns that name users, if the stream did not know them before.
+    `remembered` is None if the stream remembers the same as before.
     """
 
     number: int
     added: dict[Item, int]
     restart: bool
-    clock: Clock | None = None
-    keyed_by: UserColumns | None = None
+    remembered: Remembered | None = None
 
     @cached_property
     def labels(self) -> list[bytes]:

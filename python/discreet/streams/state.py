@@ -14,10 +14,9 @@ from discreet.streams.base import StreamMechanism
 from discreet.streams.binary import BinaryMechanism
 from discreet.streams.clock import Clock
 from discreet.streams.epochs import EpochMechanism
-from discreet.streams.events import ItemType
 from discreet.streams.honaker import HonakerMechanism
 from discreet.streams.hybrid import HybridMechanism
-from discreet.streams.seal import Item, Round, UserColumns, UserName
+from discreet.streams.seal import Item, ItemType, Remembered, Round, UserName
 from discreet.streams.square_root import SquareRootMechanism
 
 __all__ = ["DAMAGE", "STORED", "State", "changed_text", "read_items", "read_state", "sealed_items", "state_text"]
@@ -32,6 +31,8 @@ STORED: dict[str, type[StreamMechanism]] = {
 """The classes of mechanisms that a file can store."""
 DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error)
 """The errors that reading a damaged state raises: for damaged text, or for parameters that no mechanism has."""
+_REMEMBERED = ("clock", "keyed_by", "item_type")
+"""The names under which a file has the members of `Remembered`."""
 _FROM_BYTES: dict[str, Callable[[bytes], Item]] = {
     "b": bytes,
     "i": int,
@@ -46,8 +47,7 @@ class State:
 
     mechanism: StreamMechanism
     item_type: ItemType | None
-    clock: Clock | None
-    keyed_by: UserColumns | None
+    remembered: Remembered
     round: int
 
 
@@ -59,15 +59,13 @@ def state_text(mechanism: StreamMechanism, items: str | None) -> str:
 
 
 def changed_text(text: str, step: Round) -> str:
-    """Return the JSON of a state with the clock and the columns of users of a round, if these are new."""
-    if step.clock is None and step.keyed_by is None:
+    """Return the JSON of a state with what it remembers after a round."""
+    if step.remembered is None:
         return text
     given = json.loads(text)
-    if step.clock is not None:
-        given["clock"] = dataclasses.asdict(step.clock)
-    if step.keyed_by is not None:
-        given["keyed_by"] = step.keyed_by
-    return json.dumps(given)
+    for name, stored in zip(_REMEMBERED, dataclasses.asdict(step.remembered).values(), strict=True):
+        given[name] = stored
+    return json.dumps({name: stored for name, stored in given.items() if stored is not None})
 
 
 def read_state(
@@ -83,10 +81,12 @@ def read_state(
     if seal.total([seal.head(key, text, number, rounds_digest), sealed_items(key, rows)]) != bytes(total):
         raise ValueError("the keyed checksum differs")
     given = json.loads(text)
-    item_type, clock, keyed_by = (given.pop(name, None) for name in ("items", "clock", "keyed_by"))
+    item_type = given.pop("items", None)
+    clock, keyed_by, known = (given.pop(name, None) for name in _REMEMBERED)
     mechanism = STORED[given.pop("kind")](**given)
     columns = None if keyed_by is None else tuple((str(name), str(kind)) for name, kind in keyed_by)
-    return State(mechanism, item_type, None if clock is None else Clock(**clock), columns, number)
+    remembered = Remembered(None if clock is None else Clock(**clock), columns, known or item_type)
+    return State(mechanism, item_type, remembered, number)
 
 
 def sealed_items(key: bytes, rows: Iterable[tuple[bytes, str, int]]) -> int:

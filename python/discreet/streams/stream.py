@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import NoReturn, Self
 
 from discreet import _core
 from discreet.engines.entropy import fresh_key
-from discreet.errors import ParameterError, SchemaError, StateError
+from discreet.errors import ParameterError, StateError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag, require_whole
 from discreet.release.release import Release
@@ -20,7 +21,7 @@ from discreet.streams.clock import Clock
 from discreet.streams.counts import RunningCounts
 from discreet.streams.events import (
     EMPTY_TYPES,
-    ItemType,
+    Given,
     Limit,
     counts_by_item,
     counts_by_user,
@@ -30,7 +31,7 @@ from discreet.streams.events import (
 from discreet.streams.file import StreamFile
 from discreet.streams.plotted import Plotted
 from discreet.streams.recommend import recommended
-from discreet.streams.seal import Round, UserColumns, UserName
+from discreet.streams.seal import ItemType, Remembered, Round, UserName
 
 __all__ = ["Stream"]
 
@@ -91,15 +92,13 @@ class Stream(Plotted):
         self._process = _core.process()
         self._lock = threading.RLock()
         self._round = 0
-        self._clock: Clock | None = None
+        self._known = Remembered(items=items)
         self._coming: Clock | None = None
-        self._keyed_by: UserColumns | None = None
         self._forget_shown()
         self._forget()
 
     def _forget(self) -> None:
-        """Reset the counts, the cached noise, the item type and the last release."""
-        self._type = self._declared
+        """Reset the counts, the cached noise and the last release."""
         self._running = RunningCounts(self.mechanism, EMPTY_TYPES.get(self._declared, "string"))
         self._latest: Release | None = None
 
@@ -115,8 +114,8 @@ class Stream(Plotted):
 
         A round is on the disk before its release is returned, so a crash loses no released round. A journal, in
         `<path>-rounds`, has a digest of each released round. If an older copy of the file is restored, the stream
-        accepts only the same events for these rounds, and releases the same counts again. It may refuse even the same
-        table, because each read of a table may choose other items of an event with more than l0 items.
+        accepts only the same events for these rounds, and releases the same counts again. The rows of a table may have
+        another order, but must have the same form, such as a file of the same format.
 
         Args:
             path: The file. The secret key is in `<path>-key`.
@@ -149,12 +148,14 @@ class Stream(Plotted):
         try:
             self = object.__new__(cls)
             self._begin(file.mechanism, file.key, file.item_type)
-            self._clock = self._coming = file.clock
-            self._keyed_by = file.keyed_by
+            self._known = file.remembered
+            self._coming = self._known.clock
             self._file = file
             rows = file.items()
             while some := dict(islice(rows, _MANY)):
-                self._type = next((type_of(item) for item in some if not isinstance(item, UserName)), self._type)
+                if self._known.items is None:  # earlier versions stored no type beside the items
+                    known = next((type_of(item) for item in some if not isinstance(item, UserName)), None)
+                    self._known = dataclasses.replace(self._known, items=known)
                 self._running.add(some, file.key)
             self._round = file.round
         except BaseException:
@@ -176,13 +177,13 @@ class Stream(Plotted):
 
     @property
     def item_type(self) -> ItemType | None:
-        """The declared type of the items; None if the first items decide it."""
+        """The declared type of the items; None if the first round decides it."""
         return self._declared
 
     @property
     def clock(self) -> Clock | None:
         """The times at which rounds begin and end; None if no times were given."""
-        return self._clock
+        return self._known.clock
 
     def require_clock(self, clock: Clock) -> None:
         """Raise StateError if the stream has rounds that began and ended at other times.
@@ -190,7 +191,7 @@ class Stream(Plotted):
         Args:
             clock: The clock of the next round.
         """
-        known = self._clock
+        known = self._known.clock
         if self._round and known is not None and not clock.keeps_time_with(known):
             raise StateError(
                 f"the rounds of this stream take {known.every} since {known.since}, not {clock.every} since "
@@ -228,7 +229,8 @@ class Stream(Plotted):
 
         Args:
             events: One list of items for each event: text, 64-bit integers or bytes. Or a `Table`, or rows as for
-                `Histogram.from_table`; all rows with one value of `user` are then one event.
+                `Histogram.from_table`; all rows with one value of `user` are then one event. An event that is no list
+                has one item.
             user: The name of the column that identifies an event, with rows. If the mechanism has `rounds`, it
                 identifies a user, in the same way in all rounds.
             item: The name of the column of items, with rows.
@@ -240,10 +242,11 @@ class Stream(Plotted):
             A Release of items and noisy running counts; without rows for `release=False`.
 
         Raises:
-            StateError: The round is closed already or beyond the horizon, or the stream is closed. Or the file is an
-                older copy, and this round was already released from other data.
+            StateError: The round is closed already or beyond the horizon, or the stream is closed. Or the columns of
+                users are not those of earlier rounds. Or the file is an older copy, and this round was already released
+                from other data.
             ParameterError: The events have another form.
-            SchemaError: The items have another type. None of these errors changes the stream.
+            SchemaError: The column of items has another type. None of these errors changes the stream.
 
         Example:
             >>> import discreet as dp
@@ -256,23 +259,22 @@ class Stream(Plotted):
         with self._exclusively() as key:
             keys = self._keys
             number = self._next(round)
-            l0, rounds, before = self.mechanism.l0, self.mechanism.rounds, self._round
-            keyed_by: UserColumns | None = None
+            rounds, before = self.mechanism.rounds, self._round
+            users = None
+            given = Given(events, user, item, self._declared, self._before(number).items, progress)
             if rounds is None:
-                kind, added = counts_by_item(events, user, item, l0, key, number, self._declared, progress)
+                kind, added = counts_by_item(given, self.mechanism.l0, key, number)
             else:
-                limit = Limit(key, rounds, self._running.rounds_of)
-                kind, added, keyed_by = counts_by_user(events, user, item, l0, limit, self._declared, progress)
-                self._require_columns(keyed_by)
+                limit = Limit(rounds, self._running.rounds_of)
+                kind, added, users = counts_by_user(given, self.mechanism.l0, key, number, limit)
             # Iterating over the events runs the caller's code, which may have closed the stream or added a round.
             self._next(number)
             self._require_open(keys)
+            known = self._before(number)
+            known.require(Remembered(self._coming, users, kind))
+            known = Remembered(self._coming, users or known.users, kind)
             restart = self.mechanism.starts_over(self._round + 1, number)
-            known = self._declared if restart else self._type
-            if None not in (kind, known) and kind != known:
-                raise SchemaError(f"the items of this stream have the type {known}, not {kind}; convert them")
-            clock = None if self._coming == self._clock else self._coming
-            step = Round(number, added, restart, clock, None if keyed_by == self._keyed_by else keyed_by)
+            step = Round(number, added, restart, None if known == self._known else known)
             if (file := self._file) is not None:
                 file.require(step)
             # File and memory may differ until both have the round. The stream is closed meanwhile. So an interrupt
@@ -284,7 +286,6 @@ class Stream(Plotted):
                 if rounds is not None and self._round != before:
                     raise StateError("a round was added while this one was counted; step it again")
                 self._advance(step, key)
-                self._type = self._type or kind
                 keys.append(key)
                 self._require_open(keys)
             except BaseException:
@@ -293,15 +294,10 @@ class Stream(Plotted):
                 raise
             return self.show() if release else self._running.empty(self._round)
 
-    def _require_columns(self, found: UserColumns | None) -> None:
-        """Raise StateError if a table names users by other columns than earlier rounds: a user would have two names."""
-        known = self._keyed_by
-        if None not in (found, known) and found != known:
-            shown = [", ".join(f"{name!r} ({kind})" for name, kind in each or ()) for each in (known, found)]
-            raise StateError(
-                f"the users of this stream are named by {shown[0]}, not by {shown[1]}, and the same user must have the "
-                "same name in all rounds; give this column, renamed or cast if it has another name or type"
-            )
+    def _before(self, number: int) -> Remembered:
+        """Return what the stream remembers before a round. If it starts over, it forgets the type of its items."""
+        restart = self.mechanism.starts_over(self._round + 1, number)
+        return dataclasses.replace(self._known, items=self._declared) if restart else self._known
 
     def _advance(self, step: Round, key: bytes) -> None:
         """Add a round to the file, then to the counts in memory."""
@@ -317,8 +313,7 @@ class Stream(Plotted):
             self._forget()
         self._running.add(step.added, key)
         self._round = step.number
-        self._clock = self._coming
-        self._keyed_by = step.keyed_by or self._keyed_by
+        self._known = step.remembered or self._known
         self._latest = None
 
     def show(self) -> Release:
