@@ -25,6 +25,7 @@ from discreet import (
     PrivateCountRelease,
     TruncatedGeometric,
 )
+from discreet.budgets import ledger_format
 from discreet.errors import ParameterError
 from discreet.mechanisms import (
     Aggregates,
@@ -385,6 +386,24 @@ def test_the_true_cost_is_below_the_stated_one_by_the_tolerance(name):
         assert cost(mechanism) * (2**52 + 1) <= Fraction(mechanism.guarantee.rho) * 2**52
 
 
+TRUE_EPSILONS = {
+    "geometric": (made(TruncatedGeometric, l0=3), lambda m: 3 / Fraction(m.scale)),
+    "geometric of one": (made(TruncatedGeometric), lambda m: 1 / Fraction(m.scale)),
+    "optimal": (made(OptimalSelection), lambda m: Fraction(m.each[0])),
+    "Laplace": (made(LaplaceThreshold, l0=3), lambda m: 3 / Fraction(m.scale)),
+    "Gumbel": (made(GumbelTopK, k=10), lambda m: 10 * Fraction(m.gamma)),
+}
+
+
+@pytest.mark.parametrize("name", TRUE_EPSILONS)
+def test_the_true_epsilon_is_below_the_stated_one_by_the_tolerance(name):
+    make, cost = TRUE_EPSILONS[name]
+    chance = random.Random(17)
+    for epsilon in (0.1, 1.0, 2.0**-4, 0.3, *(10 ** chance.uniform(-1.5, 1) for _ in range(60))):
+        mechanism = make(epsilon=epsilon, delta=1e-6)
+        assert cost(mechanism) * (2**52 + 1) <= Fraction(mechanism.guarantee.dp[0]) * 2**52
+
+
 ROADS = {
     "charge": lambda b, kind, cost, delta: b.charge(
         Guarantee.from_dp(cost, delta) if kind == "epsilon" else Guarantee(cost, delta)
@@ -412,6 +431,25 @@ def test_n_parts_fit_on_every_road_in_memory_and_in_a_file(road, kind, tmp_path)
             assert shown.spent.rho <= shown.total.rho
             with pytest.raises(BudgetExceeded):
                 ROADS[road](budget, kind, total / n, 1e-6 / n)
+
+
+def test_small_parts_fit_in_a_file_that_is_read_anew(tmp_path):
+    """A rho below 2^-11 is rounded up to units of 2^-64, and its line says by how much."""
+    views = Ledger.open(tmp_path / "ledger").dataset("views", rho=0.001, delta=1e-6)
+    part = Guarantee(0.001 / 49, 1e-8)
+    for _ in range(47):
+        views.charge(part)
+    refunded = views.release(GumbelTopK.from_rho(k=90, rho=part.rho, delta=1e-8), histogram(), charge="spent")
+    assert 0 < refunded.spent.rho < part.rho / 9
+    for _ in range(2):
+        account = ledger_format.parse((tmp_path / "ledger").read_bytes()).accounts["views"]
+        assert account == views._account()
+        assert account.fits(account.price(part))
+        exact = 47 * Fraction(part.rho) + Fraction(refunded.spent.rho)
+        assert 0 <= Fraction(account.spent.fine, 2**128) - exact < Fraction(len(views.history), 2**128)
+        views.charge(Guarantee(0.0, 1e-9))
+    views.charge(part)
+    assert not views.fits(part)
 
 
 def test_epsilons_add_up_exactly(tmp_path):

@@ -110,9 +110,10 @@ class Book:
 
     def _changes(self, rows: list[Fields]) -> Iterator[Change]:
         """Open the datasets of past events, and yield the other events as changes."""
+        lesses = dict[str, int]()
         for number, row in enumerate(rows, self.number + 1):
-            kind, rho, delta = row["kind"], row.get("rho", 0), row.get("delta", 0)
-            if not type(row["number"]) is type(rho) is type(delta) is int or row["number"] != number:
+            kind, (rho, delta, less) = row["kind"], (row.get(name, 0) for name in ("rho", "delta", "less"))
+            if not type(row["number"]) is type(rho) is type(delta) is type(less) is int or row["number"] != number:
                 raise ParameterError("an event has no valid number or charge")
             if not (0 <= rho < _CHARGE_LIMIT and 0 <= delta < _CHARGE_LIMIT) or (kind == "created") is not (
                 number == 1
@@ -126,13 +127,14 @@ class Book:
                     epsilon, delta_used = map(float, row["pair"])
                     account, self.paired = self.account(name), number
                     self.accounts[name] = replace(account, used=account.used_with((epsilon, delta_used)))
-                if "less" in row:
-                    account, sign = self.account(name), -1 if kind == "released" else 1
-                    less = account.spent.less + sign * int(row["less"])
-                    self.accounts[name] = replace(account, spent=replace(account.spent, less=less))
+                lesses[name] = lesses.get(name, 0) + (-less if kind == "released" else less)
                 if "about" in row:
                     self._name(number, name, row["about"], row.get("promise", ""))
                 yield kind, name, row["of"] if kind == "released" else number, rho, delta
+        for name, less in lesses.items():
+            account = self.account(name)
+            spent = replace(account.spent, less=account.spent.less + less)
+            self.accounts[name] = replace(account, spent=spent)
 
     def _name(self, number: int, dataset: str, about: dict[str, str], promise: str) -> None:
         """Note the key and the label of a charge, which are the texts of its provenance."""

@@ -117,10 +117,10 @@ class OptimalSelection(EpsilonPerItem):
         """
         cost = self.rho or self.epsilon or 0.0
         if self.rho is None or self.l0 == 1:
-            delta = round_down(self.delta / self.l0, 1)
+            delta = round_down(self.delta / self.l0)
         else:
             delta = rogers2023.novel_chance(self.delta, self.l0)
-        return round_down(cost / self.l0, 1), delta
+        return round_down(cost / self.l0), delta
 
     @cached_property
     def guarantee(self) -> Guarantee:
