@@ -73,13 +73,14 @@ class Verified:
     condition: str | None = None
 
     def __str__(self) -> str:
+        whose = "" if self.dataset is None else f"all charges to the dataset {self.dataset!r}: "
         lines = [
             "the rows match their certificate",
             f"made by {export.shown_call(self.made_by)}, version {export.plain_text(self.version)}",
             f"guarantee: {self.guarantee.promise}",
             *([] if self.condition is None else [f"only if {self.condition}"]),
             *(f"{name}: {text}" for name, text in self.provenance or ()),
-            *([] if self.policy is None else [policy_text(self.epsilon or 0.0, *self.policy)]),
+            *([] if self.policy is None else [whose + policy_text(self.epsilon or 0.0, *self.policy)]),
             f"rows sha256 {self.digest}",
             f"not verifiable: {', '.join(self.claims)}",
         ]

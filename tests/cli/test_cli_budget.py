@@ -199,6 +199,7 @@ def test_verify_counts_the_charges_of_the_ledger_without_a_file(nights):
     with pytest.raises(InputError, match=r"of 0\.csv and of 6 other charges to views exceeds the policy"):
         verify(nights[0], ledger="l", max_epsilon=0.8, delta=1e-6)
     found = verify(nights[0], ledger="l", max_epsilon=0.9, delta=1e-6)
+    assert "\nall charges to the dataset 'views': epsilon 0.88" in str(found)
     assert (found.charge, found.dataset, 0.88 < found.epsilon < 0.9) == (1, "views", True)
     assert ("provenance" in verify(nights[0]).claims, "provenance" in found.claims) == (True, False)
 
