@@ -217,6 +217,18 @@ def test_verify_says_that_all_charges_have_a_file(nights):
     assert "7 charges without a file among these, to 'few', 'views'" in out
 
 
+def test_ten_nights_of_a_tenth_keep_the_policy_of_the_whole():
+    discreet("budget", "init", "l", "--dataset", "views", "--epsilon", "1", "--delta", "1e-6")
+    cost = ["--user", "user", "--item", "item", "--epsilon", "0.1", "--delta", "1e-7", "--l0", "1", "-q"]
+    names = [f"{night}.csv" for night in range(10)]
+    for name in names:
+        output("count", "log.csv", *cost, "--ledger", "l", "--dataset", "views", "-o", name, "--certificate")
+    policy = ["--max-epsilon", "1", "--delta", "1e-6"]
+    for given in ([*names], [*names, "--ledger", "l"], [names[0], "--ledger", "l"], [*names[:4], "--ledger", "l"]):
+        assert "epsilon 1 at delta 1e-06" in output("verify", *given, *policy)[0]
+    assert "epsilon 1 at delta 1e-06" in output("budget", "verify", "l", "--dataset", "views", *policy)[0]
+
+
 @pytest.mark.parametrize(
     ("total", "cost", "most", "delta"),
     [

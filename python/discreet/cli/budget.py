@@ -301,18 +301,19 @@ def verify(
     )
     try:
         if ledger is not None:
-            many, rest = certificate.unfiled(ledger, paid)
-            charges = f"{counted(many, 'charge')} without a file"
+            others = certificate.unfiled(ledger, paid)
+            charges = f"{counted(len(others), 'charge')} without a file"
             names = ", ".join(map(repr, paid))
-            if rest is None:
+            if not others:
                 click.echo(f"all charges of the ledger to {names} are those of these files")
             else:
+                cost = certificate.total_of(others)
                 click.echo(
-                    f"the ledger has {charges} among these, to {names}: {rest}. `discreet budget history` lists all"
+                    f"the ledger has {charges} among these, to {names}: {cost}. `discreet budget history` lists all"
                 )
-                costs.append(rest)
+                costs += others
                 what += f" and of {charges}"
-        total: Guarantee = sum(costs[1:], costs[0])
+        total = certificate.total_of(costs)
     except ParameterError as error:
         raise InputError(f"the guarantees of these files have no sum: {error}") from None
     if len(costs) > 1:
