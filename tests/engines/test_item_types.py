@@ -402,6 +402,12 @@ def test_no_cell_decides_whether_integers_have_a_sign():
     hashes = [2**63 + 5, 7, 2**64 - 1, 2**62]
     assert type_of({"user": range(4), "item": hashes}) == "uint64"
     assert counted({"user": range(4), "item": hashes}) == dict.fromkeys(hashes, 1)
+    times = [pandas.Timestamp("2026-01-31T12:00:00.000000001"), TIME]
+    for cells in (hashes, times):
+        for users in (list, pyarrow.array):
+            parts = [{"user": users([at]), "item": [cell]} for at, cell in enumerate(cells)]
+            whole = {"user": range(len(cells)), "item": cells}
+            assert (counted(parts), type_of(parts)) == (counted(whole), type_of(whole))
     for odd in (2**63, 2**64 - 1, -(2**63)):
         cells = [*range(9), odd]
         assert type_of({"user": cells, "item": cells}) == "int64"

@@ -32,15 +32,7 @@ hashes are so large, and nearly all times in nanoseconds have some: a list with 
 _PLAIN = {*_SURE, type(None)}
 _DAYS = ("Y", "M", "W", "D")
 """The units of NumPy's dates; those of times are shorter."""
-_EMPTY: dict[str, Any] = {
-    "int64": np.int64,
-    "uint64": np.uint64,
-    "binary": "S1",
-    "bool": bool,
-    "date": "M8[D]",
-    "us": "M8[us]",
-}
-_EMPTY["ns"] = "M8[ns]"
+_EMPTY: dict[str, Any] = {"int64": "i8", "binary": "S1", "bool": "?", "date": "M8[D]", "us": "M8[us]"}
 """The type of an array for a list of a kind that has no cell."""
 
 
@@ -96,17 +88,18 @@ def kind_of_most(columns: Iterable[Sequence[object]]) -> str:
 def cells_of_kind(column: Sequence[object], kind: str) -> Any:
     """Return a list with None for cells that are missing or do not fit a kind of `kind_of_most`.
 
-    A list of times of NumPy, and one without any cell, becomes an array.
+    A list becomes an array if its cells alone would not show the kind, as one without any cell.
     """
     classes = {*map(type, column)}
     if kind == "text":
         return column if classes <= {str, type(None)} else [*map(text_of, column)]
-    if kind in ("us", "ns") and any(issubclass(own, np.datetime64) for own in classes):
+    if kind == "ns" or (kind == "us" and any(issubclass(own, np.datetime64) for own in classes)):
         return np.array([_numpy_moment(cell, kind) for cell in column], f"M8[{kind}]")
     cells = [_as(kind, cell) for cell in column]
-    if kind in _EMPTY and all(cell is None for cell in cells):
-        return ma.MaskedArray(np.zeros(len(cells), _EMPTY[kind]), mask=True)
-    return cells
+    missing = [cell is None for cell in cells]
+    if kind == "uint64":
+        return ma.MaskedArray(np.array([cell or 0 for cell in cells], np.uint64), missing)
+    return ma.MaskedArray(np.zeros(len(cells), _EMPTY[kind]), missing) if kind in _EMPTY and all(missing) else cells
 
 
 def is_missing(cell: object) -> bool:

@@ -189,8 +189,9 @@ def typed_cells(column: Foreign, name: str) -> Foreign:
 
     Raises:
         SchemaError: The column is one of pandas with zoned times. NumPy has none, and cells would decide their unit.
+            Or its type is one of NumPy that no label has.
     """
-    if isinstance(column, ma.MaskedArray) and column.dtype.kind not in "OUT":
+    if isinstance(column, ma.MaskedArray) and column.dtype.kind not in "OUTMmcV":
         return column
     if library(column) == "pandas" and hasattr(column, "dtype") and not is_untyped(column.dtype):
         import pandas
@@ -209,7 +210,19 @@ def typed_cells(column: Foreign, name: str) -> Foreign:
                 return ma.MaskedArray(values[places] if len(values) else np.zeros(len(missing), values.dtype), missing)
         elif (own := getattr(series.dtype, "numpy_dtype", np.dtype(object))).kind in "iub":
             return ma.MaskedArray(series.to_numpy(own, na_value=0), missing)
-    return plain_column(column, name)
+    return _with_labels(plain_column(column, name), name)
+
+
+def _with_labels(column: Foreign, name: str) -> Foreign:
+    """Return a plain column, or raise SchemaError if its type is one of NumPy that no label has."""
+    if getattr(column, "ndim", 1) != 1:
+        raise SchemaError(f"{name} must be a one-dimensional array")
+    if getattr(getattr(column, "dtype", None), "kind", "O") in "cmV":
+        raise SchemaError(
+            f"{name} must hold integers of 64 bits, text, bytes, dates, times or booleans; cast it, and round floats "
+            "first"
+        )
+    return column
 
 
 def without_masked(table: dict[str, Foreign]) -> dict[str, Foreign]:
@@ -305,22 +318,18 @@ def without_objects(data: polars.DataFrame) -> polars.DataFrame:
 
 
 def _list_cells(column: Foreign, name: str) -> tuple[Foreign, tuple[str, ...]]:
-    """Return the cells of a list as `_core` reads them, None for missing ones, and the type of the first other cell.
+    """Return the cells of a list as `_core` reads them, None for missing ones, and the type of most others.
 
     Arrays of numpy are returned as they are, with the type "numpy". Dates are days since 1970, and times are
     microseconds or nanoseconds.
 
     Raises:
-        SchemaError: The cells have several types, or one that no label has.
+        SchemaError: The type of an array is one that no label has.
     """
     is_bytes = getattr(getattr(column, "dtype", None), "kind", "O") == "S"
     given = list_of(column, name)
-    column = plain_column(column, name) if given is None else given
+    column = _with_labels(plain_column(column, name) if given is None else given, name)
     dtype: Foreign = getattr(column, "dtype", np.dtype(object))
-    if getattr(column, "ndim", 1) != 1:
-        raise SchemaError(f"{name} must be a one-dimensional array")
-    if dtype.kind in "cmV":
-        raise SchemaError(f"{name} must hold integers, text, bytes, dates, times or booleans; cast it")
     if dtype.name == "datetime64[D]":
         days = column.astype(np.int64).tolist()
         return [day if -(2**31) <= day < 2**31 else None for day in days], ("date",)
@@ -330,7 +339,7 @@ def _list_cells(column: Foreign, name: str) -> tuple[Foreign, tuple[str, ...]]:
     kind = "binary" if is_bytes else kind_of_most([cells])
     cells = cells_of_kind(cells, kind)
     if isinstance(cells, ma.MaskedArray):
-        cells = [None] * len(cells)
+        cells = cells.tolist()
     if isinstance(cells, np.ndarray):
         return cells, ("numpy",)
     if kind == "text":

@@ -45,7 +45,6 @@ __all__ = [
     "is_value",
     "kinds_of_lists",
     "library",
-    "name_column",
     "names",
     "pair_columns",
     "plain_column",
@@ -272,22 +271,6 @@ def without_rows(column: Foreign, name: str, others: Sequence[str] = ()) -> Arro
             return None
     cells = [column[:0], *(pyarrow.array([], pyarrow.int64()) for _ in others)]
     return pyarrow.table(cells, [name, *others])  # type: ignore[no-any-return]
-
-
-def name_column(table: dict[str, Foreign], columns: list[str], error: SchemaError) -> None:
-    """Raise SchemaError with the name of the column that raises the same error by itself, if there is one."""
-    for name in columns:
-        try:
-            if name in table:
-                # Other names, so that an error that has the name of a column is another one.
-                alone = frame({"\1": table[name], "\2": table[name]}, ["\1", "\2"])
-                _core.count_distinct([alone], "\1", "\2")
-        except SchemaError as own:
-            if own.args != error.args:
-                continue
-            raise SchemaError(f"column {name!r}: {own}") from None
-        except Exception:  # users may repeat and be missing; other errors may quote cells
-            continue
 
 
 def pair_columns(users: Foreign, items: Foreign) -> object:

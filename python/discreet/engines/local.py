@@ -23,7 +23,6 @@ from discreet.engines.frames import (
     is_read_once,
     kinds_of_lists,
     library,
-    name_column,
     require_times,
     require_types,
 )
@@ -174,12 +173,7 @@ def read(
     try:
         # A second attempt cannot read a reader again, or a relation whose result is still open.
         return attempt(bool(paths)) if once or relations else retried_carefully(paths, attempt)
-    except SchemaError as error:
-        for given in frames:
-            if isinstance(given, dict):
-                name_column(given, labels, error)  # `_core` does not name the column
-        raise
-    except (MemoryError, ParameterError, ResourceError, ImportError):
+    except (MemoryError, ParameterError, ResourceError, SchemaError, ImportError):
         raise
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryException":
