@@ -318,9 +318,9 @@ def test_a_missing_option_says_what_to_give(log, missing, remedy):
     assert (code, "column user" in out, "column item" in out) == (0, True, True)
 
 
-def test_a_list_of_floats_is_refused_with_what_can_be_counted():
-    with pytest.raises(dp.errors.SchemaError, match=r"dates, times or booleans.*round floats first"):
-        dp.count({"user": [1, 2], "item": [1.5, 2.5]}, **COLUMNS, rho=1, delta=1e-6)
+def test_an_array_of_floats_is_refused_with_what_can_be_counted():
+    with pytest.raises(dp.errors.SchemaError, match=r"floats are no labels.*round it, and cast it to text"):
+        dp.count({"user": [1, 2], "item": np.array([1.5, 2.5])}, **COLUMNS, rho=1, delta=1e-6)
 
 
 def test_a_number_with_a_decimal_comma_names_the_decimal_point():

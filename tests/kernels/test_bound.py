@@ -166,3 +166,25 @@ def test_listed_items_of_another_type_are_refused():
         with pytest.raises(SchemaError, match="listed items"):
             counted_pairs([1, 2], items, only=_core.Labels.from_sequence(listed))
     assert as_dict(counted_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([]))) == {}
+
+
+@pytest.mark.parametrize("kind", ["int64", "string"])
+def test_a_secret_makes_one_choice_of_the_same_rows(kind):
+    """In any order, batches, threads and memory; another secret makes another choice of 9,000 users' items."""
+    pyarrow = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(5)
+    table = pyarrow.table(
+        {name: pyarrow.array(rng.integers(0, most, 90_000)).cast(kind) for name, most in (("u", 9000), ("i", 99))}
+    )
+    other = table.take(rng.permutation(90_000))
+
+    def chosen(rows, secret=b"k" * 32, **options):
+        labels, counts, _ = _core.count_distinct(rows, "u", "i", l0=3, secret=secret, **options)
+        return dict(zip(labels.to_list(), counts.tolist(), strict=True))
+
+    expected = chosen(table)
+    assert sum(expected.values()) <= 27_000
+    for rows in (table, other, [other.slice(0, 500), other.slice(500)]):
+        for options in ({"threads": 1}, {"threads": 2, "memory": 0}):
+            assert chosen(rows, **options) == expected
+    assert chosen(table, b"j" * 32) != expected
