@@ -394,9 +394,7 @@ def test_a_connection_is_destroyed_by_the_main_thread():
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.usefixtures("exit_at_sigterm")
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    ("spent", "how"), [*((spent, signal.SIGINT) for spent in (0.0, 0.05, 0.2)), (0.1, signal.SIGTERM)]
-)
+@pytest.mark.parametrize(("spent", "how"), [(0.05, signal.SIGINT), (0.1, signal.SIGTERM)])
 def test_an_interrupt_ends_a_duckdb_query(spent, how, threads):
     # Alone, DuckDB hears of no signal with one thread, and one in four of these queries never ends with two.
     connection = duckdb.connect(config={"threads": threads})

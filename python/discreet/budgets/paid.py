@@ -9,47 +9,40 @@ from contextvars import ContextVar
 from discreet.budgets.charge import Charge
 from discreet.errors import Charged
 
-__all__ = ["Receipt", "Watch", "watching"]
+__all__ = ["Receipt", "watching"]
 
 
-class Watch:
-    """The receipts of a piece of work."""
-
-    def __init__(self) -> None:
-        self.last: Receipt | None = None
-
-
-_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+_begun: ContextVar[list[Receipt] | None] = ContextVar("begun", default=None)
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """Yield a Watch that gets the receipt of each charge in this context."""
-    watch = Watch()
-    token = _watch.set(watch)
+def watching() -> Iterator[list[Receipt]]:
+    """Yield a list that gets the receipt of each charge in this context."""
+    receipts = list[Receipt]()
+    token = _begun.set(receipts)
     try:
-        yield watch
+        yield receipts
     finally:
-        _watch.reset(token)
+        _begun.reset(token)
 
 
 class Receipt:
     """The state of one charge. Each step is noted before or after it is made, so that no interrupt hides a charge."""
 
-    __slots__ = ("_state", "_watch", "alone", "cost", "dataset", "release")
+    __slots__ = ("_begun", "_state", "alone", "cost", "dataset", "release")
 
     def __init__(self, dataset: str, cost: Charge, *, alone: bool = False) -> None:
         self.dataset, self.cost, self.alone = dataset, cost, alone
         self.release: object = None
         """The release that was drawn and paid, once it is complete."""
         self._state = ""
-        self._watch = _watch.get()
+        self._begun = _begun.get()
 
     def begin(self) -> None:
         """Note that the charge is made now: after an interrupt it may be made or not."""
         self._state = "begun"
-        if self._watch is not None:
-            self._watch.last = self
+        if self._begun is not None:
+            self._begun.append(self)
 
     def cancel(self) -> None:
         """Note that the charge was refused or undone."""

@@ -14,7 +14,7 @@ import click
 from discreet import budgets, startup
 
 if TYPE_CHECKING:
-    from discreet.budgets.paid import Watch
+    from discreet.budgets.paid import Receipt
     from discreet.errors import Charged
     from discreet.release.release import Release
 
@@ -31,7 +31,7 @@ class Ending:
     """The charge and the rows of the command that runs. All of it is in memory: what it says needs no file."""
 
     def __init__(self) -> None:
-        self.watch: Watch | None = None
+        self.receipts: list[Receipt] = []
         self.where = ""
         """The sentence that says where the result is."""
         self.begun = False
@@ -44,8 +44,7 @@ class Ending:
     @property
     def charged(self) -> Charged | None:
         """The charge of the command; None if nothing was charged."""
-        last = None if self.watch is None else self.watch.last
-        return None if last is None else last.charged
+        return self.receipts[-1].charged if self.receipts else None
 
     @property
     def release(self) -> Release | None:
@@ -56,7 +55,7 @@ class Ending:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Note what is charged in this context."""
-        with budgets.watching() as self.watch:
+        with budgets.watching() as self.receipts:
             yield
 
     @property
