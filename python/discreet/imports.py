@@ -20,7 +20,7 @@ _LONGEST = 30.0
 """The most seconds that a fork waits for imports."""
 _running: set[int] = set()
 """The threads that import."""
-_gate = threading.RLock()
+_fork_lock = threading.RLock()
 """A lock that a fork holds, so that no thread begins an import. Imports hold no lock: two threads may import at once,
 each with modules that the other one needs."""
 
@@ -36,7 +36,7 @@ def importing() -> Iterator[None]:
         yield
         return
     with held():
-        with _gate:
+        with _fork_lock:
             _running.add(own)
         try:
             yield
@@ -77,7 +77,7 @@ def handling(handlers: Mapping[int, Handler]) -> Iterator[None]:
 
 
 def _wait_for_imports() -> None:
-    _gate.acquire()
+    _fork_lock.acquire()
     last = time.monotonic() + _LONGEST
     while _running - {threading.get_ident()} and time.monotonic() < last:
         time.sleep(0.0005)
@@ -85,8 +85,8 @@ def _wait_for_imports() -> None:
 
 def _begin_child() -> None:
     _running.intersection_update({threading.get_ident()})  # other threads do not exist in a child
-    _gate.release()
+    _fork_lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_imports, after_in_parent=_gate.release, after_in_child=_begin_child)
+    os.register_at_fork(before=_wait_for_imports, after_in_parent=_fork_lock.release, after_in_child=_begin_child)
