@@ -6,7 +6,10 @@ import io
 import json
 import lzma
 import pickle
+import re
+import shutil
 import sqlite3
+import subprocess
 import zipfile
 
 import duckdb
@@ -18,7 +21,7 @@ from counting import counted, csv
 import discreet as dp
 from discreet.engines.first_bytes import is_parquet
 from discreet.errors import DiscreetError, InputError, SchemaError
-from discreet.formats import DATA, TEXTS
+from discreet.formats import DATA
 from discreet.tables import CsvFiles
 
 USERS = 3000
@@ -264,7 +267,7 @@ def test_an_empty_file_of_another_format_is_refused(tmp_path, name):
         counted(csv(tmp_path, b"", name))
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(b""), b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("content", [b"", gzip.compress(b""), b"\xef\xbb\xbf"], ids=["nothing", "gzip", "mark"])
 def test_standard_input_without_bytes_needs_no_header(content):
     options = ["--user", "1", "--item", "2", *BUDGET]
     code, out, err = discreet("count", "-", "--no-header", *options, stdin=content)
@@ -293,16 +296,24 @@ def test_the_text_of_a_first_row_refuses_nothing(tmp_path, first, encoding):
     assert code == 0, err
 
 
-def test_the_first_bytes_of_a_remedy_are_those_of_its_format(tmp_path, contents):
-    """Each remedy of renaming leads to a release."""
+def test_the_remedy_for_a_wrong_suffix_works(tmp_path, contents):
     for content, suffix in [("Parquet", "csv"), ("Arrow", "jsonl"), ("gzip of CSV", "csv"), ("Parquet", "arrow")]:
         path = csv(tmp_path, contents[content], f"log.{suffix}")
         found = outcome(path, dp.Budget(rho=1, delta=1e-6))
         name = found.partition("rename it to ")[2].removeprefix("end in ")
         renamed = path.rename(name if name.startswith("/") else path.with_suffix(name))
         assert counted(renamed) == {"home": USERS}
+    for content in ("gzip of CSV", "zstd", "bzip2", "xz", "lz4", "UTF utf-16", "UTF utf-16-le", "UTF utf-32", "zip"):
+        path = csv(tmp_path, contents[content], "log.jsonl" if content.startswith("UTF") else "log.parquet")
+        found = outcome(path, dp.Budget(rho=1, delta=1e-6))
+        command = re.search(r"(\w+) -.* NEW$|unzip", found)[0].replace("NEW", str(tmp_path / "new.csv"))
+        if shutil.which(command.split()[0]) is None:
+            continue
+        subprocess.run(f"{command} {path}" if command == "unzip" else command, shell=True, check=True, cwd=tmp_path)
+        assert counted(tmp_path / ("log.csv" if content == "zip" else "new.csv")) == {"home": USERS}
+    path = csv(tmp_path, CSV.decode().encode("utf-16-be"))
+    assert "iconv -f UTF-16BE" in outcome(path, dp.Budget(rho=1, delta=1e-6))
     path = csv(tmp_path, CSV.decode().encode("utf-16"))
     assert "--encoding utf-16" in outcome(path, dp.Budget(rho=1, delta=1e-6))
     assert counted(CsvFiles(path=path, encoding="utf-16")) == {"home": USERS}
     assert [is_parquet(contents[name]) for name in ("Parquet", "Arrow")] == [True, False]
-    assert {*TEXTS} == {"csv", "json", "jsonl"}

@@ -181,7 +181,8 @@ def find(paths: Sequence[str | os.PathLike[str]], *, encoding: str = "utf-8", he
 
 def _matches(given: str) -> list[str]:
     if given.startswith("file:/"):
-        raise InputError(f"cannot read {given}: give the path alone, {_path_of(given)}")
+        path = unquote(given.removeprefix("file:").removeprefix("//").removeprefix("localhost"))
+        raise InputError(f"cannot read {given}: give the path alone, {path}")
     if given.startswith(_OPEN_FILES):
         raise InputError(
             f"cannot read {given}: a pipe such as <(COMMAND) has no suffix, and is read once. On the command line give "
@@ -204,13 +205,6 @@ def _matches(given: str) -> list[str]:
     if not inside:
         raise InputError(f"cannot read {given}: the folder has no files of a format that discreet reads")
     return inside
-
-
-def _path_of(address: str) -> str:
-    """Return the path of an address such as file:///logs/a.csv."""
-    path = address.removeprefix("file:")
-    path = path.removeprefix("//").removeprefix("localhost") if path.startswith("//") else path
-    return unquote(path)
 
 
 def files_in(folder: str) -> list[str]:

@@ -13,14 +13,16 @@ from typing import NamedTuple
 from discreet.errors import InputError
 from discreet.formats import CSV, PARQUET, Format
 
-__all__ = ["LENGTH", "is_parquet", "require_content", "start_of"]
+__all__ = ["LENGTH", "is_parquet", "require_content"]
 
 LENGTH = 4096
 """The number of bytes that are read. The patterns need 64 of them, and gzip may need all to begin."""
 _DATABASE = "give --database FILE --table T"
 _SHEET = "save the sheet as CSV"
 _CONVERT = "convert it to Parquet"
-_UTF_16 = "UTF-16"
+_UNPACK = "decompress it first:"
+_DECODE = "convert it to UTF-8: iconv -f"
+_GZIP, _UTF_16 = "gzip", "UTF-16"
 
 
 class _Signature(NamedTuple):
@@ -32,39 +34,30 @@ class _Signature(NamedTuple):
 _SIGNATURES = (
     _Signature("Parquet", rb"PAR1\x15", "rename it to end in .parquet"),
     _Signature("Arrow", rb"ARROW1\0\0", "rename it to end in .arrow"),
-    _Signature("Feather of version 1", rb"FEA1\0\0\0\0", _CONVERT),
-    _Signature(
-        "an Arrow stream",
-        rb"\xff{4}...\0",
-        "in Python give pyarrow.ipc.open_stream(FILE).read_all()",
-    ),
+    _Signature("an Arrow stream", rb"\xff{4}...\0", "in Python give pyarrow.ipc.open_stream(FILE).read_all()"),
     _Signature("ORC", rb"ORC.{,8}?[\0-\x08]", "in Python give pyarrow.orc.read_table(FILE)"),
+    _Signature("Feather of version 1", rb"FEA1\0\0\0\0", _CONVERT),
     _Signature("Avro", rb"Obj\x01", _CONVERT),
     _Signature("HDF5", rb"\x89HDF\r\n\x1a\n", _CONVERT),
     _Signature("an array of NumPy", rb"\x93NUMPY", _CONVERT),
     _Signature("a pickle of Python", rb"\x80[\x02-\x05]", _CONVERT),
-    _Signature("gzip", rb"\x1f\x8b\x08", "decompress it first: gunzip -c FILE > NEW"),
+    _Signature(_GZIP, rb"\x1f\x8b\x08", f"{_UNPACK} gzip -dc < FILE > NEW"),
+    _Signature("zstd", rb"\x28\xb5\x2f\xfd(?=.{,60}[\0-\x08])", f"{_UNPACK} zstd -dc < FILE > NEW"),
+    _Signature(
+        "bzip2", rb"BZh[1-9](?:\x17rE8P|1AY&SY(?=.{,40}[\0-\x08\x80-\xff]))", f"{_UNPACK} bzip2 -dc < FILE > NEW"
+    ),
+    _Signature("xz", rb"\xfd7zXZ\0", f"{_UNPACK} xz -dc < FILE > NEW"),
+    _Signature("lz4", rb"\x04\x22\x4d\x18", f"{_UNPACK} lz4 -dc < FILE > NEW"),
     _Signature("a zip archive or an Excel sheet", rb"PK(?:\x03\x04|\x05\x06)", f"unzip it first, or {_SHEET}"),
     _Signature("an Excel sheet", rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _SHEET),
-    _Signature("zstd", rb"\x28\xb5\x2f\xfd(?=.{,60}[\0-\x08\x0e-\x1f])", "decompress it first: zstd -d FILE"),
-    _Signature(
-        "bzip2",
-        rb"BZh[1-9](?:\x17rE8P\x90|1AY&SY(?=.{,40}[\0-\x08\x0e-\x1f\x80-\xff]))",
-        "decompress it first: bzip2 -dk FILE",
-    ),
-    _Signature("xz", rb"\xfd7zXZ\0", "decompress it first: xz -dk FILE"),
-    _Signature("lz4", rb"\x04\x22\x4d\x18", "decompress it first: lz4 -d FILE"),
     _Signature("SQLite", rb"SQLite format 3\0", _DATABASE),
     _Signature("DuckDB", rb".{8}DUCK..\0\0", _DATABASE),
-    _Signature("UTF-32", rb"\xff\xfe\0\0|\0\0\xfe\xff", "convert it to UTF-8: iconv -f UTF-32 -t UTF-8 FILE > NEW"),
-    _Signature(
-        _UTF_16,
-        rb"\xff\xfe|\xfe\xff|(?:[^\0]\0){8}|(?:\0[^\0]){8}",
-        "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW",
-    ),
+    _Signature("UTF-32", rb"\xff\xfe\0\0|\0\0\xfe\xff", f"{_DECODE} UTF-32 -t UTF-8 FILE > NEW"),
+    _Signature(_UTF_16, rb"\xff\xfe|\xfe\xff|(?:[^\0]\0){8}", f"{_DECODE} UTF-16 -t UTF-8 FILE > NEW"),
+    _Signature(f"{_UTF_16}BE", rb"(?:\0[^\0]){8}", f"{_DECODE} UTF-16BE -t UTF-8 FILE > NEW"),
 )
 _PATTERN = re.compile(b"|".join(b"(%b)" % each.pattern for each in _SIGNATURES), re.DOTALL)
-_MARK, _GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"
 
 
 def is_parquet(head: bytes) -> bool:
@@ -72,9 +65,9 @@ def is_parquet(head: bytes) -> bool:
     return (found := _found(head)) is not None and found.name == PARQUET.name
 
 
-def start_of(head: bytes) -> bytes:
+def _start_of(head: bytes) -> bytes:
     """Return the first bytes of text that gzip compressed, or `head` itself; none of a whole file without any text."""
-    if not head.startswith(_GZIP):
+    if not head.startswith(b"\x1f\x8b"):
         return head
     member = zlib.decompressobj(31)
     try:
@@ -89,19 +82,19 @@ def require_content(name: str, head: bytes, form: Format, encoding: str = "utf-8
     Raises:
         InputError: The first bytes are those of another format, or of none where there must be one.
     """
-    is_compressed = form.is_text and (name.lower().endswith(".gz") if is_file else head.startswith(_GZIP))
-    plain = start_of(head) if is_compressed else head
+    is_compressed = form.is_text and (name.lower().endswith(".gz") if is_file else head.startswith(b"\x1f\x8b"))
+    plain = _start_of(head) if is_compressed else head
     found = _found(plain, encoding)
     if is_compressed and plain is head:
         if found is None:
             what = "is not compressed by gzip" if head else "is empty, and even an empty file of gzip has 20 bytes"
             raise InputError(f"cannot read {name}: it {what}; write it again, or rename it to {name[:-3]}")
-        if found.name == "gzip":
+        if found.name == _GZIP:
             return False  # damaged, or with a long comment
     if found is not None and found.name != form.name:
         if found.name == _UTF_16 and form is CSV:
             remedy = 'give --encoding utf-16, or in Python CsvFiles(path=..., encoding="utf-16")'
-        elif found.name == "gzip" and form.is_text and not is_compressed:
+        elif found.name == _GZIP and form.is_text and not is_compressed:
             remedy = f"rename it to {name}.gz"
         else:
             remedy = found.remedy.replace("FILE", name) if is_file else "give the file by its name"
@@ -116,4 +109,4 @@ def _found(head: bytes, encoding: str = "utf-8") -> _Signature | None:
     found = _SIGNATURES[match.lastindex - 1]
     # In another encoding the byte order mark is two letters, and UTF-16 has NUL characters.
     is_text = encoding == "utf-16" or (encoding != "utf-8" and b"\0" not in head[:64])
-    return None if found.name == _UTF_16 and is_text else found
+    return None if found.name.startswith(_UTF_16) and is_text else found
