@@ -6,10 +6,10 @@ from discreet import CalibratedCounts
 from discreet.laws import calibrated_replays
 
 
-def plan(rho, delta=1e-6, *, k_bar=2**14, error=0.1, **changes):
+def plan(rho, delta=1e-6, *, k_bar=2**14, error=0.1):
     """Return the public parameters of a release by the reference."""
     mechanism = CalibratedCounts(rho=rho, delta=delta, k_bar=k_bar, relative_error=error)
-    return calibrated_replays.plan(mechanism, **changes)
+    return calibrated_replays.plan(mechanism)
 
 
 def zipf_lists(users, items, mean, exponent=1.0, seed=0):

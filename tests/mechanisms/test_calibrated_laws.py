@@ -146,7 +146,7 @@ REACH = "reach = prices.reach(heads.number, threshold / 2**bits)"
 LOOK = "(weight / 2**coarse + noisy_users) / 2 < prices"
 SINGLE = "weights = weighed(heads.lists, size, 1, lambda m: int(prices.weight(m, 1, bits)), kept)"
 VALUE = "value = ordered(counts[band.start : band.stop] - offset, rank)"
-USERS = "users=sum(map(bool, lists)),\n        noisy_users"
+USERS = "counts, users = _counts(rest, size), sum(map(bool, lists))"
 RANK = "ordered(counts[band.start : band.stop] - offset, rank + 1)"
 REPLAYED = {
     "items of A do not weigh": [
@@ -195,7 +195,7 @@ REPLAYED = {
         ("plan.estimator.ratio_of(ratio, median, band.centre)", "float(np.median(counts)) / band.centre"),
     ],
     "a user weighs by the items of the choice": [("weight(len(items))", "weight(1)")],
-    "the largest weight is a unit": [("(bits[0] - bits[1])", "bits[0] << bits[1] + 1")],
+    "the largest weight is a unit": [("(bits - coarse)\n", "bits << coarse + 1\n")],
 }
 
 
@@ -213,8 +213,8 @@ HARMLESS = {
             "return (noised(sum(value) - heads.users, 2 * sigma, rng) + heads.noisy_users) / 2",
         ),
     ],
-    "N of the users with items outside A": [(USERS, USERS.replace("lists", "rest"))],
-    "the look has another rank": [("look(weights, prices.RANK", "look(weights, prices.RANK - heads.number")],
+    "N of the users with items outside A": [(USERS, USERS.replace("bool, lists", "bool, rest"))],
+    "the look has another rank": [("len(weights) - prices.RANK", "len(weights) - prices.RANK + heads.number")],
 }
 
 
@@ -225,7 +225,7 @@ def test_a_harmless_variant_passes(name):
 
 
 def test_clipped_counts_are_harmless():
-    def heads_of(module, users, **changes):
+    def heads_of(module, users):
         heads = Past.heads(past, module, users)
         kept = past.chosen(heads.lists, 2)
         return heads._replace(counts=np.bincount([item for items in kept for item in items], minlength=past.size))

@@ -30,7 +30,7 @@ _Lists = Sequence[Sequence[int]]
 _Kept = Callable[[_Lists, int], _Lists]
 
 
-def plan(mechanism: CalibratedCounts, **changes: Any) -> reference.Plan:
+def plan(mechanism: CalibratedCounts) -> reference.Plan:
     """Return the public parameters of a mechanism for the reference."""
     rho, delta, bound = mechanism.rho, mechanism.delta, mechanism.bound
     levels = heads.levels(mechanism.relative_error, factor=2, replaced=False)
@@ -43,7 +43,7 @@ def plan(mechanism: CalibratedCounts, **changes: Any) -> reference.Plan:
     return reference.Plan(
         rho, delta, budget, confirmed, theorem, heads, calibration, bound.scores,
         bound.gamma, theorem.selection_price(bound.epsilon),
-    )._replace(**changes)  # fmt: skip
+    )  # fmt: skip
 
 
 class _DiffersError(Exception):
@@ -144,14 +144,14 @@ class Past:
         self.weighing = scale, full, most, bits, delta
         return theorem.threshold_of(*self.weighing)
 
-    def heads(self, module: ModuleType, users: _Lists, **changes: Any) -> reference.Heads:
+    def heads(self, module: ModuleType, users: _Lists) -> reference.Heads:
         """Return the table without its last items, which are confirmed."""
         confirmed = range(self.size - self.number, self.size)
         found = SimpleNamespace(
             rows=np.array(list(confirmed)), values=[0], reason="outside" if self.stuck else "pause", spent=self.spent
         )
         made: reference.Heads = module.heads_of(users, self.size, found, np.arange(self.size), self.noisy_users)
-        return made._replace(**changes)
+        return made
 
     def chosen(self, users: _Lists, most: int) -> list[list[int]]:
         """Choose the items of each user by the user's own items, which a further user does not change."""

@@ -31,7 +31,6 @@ __all__ = [
     "combined",
     "heads_of",
     "heavy_users",
-    "look",
     "measured",
     "named",
     "noised",
@@ -139,15 +138,8 @@ def heads_of(lists: Lists, size: int, found: Confirmed, order: NDArray[np.int64]
     """Return the table without the confirmed items."""
     confirmed = {int(order[row]) for row in found.rows}
     rest = [[item for item in items if item not in confirmed] for items in lists]
-    return Heads(
-        counts=_counts(rest, size),
-        lists=rest,
-        users=sum(map(bool, lists)),
-        noisy_users=noisy_users,
-        number=len(confirmed),
-        stuck=found.reason == "outside",
-        spent=found.spent,
-    )
+    counts, users = _counts(rest, size), sum(map(bool, lists))
+    return Heads(counts, rest, users, noisy_users, len(confirmed), found.reason == "outside", found.spent)
 
 
 def _counts(lists: Lists, size: int) -> NDArray[np.int64]:
@@ -175,15 +167,6 @@ def heavy_users(lists: Lists, full: int, users: int, sigma: float, rng: Noisy) -
     return measured(heavy, 1, users, sigma, rng)
 
 
-def look(weights: NDArray[np.int64], rank: int, bits: tuple[int, int], users: int, sigma: float, rng: Noisy) -> int:
-    """Return the measured weight of a rank from above, from 1.
-
-    `bits` are the binary places of the weights and of the measured weight.
-    """
-    weight = ordered(weights, len(weights) - rank) >> (bits[0] - bits[1])
-    return measured(weight, 1 << bits[1], users, sigma, rng)
-
-
 def weighed(lists: Lists, size: int, most: int, weight: Callable[[int], int], kept: Kept) -> NDArray[np.int64]:
     """Return the sum of the weights of each item, if a user weighs at most `most` items."""
     sums = np.zeros(size, np.int64)
@@ -203,12 +186,7 @@ def named(
 
 
 def calibrate(
-    counts: NDArray[np.int64],
-    values: NDArray[np.float64],
-    heads: Heads,
-    plan: Plan,
-    budget: int,
-    rng: Noisy,
+    counts: NDArray[np.int64], values: NDArray[np.float64], heads: Heads, plan: Plan, budget: int, rng: Noisy
 ) -> tuple[list[slice], list[object], int]:
     """Return the bands of released items, their measured values and their price.
 
@@ -287,7 +265,8 @@ def calibrated(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> C
     weights = weighed(heads.lists, size, most, lambda m: int(prices.weight(m, full, bits)), kept)
     if looking is not None:
         coarse = min(bits, prices.places(2 * looking))
-        weight = look(weights, prices.RANK, (bits, coarse), heads.users, looking, rng)
+        largest = ordered(weights, len(weights) - prices.RANK) >> (bits - coarse)
+        weight = measured(largest, 1 << coarse, heads.users, looking, rng)
         spent += look_price
         if (weight / 2**coarse + noisy_users) / 2 < prices.least_weight(reach, looking):
             return ended(none, None)

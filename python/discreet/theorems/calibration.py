@@ -248,24 +248,13 @@ def estimates(
         sigmas: The scales of their errors, in users.
         found: The ratio of true to weighted counts.
     """
-    at = np.log(values)
-    right = np.clip(np.searchsorted(found.places, at), 1, max(len(found.places) - 1, 1))
-    if len(found.places) == 1:
-        share, left, right = np.zeros(len(at)), np.zeros(len(at), int), np.zeros(len(at), int)
-        between = np.zeros(len(at))
-    else:
-        left = right - 1
-        width = found.places[right] - found.places[left]
-        share = np.clip((at - found.places[left]) / np.maximum(width, 1e-12), 0, 1)
-        between = share * (1 - share) * width
-    ratios = np.exp((1 - share) * found.logs[left] + share * found.logs[right])
-    variance = (
-        (1 - share) ** 2 * found.errors[left, left]
-        + share**2 * found.errors[right, right]
-        + 2 * share * (1 - share) * found.errors[left, right]
-    )
-    outside = np.maximum(found.places[0] - at, 0)
-    variance = variance + found.change * (between + outside) / _STEP
-    spread = (1 - share) * found.spreads[left] + share * found.spreads[right]
+    at, places = np.log(values), found.places
+    # An item has a share of both neighbouring bands, which is linear in the logarithm, or all of an end.
+    shares = np.stack([np.interp(at, places, band) for band in np.eye(len(places))], axis=1)
+    width = np.append(np.diff(places), 1.0)[np.searchsorted(places[1:], at)]
+    between = np.maximum(shares @ places**2 - (shares @ places) ** 2, 0) / np.maximum(width, 1e-12)
+    variance = np.einsum("ij,jk,ik->i", shares, found.errors, shares)
+    variance += found.change * (between + np.maximum(places[0] - at, 0)) / _STEP
+    ratios = np.exp(shares @ found.logs)
     counts = ratios * values
-    return counts, np.sqrt((ratios * sigmas) ** 2 + counts**2 * (spread**2 + variance))
+    return counts, np.sqrt((ratios * sigmas) ** 2 + counts**2 * ((shares @ found.spreads) ** 2 + variance))

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["CalibratedCounts", "CalibratedSteps", "Weights"]
 
 _SHOWN_SPREAD = 0.005
+_Named = tuple["NDArray[np.int64]", "NDArray[np.float64]", "NDArray[np.float64]"]
+"""Items by number, their weighted counts or estimates, and their sigmas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +191,7 @@ class CalibratedSteps:
         present = int(np.count_nonzero(self.counts))
         self.order = _core.top(self.labels, self.counts, min(present, mechanism.heads.rows_needed))
         self.noisy_users, self.precision, self.spent, self.begun = 0.0, 0.0, 0, 0
-        self.needed: float | None = None
+        self.wanted: list[str] = []
 
     def release(self) -> Release:
         """Return the release."""
@@ -210,7 +212,7 @@ class CalibratedSteps:
             found = self._confirm(begun, resumed=found[:-1])
         later = begun._replace(noisy_users=self.noisy_users, precision=self.precision, spent=self.spent)
         release = heads._finished(found, later, self.rng, self._published)
-        return release if self.needed is None else changed(release, notes=(*release.notes, self._wanted()))
+        return changed(release, notes=(*release.notes, *self.wanted))
 
     def _confirm(self, begun: Begun, **more: Any) -> Found:
         """Confirm items with all that is left, and pause or resume."""
@@ -251,15 +253,13 @@ class CalibratedSteps:
         if sigma is None or not self._is_nearly_none(0.0, sigma):
             return None  # so few users that noise alone would hide it: the numbers of items are not read
         rest = self.counting.rest(self.counted, np.zeros(0, np.int64))
-        users = rest.users_by_size(1)
-        none = self._is_nearly_none(self._measured(int(users[-1]), int(users.sum()), sigma), sigma)
-        self.spent += theorem.ordered_price(sigma)
+        none = self._few_have_more(rest.users_by_size(1), 1, sigma)
         scale = theorem.weights_sigma(budget_units(self.mechanism.rho) - self.spent, 1) if none else None
         if scale is None:
             return None
         given = Weights.of(scale, 1, 1, theorem.unspent_delta(self.mechanism.delta, 0.0))
         self._weigh(rest, given)
-        return self._both(None, *self._named(self.weighed.weights, given), given, None)
+        return self._both(None, self._named(self.weighed.weights, given), given)
 
     def _weighed(self, found: Found) -> Release | None:
         """Return the release of confirmed and of weighted items, or None if confirming goes on."""
@@ -274,9 +274,7 @@ class CalibratedSteps:
         looking = theorem.ordered_sigma(self._share(theorem.LOOK_SHARE))
         if heavy is None or looking is None:
             return None  # the noise would be too large for the sampler
-        measured = self._measured(int(users[full + 1 :].sum()), int(users.sum()), heavy)
-        self.spent += theorem.ordered_price(heavy)
-        none = self._is_nearly_none(measured, heavy)
+        none = self._few_have_more(users, full, heavy)
         bands_budget = 0 if none else self._share(theorem.CALIBRATION_SHARE)
         look_price = 0 if stuck else theorem.ordered_price(looking)
         left = budget_units(mechanism.rho) - self.spent - confirming - look_price - bands_budget
@@ -286,8 +284,11 @@ class CalibratedSteps:
         own = confirmed_counts.spent_delta(confirming, mechanism.rho, mechanism.delta)
         given = Weights.of(scale, full, theorem.TIMES * full, theorem.unspent_delta(mechanism.delta, own))
         reach = theorem.reach(len(rows), given.least)
-        if not stuck and not self._suffices(self.noisy_users, theorem.least_users(reach)):
-            return None
+        if not stuck:
+            least = theorem.least_users(reach)
+            self.margin = self.noisy_users / least
+            if not self._suffices(self.noisy_users, least):
+                return None
         self._weigh(rest, given)
         if not stuck and not self._suffices(self._look(given.bits, looking), theorem.least_weight(reach, looking)):
             return None
@@ -296,29 +297,27 @@ class CalibratedSteps:
         if len(items) and not none:
             curve = self._calibrated(self._counts_of(items), shown, bands_budget, scale)
             shown, sigmas = calibration.estimates(shown, sigmas, curve)
-        return self._both(found, items, shown, sigmas, given, curve)
+        return self._both(found, (items, shown, sigmas), given, curve)
 
     def _share(self, share: float) -> int:
         """Return a share of rho in units."""
         return theorem.share_of(self.mechanism.rho, share)
+
+    def _few_have_more(self, users: NDArray[np.int64], most: int, sigma: float) -> bool:
+        """Measure the number of users with more than `most` items, and return whether it is nearly none."""
+        self.spent += theorem.ordered_price(sigma)
+        return self._is_nearly_none(self._measured(int(users[most + 1 :].sum()), int(users.sum()), sigma), sigma)
 
     def _is_nearly_none(self, measured: float, sigma: float) -> bool:
         """Return whether a measured number of users is nearly none of all users."""
         return theorem.nearly_none(measured, theorem.deviation(sigma, self.precision), self.noisy_users)
 
     def _suffices(self, measured: float, least: float) -> bool:
-        """Return whether a published number is at least the least one. If not, keep the rho that would do."""
-        if math.isnan(self.margin):
-            self.margin = measured / least
+        """Return whether a published number is at least the least one. If not, keep a note with the rho it needs."""
         if measured < least:
-            self.needed = theorem.rho_needed(self.mechanism.rho, least, measured)
+            rho = theorem.rho_needed(self.mechanism.rho, least, measured)
+            self.wanted = [f"counts of rarer items are estimated from a rho of about {rho:.2g} on, for such a table"]
         return measured >= least
-
-    def _wanted(self) -> str:
-        """Return the note of a release without estimates."""
-        return (
-            f"counts of rarer items are estimated from a rho of about {self.needed:.2g} on, for a table like this one"
-        )
 
     def _weigh(self, rest: Rest, given: Weights) -> None:
         """Read the weights."""
@@ -340,9 +339,7 @@ class CalibratedSteps:
         places = known.split(self.labels, np.arange(1, len(self.counts) + 1))[1]
         return np.append(self.counts, 0)[places - 1]
 
-    def _named(
-        self, weights: NDArray[np.int64], given: Weights
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    def _named(self, weights: NDArray[np.int64], given: Weights) -> _Named:
         """Return the items above the threshold, their unbiased weighted counts and the scales of their errors.
 
         The items are in descending order of their weighted counts.
@@ -364,24 +361,18 @@ class CalibratedSteps:
         return present[rows], noisy
 
     def _both(
-        self,
-        found: Found | None,
-        items: NDArray[np.int64],
-        shown: NDArray[np.float64],
-        sigmas: NDArray[np.float64],
-        given: Weights,
-        curve: calibration.Curve | None,
+        self, found: Found | None, named: _Named, given: Weights, curve: calibration.Curve | None = None
     ) -> Release:
         """Return the release of confirmed items, if any were looked for, and of estimated items."""
-        empty = np.zeros(0, np.int64)
+        empty, (items, shown, sigmas) = np.zeros(0, np.int64), named
         rows, values, scales, confirming, steps, *_ = found or (empty, empty, empty, 0, 0)
         mechanism, common = self.mechanism, 1 / self.precision
         levels = confirmed_counts.levels(mechanism.relative_error, factor=2, replaced=False)
         variances = mechanism.heads._variances(scales, levels)
         labels, order = self.labels, np.concatenate([self.order[rows], items])
         if self.weighed.labels is not labels:
-            named = [*labels.take(self.order[rows]), *self.weighed.labels.take(items)]
-            labels, order = labels_of(named, labels.type_name), np.arange(len(named))
+            both = [*labels.take(self.order[rows]), *self.weighed.labels.take(items)]
+            labels, order = labels_of(both, labels.type_name), np.arange(len(both))
         return published(
             mechanism,
             labels,
