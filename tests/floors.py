@@ -32,7 +32,8 @@ FLOORS = [
     {"theorems"},
     {"reference", "_core"},
     {"formats", "privacy", "private", "progress"},
-    {"cached", "errors", "logs", "names", "wording"},
+    {"cached", "errors", "logs", "names"},
+    {"wording"},
     {"imports"},
     {"startup"},
 ]

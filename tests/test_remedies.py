@@ -474,7 +474,7 @@ WRITTEN = {
     "a power": ("count LOG --delta 10^-6", "Write a number, such as 0.5 or 1e-6", "count LOG --delta 1e-6"),
     "half a number": ("count LOG --rho 1e", "Write a number, such as 0.5 or 1e-6", "count LOG --rho 0.5"),
     "a decimal comma": ("count LOG --rho 0,5", "Use a point as the decimal separator", "count LOG --rho 0.5"),
-    "a comma of thousands": ("count LOG --l0 1,000", "a whole number, such as 10", "count LOG --l0 10"),
+    "a comma of thousands": ("count LOG --l0 1,000", "Write digits alone, such as 10", "count LOG --l0 10"),
 }
 
 

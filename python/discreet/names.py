@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from discreet.imports import importing
+from discreet.wording import meant
 
 __all__ = ["MODULES", "MOVED", "deprecated", "lazy"]
 
@@ -88,15 +89,7 @@ class _UnknownName(AttributeError):
     """The package has no such name. Its text is made on demand, because each import of a module asks for its name."""
 
     def __str__(self) -> str:
-        return f"module 'discreet' has no attribute {self.args[0]!r}{_hint(self.args[0])}"
-
-
-def _hint(name: str) -> str:
-    """Return the name that may be meant by a wrong name of the package; empty if none is similar."""
-    if name in ("average", "avg", "mean", "means"):
-        return "; discreet.aggregate(..., means=...) publishes means"
-    with importing():
-        from difflib import get_close_matches
-
-    near = get_close_matches(name.lower(), [*sys.modules["discreet"].__all__, *MODULES], n=1, cutoff=0.7)
-    return f"; did you mean {near[0]!r}?" if near else ""
+        name, known = self.args[0], [*sys.modules["discreet"].__all__, *MODULES]
+        is_mean = name in ("average", "avg", "mean", "means")
+        hint = "; discreet.aggregate(..., means=...) publishes means" if is_mean else meant(name, known)
+        return f"module 'discreet' has no attribute {name!r}{hint}"

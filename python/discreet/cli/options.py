@@ -64,7 +64,7 @@ class _Bound(click.ParamType[int | str]):
         try:
             return int(WHOLE.convert(value, param, ctx))
         except click.BadParameter:
-            self.fail(f"{value!r} is neither a whole number, such as 10, nor auto.", param, ctx)
+            self.fail(f"{value!r} is neither a whole number nor auto. Write digits alone, such as 10.", param, ctx)
 
 
 class _Number(click.ParamType[Decimal]):

@@ -11,8 +11,8 @@ from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, require_whole_csv
 from discreet.engines.validated import interruptible
 from discreet.errors import DiscreetError, InputError, SchemaError, needs, raise_alone
-from discreet.imports import importing
 from discreet.privacy.validation import require_path, require_text
+from discreet.wording import meant
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
@@ -112,8 +112,4 @@ def _of_sqlite(path: Path, table: str) -> Table:
 
 def _require_table(names: dict[str, tuple[str, str]], table: str, path: Path) -> None:
     if table not in names:
-        with importing():
-            import difflib
-
-        near = difflib.get_close_matches(table, names, n=1)
-        raise SchemaError(f"{path} has no table {table!r}{f'; did you mean {near[0]!r}?' if near else ''}")
+        raise SchemaError(f"{path} has no table {table!r}{meant(table, names)}")

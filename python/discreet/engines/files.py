@@ -17,8 +17,8 @@ from urllib.parse import unquote, unquote_to_bytes
 from discreet.engines.first_bytes import LENGTH, require_content
 from discreet.errors import InputError, SchemaError
 from discreet.formats import CSV, DATA, JSON_LINES, PARQUET, Format, alternatives
-from discreet.imports import importing
 from discreet.privacy.validation import require_path
+from discreet.wording import meant
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -418,11 +418,7 @@ def _similar(name: str, shown: Mapping[str, str]) -> str:
     if len(parts) > 1 and all(part.lower() in shown for part in parts):
         listed = [shown[part.lower()] for part in parts]
         return f"; to join several columns give them one by one, in Python {listed}, in a command with one option each"
-    with importing():
-        import difflib
-
-    near = difflib.get_close_matches(name.lower(), shown, n=1)
-    return f"; did you mean {shown[near[0]]!r}?" if near else ""
+    return meant(name, shown.values())
 
 
 def quoted(name: str) -> str:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, SupportsIndex
 
 from discreet.errors import ParameterError
-from discreet.imports import importing
+from discreet.wording import meant
 
 __all__ = [
     "brief",
@@ -127,13 +127,9 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
     known = list(choices)
     if isinstance(value, str) and value in known:
         return value
-    with importing():
-        from difflib import get_close_matches
-
-    near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
-    meant = f"; did you mean {near[0]!r}?" if near else ""
+    near = meant(value, known) if isinstance(value, str) else ""
     *more, last = map(repr, known)
-    raise ParameterError(f"{name} must be {', '.join(more)} or {last}, not {brief(value)}{meant}", names=name)
+    raise ParameterError(f"{name} must be {', '.join(more)} or {last}, not {brief(value)}{near}", names=name)
 
 
 def is_equal(value: object, default: object) -> bool:
