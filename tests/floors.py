@@ -59,6 +59,7 @@ LOADED = {
     "engines/values.py": {"pandas"},
     "errors.py": {"decimal"},
     "privacy/guarantee.py": {"decimal"},
+    "startup.py": {"gc"},
 }
 """The libraries that functions of a file import again, because the caller gave an object of the library, or an earlier
 call or `fractions` imported it."""

@@ -135,7 +135,7 @@ def test_a_command_that_duckdb_does_not_end_tells_its_charge(monkeypatch):
     monkeypatch.setattr(endings.os, "_exit", once(partial(SystemExit, 9)))
     monkeypatch.setattr(filters, "debug", lambda *_: endings._leave_at_once())
     code, out, err = discreet(*COUNTED, "-q")
-    assert (code, out) == (1, "")
+    assert (code, out) == (9, "")
     assert err.startswith(f"discreet: interrupted\nC{CHARGED}")
 
 

@@ -107,8 +107,10 @@ def _code_of(error: BaseException, ending: endings.Ending) -> int:
     except (KeyboardInterrupt, click.Abort):
         endings.say(ending.interrupted)
         return startup.state.code
-    except (BrokenPipeError, SystemExit):  # click makes one of the other, and writes an empty line after an interrupt
-        return startup.state.code if startup.state.received else 1
+    except (BrokenPipeError, SystemExit) as error:
+        # click makes one of the other, and writes an empty line after an interrupt. It exits after a completion, too.
+        code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
+        return startup.state.code if code and startup.state.received else code
     except MemoryError:
         endings.say(ending.interrupted.replace("interrupted", "out of memory"))
         return 1
