@@ -379,19 +379,29 @@ def test_a_release_without_estimates_says_from_which_rho_on():
 
 
 @pytest.mark.parametrize("several", [0, 200])
-def test_users_of_one_item_get_a_threshold_on_all_of_rho(several):
-    rows, _ = user_shapes.table("one item")
+@pytest.mark.parametrize(("rho", "least"), [(0.1, 1.04), (1.0, 0.98)])
+def test_users_of_one_item_get_a_threshold_on_all_of_rho(several, rho, least):
+    rows, counts = user_shapes.table("one item")
     rows["user"] = np.append(rows["user"], np.arange(several))
     rows["item"] = np.append(rows["item"], np.arange(several) + 10_000)
-    release = CalibratedCounts(rho=0.1, delta=1e-6).release(rows, user="user", item="item", rng=seeded_rng(1))
-    threshold = dp.GaussianThreshold.from_rho(rho=0.1, delta=1e-6, l0=1)
-    table = Histogram.from_table(rows, user="user", item="item", l0=1)
-    expected = [len(threshold.release(table, rng=seeded_rng(seed))) for seed in range(5)]
-    # The noise is finer than one user, so the threshold is lower, and the release has 8 % more items.
-    assert len(release) > 1.04 * np.mean(expected)
+    threshold = dp.GaussianThreshold.from_rho(rho=rho, delta=1e-6, l0=1)
+    table, bounded = (
+        dp.Table(rows, user="user", item="item").read(),
+        Histogram.from_table(rows, user="user", item="item", l0=1),
+    )
+    good = []
+    for mechanism, data in ((CalibratedCounts(rho=rho, delta=1e-6), table), (threshold, bounded)):
+        found = [mechanism.release(data, rng=seeded_rng(seed)) for seed in range(5)]
+        near = [[abs(n - counts[i]) <= 0.1 * counts[i] for i, n in release if i < 5_000] for release in found]
+        good.append((np.mean([len(release) for release in found]), np.mean([sum(one) for one in near])))
+        if mechanism is not threshold:
+            release = found[0]
+    # The noise is finer than one user if sigma is above one, so the threshold is lower.
+    assert good[0][0] > least * good[1][0]
+    assert good[0][1] > 0.98 * good[1][1]
     assert not release.confirmed.any()
     assert release.sigmas.min() == pytest.approx(threshold.sigma, rel=0.02)
-    assert release.spent.rho == pytest.approx(0.1, rel=1e-9)
+    assert release.spent.rho == pytest.approx(rho, rel=1e-9)
     assert "one item of each user" in release.notes[0]
 
 

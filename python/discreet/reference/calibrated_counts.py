@@ -307,7 +307,7 @@ def alone(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> Calibr
         scale = prices.weights_sigma(plan.budget - plan.heads.variance_price(first) - spent, 1)
     if scale is None:
         return Calibrated(1, none, True, *_NONE, users, spent)
-    bits = prices.places(scale)
+    bits = prices.places_of(scale, 1)
     threshold = prices.threshold_of(scale, 1, 1, bits, prices.unspent_delta(plan.delta, 0.0))
     weights = weighed(heads.lists, size, 1, lambda m: int(prices.weight(m, 1, bits)), kept)
     found = _above(weights, scale, threshold, bits, plan, rng)

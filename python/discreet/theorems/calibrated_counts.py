@@ -46,6 +46,7 @@ __all__ = [
     "ordered_price",
     "ordered_sigma",
     "places",
+    "places_of",
     "reach",
     "rho_needed",
     "selection_price",
@@ -206,6 +207,14 @@ def places(sigma: float) -> int:
     They are as many as the sampler's range allows, and at most 26, for sums over 2^35 users.
     """
     return min(_MOST_BITS, bits_of(sigma))
+
+
+def places_of(sigma: float, most: int) -> int:
+    """Return the binary places of weights, if a user weighs at most `most` items.
+
+    There are none if all weights are one and sigma is below one: whole noise is then zero more often.
+    """
+    return 0 if most == 1 and sigma < 1 else places(sigma)
 
 
 def nearly_none(heavy: float, deviation: float, users: float) -> bool:

@@ -160,7 +160,7 @@ class Weights(NamedTuple):
     @classmethod
     def of(cls, scale: float, full: int, most: int, delta: float) -> Self:
         """Return the parameters for this scale. `delta` is the chance that a user's own items are released."""
-        bits = theorem.places(scale)
+        bits = theorem.places_of(scale, most)
         noise = _core.Noise.discrete_gaussian(math.ldexp(scale, bits))
         return cls(scale, full, most, bits, theorem.threshold(noise, full, most, bits, delta))
 
