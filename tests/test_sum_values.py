@@ -293,9 +293,9 @@ TEXTS += [
 def test_text_is_the_same_number_in_a_dict_and_in_an_arrow_table():
     pyarrow = pytest.importorskip("pyarrow")
     rows = {"user": [*range(len(TEXTS))], "shop": [*range(len(TEXTS))], "cents": TEXTS}
-    given = {"columns": ("user", "shop", "cents"), "items": rows["shop"], "bounds": (0, 5000), "resolution": 1.0}
+    given = {"columns": ("user", "shop", "cents"), "items": rows["shop"], "bounds": (0, 50_000), "resolution": 0.5}
     expected = clipped_sums(pyarrow.table(rows), **given)
-    assert expected[:6] == [12, 12, 7, 1, 5, 10]
+    assert expected[:6] == [24, 24, 14, 1, 10, 20]
     numbers = {"12", " 12 ", "+7", ".5", "5.", "1e1", "-0", "12\n"}
     assert {text for text, total in zip(TEXTS, expected, strict=True) if total} == numbers - {"-0"}
     assert clipped_sums(rows, **given) == expected
@@ -309,7 +309,7 @@ def test_text_is_the_same_number_in_a_dict_and_in_an_arrow_table():
         == 19_997
     )
     lone = {"user": [1, 2], "shop": [1, 1], "cents": ["\ud800", "3"]}
-    assert clipped_sums(lone, **{**given, "items": [1]}) == [3]
+    assert clipped_sums(lone, **{**given, "items": [1]}) == [6]
 
 
 def test_missing_cells_of_every_kind_of_array_are_skipped():
@@ -342,5 +342,5 @@ def test_missing_cells_of_every_kind_of_array_are_skipped():
 )
 def test_bounds_and_resolution_may_be_numbers_of_numpy_and_decimals(bounds, resolution):
     release = dp.sum(SALES, **COLUMNS, bounds=bounds, resolution=resolution, l0=3, rho=1, delta=1e-6)
-    assert "clipped to [0, 20] units for each user and item" in release.measure
-    assert f"resolution={float(str(resolution))}" in release.made_by
+    assert f"low=0, high=20, resolution={float(str(resolution))}" in release.made_by
+    assert f"clipped to [0, {20 * float(str(resolution)):g}] for each user and item" in release.measure

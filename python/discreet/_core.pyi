@@ -154,7 +154,7 @@ class Pairs:
         self,
         items: Labels,
         l0: int,
-        measures: Sequence[tuple[str, int, int, int, int]],
+        measures: Sequence[tuple[str, int, int, int, int, int]],
         *,
         progress: Callable[[], None] | None = None,
     ) -> tuple[Labels, NDArray[np.int64]]: ...

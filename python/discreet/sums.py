@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from discreet import mechanisms
 from discreet.engines.engine import Label
-from discreet.engines.sums import summed_column
+from discreet.engines.projection import FINE
+from discreet.engines.sums import own_step, summed_column
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
@@ -23,6 +26,7 @@ from discreet.releasing import Asked, Call, Options, publish, require_known, req
 
 if TYPE_CHECKING:
     from discreet.budgets.filter import PrivacyFilter
+    from discreet.engines.table import Table
     from discreet.release.release import Release
 
 __all__ = ["aggregate", "sum"]
@@ -41,7 +45,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    resolution: float | Decimal = 1.0,
+    resolution: float | Decimal | None = None,
     items: Sequence[Label] | None = None,
     budget: PrivacyFilter | None = None,
     **options: Unpack[Options],
@@ -51,23 +55,22 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     A user's own values for an item are added up, and this sum is clipped to `bounds`. At most `l0` items of each user
     count, chosen uniformly, so the noise of a sum is that of l0 items, not of all. Half of rho finds the items with a
     threshold on their users, and the other half pays for the sums (`DiscoverAndSum`). Without `l0`, 5 % of rho first
-    finds a bound that about 95 % of the users do not exceed, and `Release.l0` has it. The released sums are whole
-    numbers of `resolution`, in the column `count`.
+    finds a bound that about 95 % of the users do not exceed, and `Release.l0` has it. The released sums are in the unit
+    of the column. Files and frames call them after it: price_sum and price_sum_sigma.
 
     With `bounds="auto"`, 5 % of rho first finds bounds [-c, c]: for about `bounds_percentile` percent of the users, the
     sum for one of their items, chosen at random, lies within (`SumsWithFoundBounds`). `Release.summed` has them.
 
-    Amounts of money: for integers of cents give bounds in cents. For decimals with two places give
-    `resolution=0.01` and bounds in the unit of the column, such as `bounds=(0, 20)`; the sums are then in cents.
+    Values are added up exactly, as whole numbers of a step: integers and booleans as they are, decimals in the places
+    of their type, floats and text in steps of 2^-32. The type of the column decides it, and no cell does.
 
     Args:
         data: A `Table` with a value, or the rows that a Table takes. They are read twice, or once with `items`; once
             more for each bound that is found.
         value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits; of Spark or
             Ibis numbers or booleans. A row whose value is missing, not finite or no number is left out.
-        bounds: The least and the largest sum of one user for one item, in units of the column: whole multiples of
-            `resolution`. Choose them without the data, or give "auto" to find them with privacy. The noise grows with
-            the larger absolute value.
+        bounds: The least and the largest sum of one user for one item, in the unit of the column. Choose them without
+            the data, or give "auto" to find them with privacy. The noise grows with the larger absolute value.
         bounds_percentile: With `bounds="auto"`, the percentage of users, about: from 1 to 99.
         l0: The most items of a user that count; by default a bound is found. With `items`, a user may have all of them
             by default.
@@ -75,13 +78,14 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails. May be left out with rho and `items`: their guarantee in zCDP
             has no delta. A given delta is then the one at which the guarantee is stated as (epsilon, delta)-DP.
-        resolution: The unit to which each value is rounded: from 1e-12 to 1e12.
+        resolution: A step to which each value is rounded, halves to even, in place of that of the column: from 1e-12 to
+            1e12. Bounds are whole multiples of it.
         items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
         budget: A `Budget` or a `Ledger`'s dataset, as in `count`.
         **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
 
     Returns:
-        A Release whose `counts` are noisy sums in units of `resolution`, and whose `sigmas` are in the same units.
+        A Release whose `counts` are noisy sums in the unit of the column, and whose `sigmas` are in the same unit.
 
     Raises:
         ParameterError: A parameter is missing or out of range. Nothing is charged.
@@ -93,8 +97,8 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         >>> import discreet as dp
         >>> sales = {"user": [*range(5000)], "shop": ["a"] * 5000, "price": [19.99] * 5000}
         >>> columns = {"user": "user", "item": "shop", "value": "price"}
-        >>> release = dp.sum(sales, **columns, bounds=(0, 20), resolution=0.01, l0=1, rho=1, delta=1e-6)
-        >>> release.items, bool(99_000 < release.counts[0] / 100 < 101_000)
+        >>> release = dp.sum(sales, **columns, bounds=(0, 20), l0=1, rho=1, delta=1e-6)
+        >>> release.items, bool(99_000 < release.counts[0] < 101_000)
         (['a'], True)
 
     Source:
@@ -109,7 +113,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     require_whole("bounds_percentile", bounds_percentile, 1, 99)
     if not (is_found or bounds_percentile == PERCENTILE):
         raise ParameterError('bounds_percentile is for bounds="auto": leave it out', names="bounds_percentile bounds")
-    low, high, step = (0, 0, _resolution(resolution)) if is_found else _in_units(bounds, resolution)
+    low, high, step = _in_steps((0, 0) if is_found else bounds, resolution, call.table, value, is_found=is_found)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[_Sums, Notes]:
@@ -171,9 +175,9 @@ def aggregate(
         data: A `Table`, or the rows that a Table takes. They are read once for each column of values. A row of a file
             whose text in this column is not UTF-8 is left out of that reading; users and rows are counted in the first.
         rows: The most rows of a user for an item that count, for the number of rows and for means, which need it.
-        sums: For each column to add up, the least and the largest sum of one user for one item, in units of the column:
-            `{"price": (0, 50)}`. A third number is the resolution, 1 by default: `{"price": (0, 50, 0.01)}` for amounts
-            with two decimal places. Bounds are whole multiples of it, and values are rounded to it.
+        sums: For each column to add up, the least and the largest sum of one user for one item, in the unit of the
+            column: `{"price": (0, 50)}`. A third number is a resolution in place of the column's own step, as in `sum`:
+            `{"price": (0, 50, 0.01)}`. Bounds are whole multiples of it, and values are rounded to it.
         means: For each column to average over rows, the least and the largest mean of one user for one item, with a
             resolution as for sums.
         l0: The most items of a user that count, with the default of `sum`.
@@ -187,7 +191,7 @@ def aggregate(
 
     Returns:
         A Release of counts of users whose `aggregates` are the other numbers. Files and frames have a column for each
-        number and its sigma: rows, rows_sigma, price_sum, price_sum_sigma, price_mean and so on, in units of the
+        number and its sigma: rows, rows_sigma, price_sum, price_sum_sigma, price_mean and so on, in the unit of the
         column.
 
     Raises:
@@ -199,7 +203,7 @@ def aggregate(
     Example:
         >>> import discreet as dp
         >>> sales = {"user": [*range(5000)] * 2, "shop": ["a"] * 10_000, "price": [19.99] * 10_000}
-        >>> bounds = {"rows": 2, "sums": {"price": (0, 50)}, "means": {"price": (0, 30, 0.01)}}
+        >>> bounds = {"rows": 2, "sums": {"price": (0, 50)}, "means": {"price": (0, 30)}}
         >>> release = dp.aggregate(sales, user="user", item="shop", **bounds, l0=1, rho=1, delta=1e-6)
         >>> rows, total, mean = release.aggregates
         >>> rows.name, bool(9_900 < rows.values[0] < 10_100), total.name, mean.name, bool(19 < mean.values[0] < 21)
@@ -209,11 +213,11 @@ def aggregate(
         Rogers (2023), Theorems 4, 6 and 7, and Desfontaines et al. (2020), Section 1; see `Aggregates`.
     """
     require_one(rho, epsilon)
-    bounded = {"sums": _bounded("sums", sums), "means": _bounded("means", means)}
-    values = dict.fromkeys(column for one in bounded.values() for column, *_ in one)
+    values = dict.fromkeys((*_bounds("sums", sums), *_bounds("means", means)))
     parameters: dict[str, object] = {"rho": rho, "epsilon": epsilon, "delta": delta, "l0": l0, "items": items}
     parameters |= {"rows": rows, "sums": sums, "means": means}
     call = Call.of(aggregate, data, options, budget, parameters, values=[*values])
+    bounded = {name: _bounded(name, given, call.table) for name, given in (("sums", sums), ("means", means))}
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[mechanisms.Aggregates, Notes]:
@@ -228,33 +232,46 @@ def aggregate(
     return publish(made, lambda: call.table, call, asked, notes)
 
 
-def _bounded(name: str, given: object) -> tuple[tuple[str, int, int, float], ...]:
-    """Return columns with bounds in units and with their unit, or raise ParameterError."""
-    if given is None:
-        return ()
-    if not isinstance(given, Mapping):
+def _bounds(name: str, given: object) -> dict[str, list[Any]]:
+    """Return the bounds of each column, and its resolution if there is one, or raise ParameterError."""
+    if not isinstance(given, Mapping | None):
         raise ParameterError(f'{name} must be a dict of columns and bounds, such as {{"price": (0, 50)}}', names=name)
-    found = []
-    for column, bounds in given.items():
+    found = {}
+    for column, bounds in (given or {}).items():
         if not isinstance(column, str):
             raise ParameterError(f"a key of {name} must be the name of a column", names=name)
-        parts = list(bounds) if isinstance(bounds, tuple | list) else []
-        if len(parts) not in (2, 3):
+        found[column] = list(bounds) if isinstance(bounds, tuple | list) else []
+        if len(found[column]) not in (2, 3):
             raise ParameterError(
                 f"a value of {name} must have the least and the largest value of one user for one item, such as "
                 "(0, 50), and may have a resolution: (0, 50, 0.01)",
                 names=name,
             )
+    return found
+
+
+def _bounded(name: str, given: object, table: Table) -> tuple[tuple[str, int, int, float], ...]:
+    """Return columns with bounds in steps and with their step, or raise ParameterError."""
+    found = []
+    for column, (low, high, *step) in _bounds(name, given).items():
         try:
-            found.append((column, *_in_units(tuple(parts[:2]), *(parts[2:] or [1.0]))))
+            found.append((column, *_in_steps((low, high), step[0] if step else None, table, column)))
         except ParameterError as error:
             raise ParameterError(f"{name} of {brief(column)}: {error}", names=f"{name} resolution") from None
     return tuple(found)
 
 
-def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:
-    """Return the bounds as whole numbers of the resolution and the resolution, or raise ParameterError."""
-    step = _resolution(resolution)
+def _in_steps(
+    bounds: object, resolution: object, table: Table, column: str | None, *, is_found: bool = False
+) -> tuple[int, int, float]:
+    """Return the bounds as whole steps and the step, by default that of the column, or raise ParameterError.
+
+    Bounds that are no whole steps of the column become wider.
+    """
+    is_own = resolution is None
+    step = own_step(table, str(column)) if is_own else _resolution(resolution)
+    if is_found:
+        return 0, 0, step
     given: Any = bounds
     pair = list(given) if isinstance(given, tuple | list) or getattr(given, "ndim", 0) == 1 else []
     if len(pair) != 2:
@@ -263,12 +280,25 @@ def _in_units(bounds: object, resolution: object) -> tuple[int, int, float]:
             '"auto" to find them with privacy',
             names="bounds",
         )
-    low, high = (_units(bound, Decimal(str(step))) for bound in pair)
-    if low >= high:
+    unit = Fraction(step) if step == FINE else Fraction(str(step))
+    least, most = (_number(bound) for bound in pair)
+    if least >= most:
         raise ParameterError(
             "bounds must be the least sum and then the largest: low must be below high", names="bounds"
         )
-    return low, high, step
+    for bound, one in zip(pair, (least, most), strict=True):
+        if not is_own and one % unit:
+            raise ParameterError(
+                f"bounds must be whole multiples of the resolution, {step:g}, and {bound} is not; give another "
+                "resolution, such as 0.01 for amounts with two decimal places",
+                names="bounds resolution",
+            )
+        if abs(one / unit) > 2**95:
+            raise ParameterError(
+                f"bounds must be at most 2^95 steps of {step:g}; give a larger resolution, or narrower bounds",
+                names="bounds resolution",
+            )
+    return math.floor(least / unit), math.ceil(most / unit), step
 
 
 def _resolution(resolution: object) -> float:
@@ -282,26 +312,24 @@ def _resolution(resolution: object) -> float:
     return require_number("resolution", resolution, 1e-12, 1e12, open_low=False)
 
 
-def _units(bound: object, unit: Decimal) -> int:
-    """Return a bound as a whole number of units, or raise ParameterError."""
+def _number(bound: object) -> Fraction:
+    """Return a bound as a fraction, or raise ParameterError."""
     try:
         if isinstance(bound, bool) or not isinstance(bound, Real | Decimal):
             raise TypeError
         # The text of a float of any width is the shortest decimal that reads as this float.
-        units = Decimal(text := str(bound)) / unit
+        number = Decimal(str(bound))
+        if number.is_snan():
+            raise TypeError
     except (InvalidOperation, TypeError, ValueError):
         raise ParameterError(
             f"bounds must be two numbers, such as (0, 20), and each an int, a float or a Decimal, not {brief(bound)}",
             names="bounds",
         ) from None
-    if not units.is_finite():
+    if not number.is_finite():
         raise ParameterError(
             "bounds must be finite: choose the least and the largest sum without the data", names="bounds"
         )
-    if units != int(units):
-        raise ParameterError(
-            f"bounds must be whole multiples of the resolution, {unit}, and {text} is not; give another resolution, "
-            "such as 0.01 for amounts with two decimal places",
-            names="bounds resolution",
-        )
-    return int(units)
+    if number.adjusted() > 100:
+        raise ParameterError("bounds must be below 1e100: give a larger resolution, or narrower bounds", names="bounds")
+    return Fraction(number)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from discreet.imports import importing
 
-__all__ = ["counted", "meant"]
+__all__ = ["counted", "meant", "number"]
 
 
 def counted(number: int, noun: str) -> str:
@@ -22,3 +22,8 @@ def meant(name: str, known: Iterable[str]) -> str:
     shown = {one.lower(): one for one in reversed([*known])}
     near = get_close_matches(name.lower(), shown, n=1)
     return f"; did you mean {shown[near[0]]!r}?" if near else ""
+
+
+def number(value: float) -> str:
+    """Return an integer with all its digits, or a float with at most twelve."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.12g}"

@@ -7,12 +7,14 @@ use super::count::{listed, threads_or_all};
 use super::sources::{Sources, watched};
 use super::values::{PyLabels, Schema};
 use super::wanted::{Times, Wanted};
+use crate::columns::values::Step;
 use crate::count::by_user::measured::{Measure, Pairs, Reading, Room};
 use crate::count::make_ready;
 use crate::error::{Error, Result};
 
-/// A kind of measure, its bounds, the most rows of a pair, and the parts of a unit of a mean.
-type Given = (String, i64, i64, i64, i64);
+/// A kind of measure, its bounds in steps, the most rows of a pair, the parts of a step of a mean, and the power of two
+/// of steps in which sums are.
+type Given = (String, i128, i128, i64, i64, u32);
 
 const MOST: i64 = 1 << 30;
 
@@ -43,9 +45,7 @@ impl PyPairs {
         times: Option<Times>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        if !(resolution > 0.0 && resolution.is_finite()) {
-            return Err(Error::Parameter("the resolution must be finite and above 0").into());
-        }
+        let step = Step::new(resolution)?;
         let wanted = Wanted::new(user, item, times)?.with(value);
         make_ready(memory);
         let mut sources = Sources::open(source, &wanted)?;
@@ -54,7 +54,7 @@ impl PyPairs {
         let room = Room { threads: threads_or_all(threads), memory };
         let keys = like.map(|like| like.0.keys());
         let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
-            let reading = Reading { only: only.as_deref(), resolution, valued };
+            let reading = Reading { only: only.as_deref(), step, valued };
             Pairs::read(sources.batches(), types.1, reading, keys, room, tick)
         };
         Ok(Self(watched(py, progress, work)?, fields))
@@ -70,7 +70,7 @@ impl PyPairs {
         Ok(watched(py, progress, |tick| self.0.sizes(tick))?.into_pyarray(py))
     }
 
-    /// Return for each user the absolute value of the sum of one of the user's items, chosen uniformly, in units and in
+    /// Return for each user the absolute value of the sum of one of the user's items, chosen uniformly, in steps and in
     /// any order of the users.
     #[pyo3(signature = (*, progress=None))]
     fn extents<'py>(
@@ -94,8 +94,9 @@ impl PyPairs {
     }
 
     /// Return the given items as labels of the column of items, and for each item the sums of all measures, over the
-    /// choice of items that `counts` makes. A measure is "rows", "sum" or "mean" with its least and largest value, the
-    /// most rows of a user for an item and the parts of a unit; a mean has two sums.
+    /// choice of items that `counts` makes. A measure is "rows", "sum" or "mean" with its least and largest value in
+    /// steps, the most rows of a user for an item, the parts of a step and the power of two of steps in which sums are; a
+    /// mean has two sums.
     #[pyo3(signature = (items, l0, measures, *, progress=None))]
     fn measured<'py>(
         &self,
@@ -121,16 +122,21 @@ fn require(l0: usize) -> Result<usize> {
     if l0 == 0 { Err(Error::Parameter("l0 must be at least 1")) } else { Ok(l0) }
 }
 
-fn measure((kind, low, high, most, parts): &Given) -> Result<Measure> {
-    let (low, high, most, parts) = (*low, *high, *most, *parts);
-    let is_right = (1..=MOST).contains(&most) && (1..=1 << 16).contains(&parts);
-    if low > high || low < -MOST || high > MOST || !is_right {
-        return Err(Error::Parameter("the bounds of a measure are out of range"));
-    }
-    match kind.as_str() {
-        "rows" => Ok(Measure::Rows(most)),
-        "sum" => Ok(Measure::Sum(low, high)),
-        "mean" => Ok(Measure::Mean(low, high, most, parts)),
-        _ => Err(Error::Parameter("a measure must be rows, sum or mean")),
+fn measure((kind, low, high, most, parts, shift): &Given) -> Result<Measure> {
+    let (low, high, most, parts, shift) = (*low, *high, *most, *parts, *shift);
+    let measure = match kind.as_str() {
+        "rows" => Measure::Rows(most),
+        "sum" => Measure::Sum(low, high, shift),
+        "mean" => Measure::Mean(low, high, most, parts, shift),
+        _ => return Err(Error::Parameter("a measure must be rows, sum or mean")),
+    };
+    let are_right = (1..=MOST).contains(&most) && (1..=1 << 16).contains(&parts) && shift < 127;
+    let widest = 1_i128 << 95;
+    let are_bounds = -widest <= low && low <= high && high <= widest;
+    // A sum of 2^32 users has 64 bits.
+    if are_right && are_bounds && measure.largest().is_some_and(|largest| largest <= 1 << 31) {
+        Ok(measure)
+    } else {
+        Err(Error::Parameter("the bounds of a measure are out of range"))
     }
 }

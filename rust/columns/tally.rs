@@ -4,7 +4,7 @@ use arrow_data::ArrayData;
 
 use crate::columns::parts::{Columns, Part};
 use crate::columns::times::{Period, moment};
-use crate::columns::values::Values;
+use crate::columns::values::{Step, Values};
 use crate::error::Result;
 use crate::labels::LONGEST;
 use crate::labels::composite::{Kind, push_cell};
@@ -65,7 +65,7 @@ impl Tally {
         };
         let (user, item) = (parts(columns.user)?, parts(columns.item)?);
         let time = columns.time.map(Part::new).transpose()?;
-        let values = columns.value.map(Values::new).transpose()?;
+        let (values, step) = (columns.value.map(Values::new).transpose()?, Step::new(1.0)?);
         self.cells.resize(user.len() + item.len(), Unusable::default());
         let (mut label, mut cell) = (Vec::new(), Vec::new());
         for row in 0..len {
@@ -102,10 +102,10 @@ impl Tally {
             let is_counted = is_item && is_user && !is_long_item && !is_long_user;
             self.counted += u64::from(is_counted);
             let Some(values) = &values else { continue };
-            match values.get(row)? {
+            match values.get(row, &step)? {
                 None => self.no_value += 1,
-                Some(value) if value.is_finite() => self.summed += u64::from(is_counted),
-                Some(_) => self.no_number += 1,
+                Some(Some(_)) => self.summed += u64::from(is_counted),
+                Some(None) => self.no_number += 1,
             }
         }
         Ok(())

@@ -65,7 +65,6 @@ pub(crate) struct Worker<P: Pair> {
     /// The users of all rows, if they are counted.
     counted: Option<Users<P>>,
     cells: Vec<u64>,
-    values: Vec<f64>,
     null: Vec<bool>,
     groups: Vec<Group>,
 }
@@ -92,7 +91,6 @@ impl<P: Pair> Worker<P> {
             counted: counts_users.then(Users::default),
             keys,
             cells: Vec::new(),
-            values: Vec::new(),
             null: Vec::new(),
             groups: Vec::new(),
         }
@@ -215,7 +213,7 @@ impl<P: Pair> Worker<P> {
             self.null.clear();
             self.null.resize(rows.len(), false);
             if let Some(values) = values {
-                values.mark_unusable(rows.clone(), &mut self.null, &mut self.values)?;
+                values.mark_unusable(rows.clone(), &mut self.null)?;
             }
             if are_numbers {
                 self.take_keys(users, items, rows)?;

@@ -20,7 +20,7 @@ from discreet.release.release import changed
 from discreet.testing import seeded_rng
 from sales import EXACT, SALES
 
-MEASURES = [("rows", 0, 0, 2, 1), ("sum", -3, 5, 1, 1), ("mean", -4, 3, 2, 1), ("mean", 0, 9, 3, 64)]
+MEASURES = [("rows", 0, 0, 2, 1, 0), ("sum", -3, 5, 1, 1, 0), ("mean", -4, 3, 2, 1, 0), ("mean", 0, 9, 3, 64, 0)]
 BOUNDS = [2, 5, 8, 2, 15 * 64, 3]
 """The most that one user and item adds to each sum of MEASURES."""
 rows = st.lists(
@@ -157,7 +157,7 @@ def test_means_between_units_are_rounded_without_bias(most):
     log = dp.Table({"user": users, "item": [0] * 90_000, "v": [1, 0, 0] * 30_000}, user="user", item="item")
     for parts in (1, 16):
         (pairs,) = read_pairs(log, [("v", 1.0)])
-        measure = ("mean", 0, 1, most, parts)
+        measure = ("mean", 0, 1, most, parts, 0)
         ((numerator, rows),) = pairs.measured(dp._core.Labels.from_sequence([0]), 1, [measure])[1].tolist()
         assert rows == 30_000 * most
         assert abs(numerator - 30_000 * most * parts / 3) < 7 * math.sqrt(30_000) / 2
@@ -237,11 +237,12 @@ def test_the_command_prints_all_numbers_and_names_its_options(tmp_path):
         ({"sums": [("cents", 0, 9)]}, "sums must be a dict"),
         ({"sums": {"cents": 9}}, "a value of sums must have"),
         ({"sums": {"cents": (9, 0)}}, "low must be below high"),
-        ({"sums": {"cents": (0, 0.5)}}, "whole multiples of the resolution"),
+        ({"sums": {"cents": (0, 0.5, 1)}}, "whole multiples of the resolution"),
         ({"sums": {1: (0, 9)}}, "a key of sums must be"),
         ({"sums": {"shop": (0, 9)}}, "another column than user, item and time"),
-        ({"means": {"cents": (0, 2**30)}, "rows": 9}, "product is above 2"),
-        ({"sums": {"cents": (0, 2**30)}, "rho": 1e-6}, "above 1e9"),
+        ({"means": {"cents": (0, 2**96)}, "rows": 9}, "2.95 steps"),
+        ({"rows": 2**30, "rho": 1e-6}, "above 1e9; give fewer rows"),
+        ({"sums": {"cents": (0, 9)}, "rows": None, "rho": 1e-18}, "at most 1e.09"),
         ({"delta": None}, "delta"),
         ({"value": "cents"}, "value"),
     ],

@@ -75,10 +75,10 @@ def moment(mechanism, first, second, order, factor=1.0):
     return later(tuple(range(len(first[0]))), 0, 0)
 
 
-def worst(mechanism, **wrong):
-    """Return the largest Renyi divergence over its order and rho, if a user adds 5 to all items, or to one of them."""
+def worst(mechanism, more=5, **wrong):
+    """Return the largest Renyi divergence over its order and rho, if a user adds `more` to all items, or to one."""
     before, found = ((70, 40, 25), (90, 60, 30)), 0.0
-    for after in (((71, 41, 26), (95, 65, 35)), ((71, 40, 25), (95, 60, 30))):
+    for after in (((71, 41, 26), (90 + more, 60 + more, 30 + more)), ((71, 40, 25), (90 + more, 60, 30))):
         for order in (1.01, 8.0):
             for pair in ((before, after), (after, before)):
                 found = max(found, math.log(moment(mechanism, *pair, order, **wrong)) / (order - 1) / order)
@@ -93,6 +93,36 @@ def test_the_exact_law_of_all_steps_keeps_rho():
     assert worst(mechanism, factor=0.5) > 1
 
 
+def test_a_low_bound_that_is_larger_than_high_sets_the_noise():
+    mechanism = made(0.4, low=-10, high=3, k_bar=3)
+    assert mechanism.protects.linf == 10
+    assert mechanism.sigmas == pytest.approx(made(0.4, low=-3, high=10, k_bar=3).sigmas)
+    for more in (-10, 3):
+        assert worst(mechanism, more) <= 1
+    assert worst(mechanism, -10) > 0.3
+    # A wrong variant: the noise of high alone.
+    assert worst(mechanism, -10, factor=0.3) > 1
+    (table, _), rich = rows(), made(50.0, low=-10, high=3)
+    release = rich.release({**table, "value": -table["value"]}, **COLUMNS, value="value", rng=seeded_rng(3))
+    own = np.zeros((20_000, 40))
+    np.add.at(own, (table["user"], table["item"]), -table["value"])
+    errors = (release.counts - own.clip(-10, 3).sum(0)[release.items]) / release.sigmas
+    assert np.abs(errors).max() < 4.5
+
+
+def test_sums_in_fine_steps_have_the_unit_of_the_column(tmp_path):
+    (table, _), mechanism = rows(), made(50.0, low=0, high=3 * 2**32, resolution=2.0**-32)
+    release = mechanism.release({**table, "value": table["value"] / 4}, **COLUMNS, value="value", rng=seeded_rng(3))
+    own = np.zeros((20_000, 40))
+    np.add.at(own, (table["user"], table["item"]), table["value"] / 4)
+    errors = (release.counts - own.clip(0, 3).sum(0)[release.items]) / release.sigmas
+    assert np.abs(errors).max() < 4.5
+    assert release.sigmas.max() < 1e4
+    written = mechanism.release(table, **COLUMNS, value="value")
+    written.write(tmp_path / "sums.csv", certificate=True)
+    assert dp.verify(tmp_path / "sums.csv").made_by == repr(mechanism)
+
+
 def test_a_file_of_sums_can_be_verified(tmp_path):
     mechanism, path = made(1.0, low=0, high=9, resolution=0.5), tmp_path / "sums.csv"
     for least, users in ((0, 4), (1, 20_000)):
@@ -103,7 +133,7 @@ def test_a_file_of_sums_can_be_verified(tmp_path):
 
 
 def test_bounds_out_of_range_are_refused():
-    for bad in ({"low": 9}, {"high": 2**31}, {"resolution": 0}, {"high": 2**29}, {"counting": None}):
+    for bad in ({"low": 9}, {"high": 2**96}, {"resolution": 0}, {"counting": None}):
         with pytest.raises(ParameterError):
             dataclasses.replace(made(1.0, low=0, high=9), **bad)
 

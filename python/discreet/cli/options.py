@@ -105,7 +105,7 @@ BOUND = _Bound()
 _shown = partial(click.option, show_default=True)
 _l0 = partial(click.option, "--l0", type=L0, metavar="N")
 _items = partial(click.option, "--items", type=FILE, metavar="FILE")
-_resolution = partial(_shown, "--resolution", type=FLOAT, default=1.0, metavar="UNIT")
+_resolution = partial(_shown, "--resolution", type=FLOAT, metavar="UNIT")
 
 times = joined(
     click.option(
@@ -190,7 +190,8 @@ summed = joined(
         "one of their items, chosen at random, lies within.",
     ),
     _resolution(
-        help="Round each value to this unit, and release sums in it. 0.01 is for amounts with two decimal places.",
+        help="Round each value to this unit, such as 0.01.  [default: 1 for integers, the places of a decimal type, "
+        "else 2^-32]",
     ),
     _l0(
         help="Sum at most N items of each user. The noise of a sum is that of N items. Without --l0 and --items, 5 % "
@@ -228,7 +229,7 @@ aggregated = joined(
         f"{_bounds}",
     ),
     _resolution(
-        help="Round values to this unit. 0.01 is for amounts with two decimal places.",
+        help="Round values to this unit, such as 0.01.  [default: as in discreet sum]",
     ),
     _l0(
         help="Use at most N items of each user, the same ones for all numbers. Without --l0 and --items, 5 % of rho "

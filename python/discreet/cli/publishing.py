@@ -58,9 +58,9 @@ class FunctionParameters(Parameters, total=False):
     bounds: tuple[Decimal, Decimal] | Literal["auto"]
     bounds_percentile: int
     rows: int | None
-    sums: dict[str, tuple[Decimal, Decimal, float]]
-    means: dict[str, tuple[Decimal, Decimal, float]]
-    resolution: float
+    sums: dict[str, tuple[Decimal, Decimal, float | None]]
+    means: dict[str, tuple[Decimal, Decimal, float | None]]
+    resolution: float | None
     time: str | None
     every: str | None
     since: str | None

@@ -118,9 +118,9 @@ def sum(**options: Any) -> int:  # noqa: A001 - the name of the command
     number of released items. Half of rho finds the items with a threshold on their users, the other half pays for the
     sums. Without --l0, 5 % of rho first finds N.
 
-    The rows have the sum as a whole number of --resolution in the column count of a file (sum in a table or report),
-    and sigma in the same unit. Integers of cents need no --resolution. For decimals with two places give --resolution
-    0.01; the sums are then in cents.
+    The rows have the sum and its sigma in the unit of the column, in the columns COLUMN_sum and COLUMN_sum_sigma.
+    Values are added up exactly: integers as they are, decimals in the places of their type, other numbers and text in
+    steps of 2^-32.
 
     Several columns may be one user or one item together, and --time divides or limits the rows, as in `discreet count`.
     --engine spark adds up columns of numbers on a cluster.
@@ -129,7 +129,7 @@ def sum(**options: Any) -> int:  # noqa: A001 - the name of the command
     discreet sum sales.parquet --user customer --item shop --column cents --bounds 0 2000 --l0 5
         --rho 1 --delta 1e-6
     discreet sum sales.csv --user customer --item shop --column price --bounds 0 20.00
-        --resolution 0.01 --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
+        --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
     """
     if (options["bounds"] is None) == (options["bounds_percentile"] is None):
         raise click.UsageError("Give either --bounds LOW HIGH or --bounds-percentile P.")
@@ -154,11 +154,11 @@ def aggregate(**options: Any) -> int:
     The noisy counts of users select the items with a threshold. All numbers of an item are about the same users: at
     most --l0 items of each user count. Every number has an equal part of rho, a mean two of them. The rows of the
     output have the columns count, sigma, rows, rows_sigma, COLUMN_sum, COLUMN_sum_sigma, COLUMN_mean and so on, in
-    units of the column.
+    the unit of the column.
 
     \b
     discreet aggregate sales.parquet --user customer --item shop --rows 3 --sum price 0 50
-        --mean price 0 30 --resolution 0.01 --l0 5 --rho 1 --delta 1e-6 -o shops.csv
+        --mean price 0 30 --l0 5 --rho 1 --delta 1e-6 -o shops.csv
     """
     resolution = options.pop("resolution")
     for name in ("sums", "means"):

@@ -13,7 +13,7 @@ from discreet.imports import held
 from discreet.release import export
 from discreet.release.export import plain_text
 from discreet.release.report import ROWS
-from discreet.wording import counted
+from discreet.wording import counted, number
 
 if TYPE_CHECKING:
     from discreet.release.release import Release
@@ -41,9 +41,9 @@ def table(release: Release, *, shown: int, columns: dict[str, list[str]] | None 
     cells = _cells(release, shown) if columns is None else columns
     for name in cells:
         grid.add_column(name, justify="right", no_wrap=True)
-    for number, item in enumerate(release.items[:shown]):
+    for place, item in enumerate(release.items[:shown]):
         own = item if isinstance(item, tuple) else (item,)
-        grid.add_row(*(Text(plain_text(cell)) for cell in own), *(column[number] for column in cells.values()))
+        grid.add_row(*(Text(plain_text(cell)) for cell in own), *(column[place] for column in cells.values()))
     console = Console(file=sys.stdout)
     with console.capture() as captured:
         console.print(grid)
@@ -58,8 +58,9 @@ def _cells(release: Release, shown: int) -> dict[str, list[str]]:
     if release.ranked:
         cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
     if release.counts is not None and release.sigmas is not None:
-        cells[release.quantity] = [f"{count:,}" for count in release.counts[:shown].tolist()]
-        cells["± 2 sigma"] = [f"{2 * sigma:,.0f}" for sigma in release.sigmas[:shown].tolist()]
+        cells[release.quantity] = [number(count) for count in release.counts[:shown].tolist()]
+        digits = ",.0f" if release.counts.dtype == "int64" else ",.3g"
+        cells["± 2 sigma"] = [f"{2 * sigma:{digits}}" for sigma in release.sigmas[:shown].tolist()]
     for one in release.aggregates:
         pairs = zip(one.values[:shown].tolist(), one.sigmas[:shown].tolist(), strict=True)
         cells[plain_text(one.name)] = [f"{value:,.6g} ± {2 * sigma:,.2g}" for value, sigma in pairs]
@@ -79,12 +80,12 @@ def grid(names: list[str], rows: list[list[str]], *, width: int = _WIDE, kept: C
     cells = [[plain_text(cell) for cell in row] for row in (names, *rows)]
     right = [all(_is_number(row[i]) for row in rows) for i in range(len(names))]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    texts = [i for i, number in enumerate(right) if not number]
+    texts = [i for i, is_right in enumerate(right) if not is_right]
     while texts and sum(widths) + 2 * len(widths) - 2 > width:
         widths[max(texts, key=lambda i: (names[i] not in kept and widths[i] > 10, widths[i]))] -= 1
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="", collapse_padding=True)
-    for name, number, most in zip(cells[0], right, widths, strict=True):
-        grid.add_column(Text(name), justify="right" if number else "left", no_wrap=True, width=most)
+    for name, is_right, most in zip(cells[0], right, widths, strict=True):
+        grid.add_column(Text(name), justify="right" if is_right else "left", no_wrap=True, width=most)
     for row in cells[1:]:
         grid.add_row(*map(Text, row))
     console = Console(file=sys.stdout, width=_WIDE, color_system=None)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "MOST_STEPS",
     "PART",
     "Counted",
     "Counts",
@@ -46,12 +47,14 @@ Items: TypeAlias = "Sequence[Label] | ArrayLike"
 Fetched: TypeAlias = "list[Any]"
 """A column of the result of a query."""
 Progress = Callable[[], None]
-PART = 1 << 27
-"""The unit of the upper part of a number that a remote engine adds up in two parts of 64 bits.
+PART = 1 << 32
+"""Sums of steps are added up in three parts: multiples of PART**2, of PART, and the rest.
 
-The sums of both parts fit unless one pair has 2^36 rows. A number less its rest is a multiple of PART, so its quotient
-is exact as a float.
+Whatever the sign of a remainder is, a number less its remainder is a multiple of PART, so its quotient is exact. Sums
+of parts fit into 64 bits unless one pair has 2^31 rows.
 """
+MOST_STEPS = 1 << 61
+"""The largest bound of a sum in steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,14 +179,16 @@ class Engine(Protocol):
         items: Sequence[Label],
         bounds: tuple[int, int],
         resolution: float,
+        shift: int,
         l0: int | None,
         tick: Progress | None,
     ) -> Counts:
         """Return the sum over users of their clipped sums for each of `items` that has a value, in no particular order.
 
-        A user's values for an item are rounded to units and added up exactly, and this sum is clipped, as by
-        `_core.Pairs`. At most `l0` of the listed items of each user count, chosen as for counting. No value may
-        fail the query, because an error would reveal it. Errors are the same as in `histogram`.
+        A user's values for an item are rounded to steps and added up exactly. This sum is clipped, and rounded toward
+        zero to parts of 2^shift steps, as by `_core.Pairs`. Bounds are at most `MOST_STEPS`. At most `l0` of the listed
+        items of each user count, chosen as for counting. No value may fail the query, because an error would reveal it.
+        Errors are the same as in `histogram`.
         """
 
 

@@ -28,7 +28,7 @@ from discreet.engines.engine import (
     with_weights,
 )
 from discreet.engines.entropy import fresh_key
-from discreet.engines.ibis_columns import HERE, between, builtin, kind_of, pairs_of, well_typed
+from discreet.engines.ibis_columns import HERE, between, builtin, kind_of, pairs_of, quotient, well_typed
 from discreet.engines.table import Table as GivenTable
 from discreet.engines.validated import interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, raise_alone
@@ -207,6 +207,7 @@ def clipped_sums(
     items: Sequence[Label],
     bounds: tuple[int, int],
     resolution: float,
+    shift: int,
     l0: int | None,
     tick: Progress | None,
 ) -> Counts:
@@ -214,12 +215,12 @@ def clipped_sums(
     with _translated_errors():
         rows, kind, backend = pairs_of(table.with_values(), resolution)
         rows = rows.filter(_is_in(rows.item, _wanted(items, kind), backend))
-        high = (rows.units / PART).floor()
-        rows = rows.mutate(high=high, low=rows.units - high * PART)
-        pairs = rows.group_by("user", "item").agg(high=rows.high.sum(), low=rows.low.sum())
-        rest = pairs.low % PART
-        high = pairs.high + ((pairs.low - rest) / PART).cast("int64")
-        pairs = pairs.select("user", "item", total=between(between(high, -PART, PART) * PART + rest, *bounds))
+        pairs = rows.group_by("user", "item").agg(**{name: rows[name].sum() for name in ("high", "middle", "low")})
+        middle, rest = pairs.middle + quotient(pairs.low, PART), pairs.low % PART
+        high = between(pairs.high + quotient(middle, PART), -(2**30), 2**30) * PART + middle % PART
+        total = between(between(high, -(2**30), 2**30) * PART + rest, *bounds)
+        part = quotient(total.abs(), 2**shift)
+        pairs = pairs.select("user", "item", total=(total < 0).ifelse(-part, part))
         if l0 is not None and l0 < len(items):
             pairs = _bounded(pairs, l0, backend)
         sums = pairs.group_by("item").agg(n=lambda rows: rows.total.sum())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.engine import ItemFields, require_no_period, tag
+from discreet.engines.engine import PART, ItemFields, require_no_period, tag
 from discreet.engines.projection import Names, columns_of
 from discreet.engines.table import Table as GivenTable
 from discreet.errors import ParameterError, SchemaError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ibis.backends import BaseBackend
     from ibis.expr.types import StringValue, Table, Value
 
-__all__ = ["HERE", "between", "builtin", "kind_of", "pairs_of", "well_typed"]
+__all__ = ["HERE", "between", "builtin", "kind_of", "pairs_of", "quotient", "well_typed"]
 
 _BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
 """Backends that compare text by its bytes, except for columns with a declared collation (see `_without_collation`)."""
@@ -33,8 +33,8 @@ HERE = (
 def pairs_of(table: GivenTable, resolution: float = 1.0) -> tuple[Table, str | ItemFields, BaseBackend]:
     """Return users and items without NULL, mistyped or too long cells, the type of the items, and the backend.
 
-    If the table has a column of values, also return the values, in whole `units` of the resolution, and leave out rows
-    without a value.
+    If the table has a column of values, also return the values in whole steps of the resolution, as high * PART**2 +
+    middle * PART + low, and leave out rows without a value.
     """
     import ibis
 
@@ -52,7 +52,7 @@ def pairs_of(table: GivenTable, resolution: float = 1.0) -> tuple[Table, str | I
         raise ParameterError(f"{backend.name} may compare different texts as equal; {HERE}")
     _require_plain_text(backend, is_text=is_joined or "string" in kinds.values())
     aliases = {name: f"c{place}" for place, name in enumerate(columns)}
-    units = {} if value is None else {"units": _units(source[value], value, resolution, backend)}
+    units = {} if value is None else _steps(source[value], value, resolution, backend)
     cells = source.select(**{alias: source[name] for name, alias in aliases.items()}, **units).drop_null()
     if backend.name == "sqlite":
         cells = well_typed(cells, {alias: kinds[name] for name, alias in aliases.items()})
@@ -94,8 +94,13 @@ def _all_short(table: Table, columns: list[str], backend: BaseBackend) -> Table:
     return table.filter(*short) if short else table
 
 
-def _units(cell: Value, name: str, resolution: float, backend: BaseBackend) -> Value:
-    """Return a cell in whole units, as `rust/columns/values.rs` rounds it, or NULL if it is no finite number.
+def quotient(number: Value, part: int) -> Value:
+    """Return how often a part is in a number, exactly if this is less than 2^53 times."""
+    return ((number - number % part) / part).cast("int64")
+
+
+def _steps(cell: Value, name: str, resolution: float, backend: BaseBackend) -> dict[str, Value]:
+    """Return the parts of a cell in whole steps, as `rust/columns/values.rs` rounds it; NULL if it is not finite.
 
     No step fails at a cell, in whatever order the backend takes the steps.
     """
@@ -112,10 +117,27 @@ def _units(cell: Value, name: str, resolution: float, backend: BaseBackend) -> V
     is_finite = number.abs() <= sys.float_info.max
     if backend.name == "sqlite":
         is_finite &= cell.typeof().isin(["integer"] if kind.is_boolean() else ["integer", "real"])
-    most = math.ldexp(resolution, 53)
+    if kind.is_integer() and resolution == 1 and backend.name != "sqlite":
+        rest = cell % PART
+        return {"high": rest.cast("int64") * 0, "middle": quotient(cell, PART), "low": rest.cast("int64")}
+    # The parser of SQLite takes short expressions alone, so it cuts cells at 2^62 steps.
+    is_short = backend.name == "sqlite"
+    most = math.ldexp(resolution, 62 if is_short else 95)
     number = ibis.ifelse(is_finite, between(number, -most, most), ibis.null("float64")) / resolution
-    # Halves away from zero, by steps that are exact and that all backends do alike.
-    return ibis.ifelse(number < 0, -1, 1) * ((number.abs() * 2).floor() - number.abs().floor())
+    size, sign = number.abs(), ibis.ifelse(number < 0, -1, 1)
+    # Halves to even, by operations that are exact and that all backends do alike.
+    if not is_short:
+        high = (size / float(PART**2)).floor()
+        size = size - high.cast("float64") * float(PART**2)
+        middle = (size / PART).floor()
+        size = size - middle.cast("float64") * float(PART)
+    low = size.floor()
+    rest = size - low.cast("float64")
+    more = ibis.ifelse((rest > 0.5) | ((rest == 0.5) & (low % 2 == 1)), 1, 0)
+    if is_short:
+        whole = sign * (low + more)
+        return {"high": whole * 0, "middle": quotient(whole, PART), "low": whole % PART}
+    return {"high": sign * high, "middle": sign * middle, "low": sign * (low + more)}
 
 
 def between(number: Value, low: float, high: float) -> Value:

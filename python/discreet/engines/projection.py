@@ -10,7 +10,18 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_choice, require_text
 
-__all__ = ["EVERY", "Names", "Period", "Times", "UserUnit", "columns_of", "is_free", "period_of", "require_names"]
+__all__ = [
+    "EVERY",
+    "FINE",
+    "Names",
+    "Period",
+    "Times",
+    "UserUnit",
+    "columns_of",
+    "is_free",
+    "period_of",
+    "require_names",
+]
 
 Names: TypeAlias = "str | Sequence[str]"
 """The name of a column, or of several columns that are one user or one item together."""
@@ -20,6 +31,8 @@ Times: TypeAlias = "str | date | None"
 UserUnit: TypeAlias = Literal["user", "user-hour", "user-day", "user-week", "user-month"]
 """What counts as one user: a user, or a user in one period."""
 
+FINE = 2.0**-32
+"""The step of columns of floats and text, and of columns whose cells decide their type."""
 EVERY = ("1h", "1d", "1w", "1mo")
 """The lengths of periods."""
 _UNITS: dict[UserUnit, str | None] = {

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 __all__ = ["clipped_sums", "histogram", "users_by_size", "weighed"]
 
+_STEPS = ("high", "middle", "low")
+"""The columns of a value in steps: multiples of PART**2, of PART, and the rest."""
+
 _INT_LIMIT = 2**31 - 1
 _PLAIN = ("int64", "string", "binary")
 """The types of labels of one column. Other types are encoded like several columns."""
@@ -176,6 +179,7 @@ def clipped_sums(
     items: Sequence[Label],
     bounds: tuple[int, int],
     resolution: float,
+    shift: int,
     l0: int | None,
     tick: Progress | None,
 ) -> Counts:
@@ -189,13 +193,13 @@ def clipped_sums(
         if not values:
             return fetched_labels([], kind), np.zeros(0, np.int64)
         rows = rows.join(_table_of(session, values, kind), "item", "left_semi")
-        high = functions.floor(functions.col("units") / PART)
-        low = functions.col("units") - high * PART
-        pairs = rows.groupBy("user", "item").agg(functions.sum(high).alias("high"), functions.sum(low).alias("low"))
-        rest = functions.col("low") % PART
-        high = functions.col("high") + ((functions.col("low") - rest) / PART).cast("bigint")
-        total = _between(high, -PART, PART) * PART + rest
-        pairs = pairs.select("user", "item", _between(total, *bounds).alias("total"))
+        pairs = rows.groupBy("user", "item").agg(*(functions.sum(name).alias(name) for name in _STEPS))
+        high, middle, low = map(functions.col, _STEPS)
+        middle, rest = middle + _quotient(low, PART), low % PART
+        high = _between(high + _quotient(middle, PART), -(2**30), 2**30) * PART + middle % PART
+        total = _between(_between(high, -(2**30), 2**30) * PART + rest, *bounds)
+        total = functions.sign(total).cast("bigint") * _quotient(functions.abs(total), 2**shift)
+        pairs = pairs.select("user", "item", total.alias("total"))
         if l0 is not None and l0 < len(items):
             pairs = _bounded(pairs, l0)
         sums = pairs.groupBy("item").agg(functions.sum("total").alias("n"))
@@ -221,7 +225,7 @@ def _session(source: object) -> SparkSession:
 def _pairs(table: Table, resolution: float = 1.0) -> tuple[DataFrame, str | ItemFields]:
     """Return users and items, as 64-bit integers or bytes, and the type of the items.
 
-    Return the rows of a table that have a value, and the values in whole `units` of the resolution.
+    Return the rows of a table that have a value, and the values in the parts `_STEPS` of whole steps of the resolution.
 
     Bytes have the order of `_core.top`. Columns are renamed by position, because Spark interprets dots and backticks in
     names and ignores their case.
@@ -246,13 +250,18 @@ def _pairs(table: Table, resolution: float = 1.0) -> tuple[DataFrame, str | Item
     pairs = [users.alias("user"), items.alias("item")]
     if value is not None:
         place = names.index(value)
-        units = _units(placed[f"c{place}"], source.schema.fields[place].dataType, value, resolution)
-        pairs.append(units.alias("units"))
+        parts = _steps(placed[f"c{place}"], source.schema.fields[place].dataType, value, resolution)
+        pairs += [part.alias(name) for name, part in zip(_STEPS, parts, strict=True)]
     return placed.select(*pairs).dropna(), kind
 
 
-def _units(cell: Column, data_type: DataType, name: str, resolution: float) -> Column:
-    """Return a cell in whole units, as `rust/columns/values.rs` rounds it, or NULL if it is no finite number.
+def _quotient(number: Column, part: int) -> Column:
+    """Return how often a part is in a number, exactly if this is less than 2^53 times."""
+    return ((number - number % part) / part).cast("bigint")
+
+
+def _steps(cell: Column, data_type: DataType, name: str, resolution: float) -> tuple[Column, Column, Column]:
+    """Return the parts of a cell in whole steps, as `rust/columns/values.rs` rounds it; NULL if it is not finite.
 
     No step fails at a cell, in whatever order Spark takes the steps.
     """
@@ -262,12 +271,22 @@ def _units(cell: Column, data_type: DataType, name: str, resolution: float) -> C
         raise SchemaError(
             f"column {name!r} has the type {data_type.simpleString()}; cast it to numbers, text by try_cast to double"
         )
-    number, most = cell.cast("double"), math.ldexp(resolution, 53)
+    if isinstance(data_type, types.IntegralType) and resolution == 1:
+        number = cell.cast("bigint")
+        return number * 0, _quotient(number, PART), number % PART
+    number, most = cell.cast("double"), math.ldexp(resolution, 95)
     is_finite = functions.abs(number) <= sys.float_info.max  # NaN is above all numbers
     number = functions.when(is_finite, _between(number, -most, most)) / resolution
-    # Halves away from zero, by steps that are exact.
-    size = functions.abs(number)
-    return functions.when(number < 0, -1).otherwise(1) * (functions.floor(size * 2) - functions.floor(size))
+    size, sign = functions.abs(number), functions.when(number < 0, -1).otherwise(1)
+    # Halves to even, by operations that are exact.
+    high = functions.floor(size / float(PART**2))
+    size = size - high * float(PART**2)
+    middle = functions.floor(size / PART)
+    size = size - middle * float(PART)
+    low = functions.floor(size)
+    rest = size - low
+    is_more = (rest > 0.5) | ((rest == 0.5) & (low % 2 == 1))
+    return sign * high, sign * middle, sign * (low + functions.when(is_more, 1).otherwise(0))
 
 
 def _between(number: Column, low: float, high: float) -> Column:

@@ -89,6 +89,8 @@ def plain_values(name: str, column: object) -> NDArray[np.float64] | list[str]:
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     if kind in _OTHER:
         raise no_numbers(name)
+    if isinstance(column, np.ndarray) and kind in "iu" and not isinstance(column, np.ma.MaskedArray):
+        return column
     if isinstance(column, np.ndarray) and kind in "biuf":
         return np.ma.filled(np.ma.asarray(column).astype(np.float64), np.nan)
     return _plain(_cells(column))

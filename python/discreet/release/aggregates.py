@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 
+from discreet.engines.projection import FINE
 from discreet.engines.untrusted import Cells
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ __all__ = [
     "column_name",
     "column_names",
     "in_column_units",
+    "own_bounds",
     "read_aggregates",
     "to_digits",
 ]
@@ -30,6 +33,8 @@ KindOfAggregate: TypeAlias = Literal["rows", "sum", "mean"]
 KINDS_OF_AGGREGATES: tuple[KindOfAggregate, ...] = ("rows", "sum", "mean")
 _FIELDS = ("kind", "column", "low", "high", "resolution", "most")
 _LIMIT = 2**30
+_MOST = 2**95
+"""The largest bound in steps."""
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 
@@ -40,9 +45,9 @@ class Aggregate:
     Args:
         kind: "rows", "sum" or "mean".
         column: The column of values; None for rows.
-        low: The least value that counts, in units of `resolution`: of a user's sum, or of a user's mean.
+        low: The least value that counts, in steps of `resolution`: of a user's sum, or of a user's mean.
         high: The largest such value.
-        resolution: The unit to which values were rounded.
+        resolution: The step to which values were rounded.
         most: The most rows of a user for an item that count, in rows and means; None for sums.
         values: One number for each row of the release, as int64 for rows, and as float64 in units of the column for
             sums and means.
@@ -75,8 +80,10 @@ class Aggregate:
         pair = f"each {unit} and item"
         if self.kind == "rows":
             return f"{self.name}: numbers of rows, at most {self.most:,} of {pair}"
-        low, high = in_column_units(np.array([self.low, self.high]), self.resolution).tolist()
-        bounds = f"clipped to [{low:g}, {high:g}]; values are rounded to {self.resolution:g}"
+        low, high = own_bounds(self.low, self.high, self.resolution)
+        bounds = f"clipped to [{low}, {high}]"
+        if self.resolution != FINE:
+            bounds += f"; values are rounded to {self.resolution:g}"
         if self.kind == "sum":
             return f"{self.name}: sums of {self.column}, that of {pair} {bounds}"
         return f"{self.name}: means of {self.column} over rows, at most {self.most:,} of {pair}, whose mean is {bounds}"
@@ -121,6 +128,12 @@ def in_column_units(units: NDArray[np.signedinteger] | NDArray[np.float64], reso
     return found
 
 
+def own_bounds(low: int, high: int, resolution: float) -> tuple[float, ...]:
+    """Return bounds of whole steps in the unit of their column: as integers, or to nine significant digits."""
+    units = [float(bound * Fraction(str(resolution))) for bound in (low, high)]
+    return tuple(int(unit) if unit == int(unit) else float(f"{unit:.9g}") for unit in units)
+
+
 def to_digits(values: NDArray[np.float64], sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return numbers rounded to hundredths of the leading digit of their sigma or finer."""
     digits = np.clip(2 - np.floor(np.log10(np.maximum(sigmas, 1e-300))), 0, 15).astype(int)
@@ -150,7 +163,7 @@ def _read(given: object, cells: Mapping[str, Cells]) -> Aggregate:
     is_rows = kind == "rows"
     if (column is None) != is_rows or not isinstance(column, str | None):
         raise ValueError("an aggregate must have the name of its column, and rows have none")
-    if type(low) is not int or type(high) is not int or not -_LIMIT <= low <= high <= _LIMIT:
+    if type(low) is not int or type(high) is not int or not -_MOST <= low <= high <= _MOST:
         raise ValueError("the bounds of an aggregate must be whole numbers, the lower one first")
     if type(resolution) not in (int, float) or not 1e-12 <= resolution <= 1e12:
         raise ValueError("the resolution of an aggregate must be a number")

@@ -111,10 +111,15 @@ def converted(cells: CellsByColumn, form: str, own: dict[str, str], more: dict[s
     if form != "csv":
         return cells
     kinds: dict[str, Callable[[str], object]] = {"rank": int, "count": int, "sigma": float, "method": str}
-    kinds |= {name: int if kind == "int64" else float for name, kind in more.items()}
+    numbers: dict[str, Callable[[str], object]] = {"int64": int, "sum": _sum}
+    kinds |= {name: numbers.get(kind, float) for name, kind in more.items()}
     for name, kind in own.items():
         kinds[name] = int if kind in RANGES else _bytes if kind == "binary" else _unescaped
     return {name: [kinds[name](cell) for cell in column] for name, column in cells.items()}
+
+
+def _sum(cell: str) -> int | float:
+    return int(cell) if cell.removeprefix("-").isdigit() else float(cell)
 
 
 def _unescaped(cell: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.errors import ParameterError, needs
 from discreet.release import export, markup
 from discreet.release.intervals import score
-from discreet.wording import counted
+from discreet.wording import counted, number
 
 if TYPE_CHECKING:
     import pandas
@@ -58,9 +58,9 @@ class Comparison:
     """
 
     items: list[Any]
-    before: list[int | None]
-    after: list[int | None]
-    differences: list[int | None]
+    before: list[int | None] | list[float | None]
+    after: list[int | None] | list[float | None]
+    differences: list[int | None] | list[float | None]
     sigmas: list[float | None]
     changed: list[bool | None]
     confidence: float
@@ -77,12 +77,13 @@ class Comparison:
         """
         with needs("pandas"):
             import pandas
+        kind = "Float64" if any(isinstance(cell, float) for cell in (*self.before, *self.after)) else "Int64"
         return pandas.DataFrame(
             {
                 "item": self.items,
-                "before": pandas.array(self.before, dtype="Int64"),
-                "after": pandas.array(self.after, dtype="Int64"),
-                "difference": pandas.array(self.differences, dtype="Int64"),
+                "before": pandas.array(self.before, dtype=kind),
+                "after": pandas.array(self.after, dtype=kind),
+                "difference": pandas.array(self.differences, dtype=kind),
                 "sigma": np.array([np.nan if sigma is None else sigma for sigma in self.sigmas], np.float64),
                 "changed": pandas.array(self.changed, dtype="boolean"),
             }
@@ -105,11 +106,11 @@ class Comparison:
         rows = zip(self.items, self.before, self.after, self.differences, self.sigmas, self.changed, strict=True)
         shown = []
         for _, (item, before, after, difference, sigma, changed) in zip(range(_SHOWN), rows, strict=False):
-            cells = ["" if number is None else f"{number:,}" for number in (before, after)]
-            change = "" if difference is None else f"{difference:+,}"
+            cells = ["" if count is None else number(count) for count in (before, after)]
+            change = "" if difference is None else f"{'+' if difference >= 0 else ''}{number(difference)}"
             only = "only before" if after is None else "only after"
             verdict = only if changed is None else verdicts[changed]
-            error = "" if sigma is None else f"{sigma:,.1f}"
+            error = "" if sigma is None else f"{sigma:,.1f}" if isinstance(difference, int) else f"{sigma:,.6g}"
             shown.append([export.shortened(item), *cells, change, error, verdict])
         return shown
 
@@ -144,7 +145,7 @@ class Comparable(Protocol):
     @property
     def claimed(self) -> bool: ...
     def __len__(self) -> int: ...
-    def _measured(self, what: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
+    def _measured(self, what: str) -> tuple[NDArray[Any], NDArray[np.float64]]: ...
 
 
 def compared(first: Comparable, second: Comparable, confidence: float) -> Comparison:
@@ -170,7 +171,7 @@ def compared(first: Comparable, second: Comparable, confidence: float) -> Compar
     # The noise of a difference lies between Laplace and Gaussian noise of the same deviation. Both have the probability
     # 1 - confidence beyond these bounds, so the larger one is safe.
     bound = sigma * max(score(confidence), -np.log(1 - confidence) / np.sqrt(2))
-    order = np.argsort(-np.abs(change) / np.maximum(sigma, 1e-9), kind="stable")
+    order = np.argsort(-np.abs(change) / np.maximum(sigma, 1e-300), kind="stable")
     both = {items[row] for row, _ in pairs}
     gone = [(item, count) for item, count in zip(items, counts.tolist(), strict=True) if item not in both]
     new = [(item, count) for item, count in zip(others, after.tolist(), strict=True) if item not in both]

@@ -235,7 +235,7 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
             _require_as_written([[*columns]], names, own, header)
             return digest([(name, columns[name], "") for name in names])
         content = untrusted.content(source)
-        numbers = ["rank", "count", "sigma", *column_names(read_aggregates(header, {}))]
+        numbers = ["rank", "count", "sigma", *column_names(read_aggregates(header, {})), *_sums(header, names)]
         if any(f'{json.dumps(name)}: "'.encode() in content for name in numbers):
             raise ValueError("a number is text")
         if (found := csv_of(content, names, form)) is not None:
@@ -261,6 +261,11 @@ def file_digest(path: str | os.PathLike[str], names: list[str], header: Mapping[
             f"cannot read the rows of {source}: the file is damaged, or its columns and header are not those that "
             "Release.write wrote with this certificate"
         ) from None
+
+
+def _sums(header: Mapping[str, object], names: list[str]) -> list[str]:
+    """Return the names of the columns of sums, which a header with the fact `summed` ends with."""
+    return names[-2:] if header.get("summed") is not None else []
 
 
 def _require_as_written(

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+from discreet.engines.projection import FINE
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Unit
 from discreet.release import export
+from discreet.release.aggregates import column_name, own_bounds
 from discreet.release.intervals import Law
 from discreet.wording import counted
 
@@ -64,8 +66,8 @@ _KNOWN = {
 class Summed(NamedTuple):
     """The values of a release of sums.
 
-    `low` and `high` bound the sum of one user for one item, in units of the resolution. The resolution and the column,
-    as text that is safe to show, are None in files of earlier versions.
+    `low` and `high` bound the sum of one user for one item, in steps of the resolution; `bounds` are in the unit of the
+    column. The resolution and the column, as text that is safe to show, are None in files of earlier versions.
     """
 
     low: int
@@ -78,11 +80,27 @@ class Summed(NamedTuple):
         """A name for the sums: their column and its unit."""
         if self.column is None or self.resolution is None:
             return "sums of values"
-        return f"sums of {self.column} in units of {self.resolution:g}"
+        return f"sums of {self.column}" + ("" if self.resolution == FINE else f" in steps of {self.resolution:g}")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds in the unit of the column."""
+        low, high = own_bounds(self.low, self.high, self.resolution or 1.0)
+        return low, high
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        """The names of the columns of the sums and of their sigmas."""
+        if self.column is None:
+            return "count", "sigma"
+        name = column_name("sum", self.column)
+        return name, f"{name}_sigma"
 
     def bounds_of(self, unit: str) -> str:
         """Return the bounds of the sum of a user, as text."""
-        return f"clipped to [{self.low}, {self.high}] units for each {unit} and item; {_NOISE_ALONE}"
+        low, high = self.bounds
+        units = " units" if self.resolution is None else ""
+        return f"clipped to [{low}, {high}]{units} for each {unit} and item; {_NOISE_ALONE}"
 
 
 def measure_of(
@@ -186,7 +204,7 @@ def summed_of(header: Mapping[str, object]) -> Summed | None:
     if not isinstance(given, dict) or {*given} != {"low", "high", "resolution", "column"}:
         raise ValueError("summed must have low, high, resolution and column")
     low, high, resolution, column = (given[name] for name in ("low", "high", "resolution", "column"))
-    if type(low) is not int or type(high) is not int or not -(2**30) <= low < high <= 2**30:
+    if type(low) is not int or type(high) is not int or not -(2**95) <= low < high <= 2**95:
         raise ValueError("the bounds of sums must be whole numbers, the lower one first")
     if resolution is None and column is None:
         return Summed(low, high)

@@ -32,7 +32,7 @@ _FIRST = "C0"
 
 def bars(
     items: Sequence[object],
-    counts: NDArray[np.int64],
+    counts: NDArray[Any],
     sigmas: NDArray[np.float64],
     *,
     title: str,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,21 +19,21 @@ from discreet.formats import require_suffix, suffix_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_path
 from discreet.release import export
-from discreet.release.aggregates import read_aggregates
+from discreet.release.aggregates import in_column_units, read_aggregates
 from discreet.release.blocks import distinct_keys
 from discreet.release.cells import RANGES, Cells, CellsByColumn, Damaged, converted, json_object, stored
 from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
 from discreet.release.intervals import LAWS
 from discreet.release.kept import l0_and_share
 from discreet.release.provenance import Provenance
-from discreet.release.rows import METHODS
+from discreet.release.rows import METHODS, NUMBERS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["digests_of", "is_certified", "is_empty", "read"]
 
-_MEASURES: tuple[list[str], ...] = ([], ["rank"], ["count", "sigma"], ["count", "sigma", "method"])
+_MEASURES: tuple[list[str], ...] = ([], ["rank"], [*NUMBERS], [*NUMBERS, "method"])
 """The columns after those of the items."""
 _TYPES = ("string", "binary", *RANGES)
 _TEXTS = ("bool", "date", *(f"timestamp[{unit}{zone}]" for unit in ("us", "ns") for zone in ("", ", UTC")))
@@ -91,7 +91,16 @@ def read(path: str | os.PathLike[str], *, agreeing: bool = False) -> untrusted.F
     origin = source.name if certificate is not None else f"{source.name}, which has no certificate"
     checked = "its rows match its certificate" if certificate is not None else "nothing shows whether rows were changed"
     note = f"read from {export.plain_text(origin)}: {checked}. The guarantee is what the file claims"
+    if fields["summed"] is not None and not _has_own_unit(header, fields["summed"]):
+        unit = fields["summed"].resolution or 1
+        if unit != 1 and fields["counts"] is not None:
+            fields |= {"counts": in_column_units(fields["counts"], unit), "sigmas": fields["sigmas"] * unit}
     return {**fields, "notes": (*fields["notes"], note), "claimed": True}
+
+
+def _has_own_unit(header: untrusted.Fields, summed: Summed) -> bool:
+    """Return whether sums are in the unit of their column; former versions wrote steps, in columns of counts."""
+    return summed.columns[0] in header.get("columns", [])
 
 
 def digests_of(path: str | os.PathLike[str]) -> set[str]:
@@ -149,10 +158,11 @@ def _require_agreement(fields: untrusted.Fields, own: untrusted.Fields | None, c
     """Raise if the rows of a file, or its own header, are not those of its certificate."""
     if own is not None and any(value != certificate.get(name) for name, value in own.items()):
         raise Damaged("its header and its certificate differ. Restore the files that were written together")
-    kinds = {"rank": "int64", "count": "int64", "sigma": "float64", "method": "string"}
+    count, sigma = _number_names(certificate, fields["summed"])
+    kinds = {"rank": "int64", count: "int64", sigma: "float64", "method": "string"}
     confirmed = fields["confirmed"]
     methods = None if confirmed is None else [METHODS[0] if one else METHODS[1] for one in confirmed.tolist()]
-    values = {"rank": fields["ranks"], "count": fields["counts"], "sigma": fields["sigmas"], "method": methods}
+    values = {"rank": fields["ranks"], count: fields["counts"], sigma: fields["sigmas"], "method": methods}
     columns = list(export.item_columns(fields["items"], fields["item_type"]))
     columns += [(name, cells, kinds[name]) for name, cells in values.items() if cells is not None]
     columns += [column for one in fields["aggregates"] for column in one.columns]
@@ -161,6 +171,11 @@ def _require_agreement(fields: untrusted.Fields, own: untrusted.Fields | None, c
             "its rows are not those of its certificate: another program changed one of them. Restore the files that "
             "were written together"
         )
+
+
+def _number_names(header: untrusted.Fields, summed: Summed | None) -> tuple[str, str]:
+    """Return the names of the columns of counts or sums, and of their sigmas."""
+    return NUMBERS if summed is None or not _has_own_unit(header, summed) else summed.columns
 
 
 def _fields(header: untrusted.Fields, cells: CellsByColumn, form: str) -> untrusted.Fields:
@@ -174,7 +189,13 @@ def _fields(header: untrusted.Fields, cells: CellsByColumn, form: str) -> untrus
         more = {name: kind for one in read_aggregates(header, {}) for name, _, kind in one.columns}
     except ValueError as fault:
         raise Damaged(f"in its header, {fault}") from None
-    measures = [["count", "sigma", *more]] if more else _MEASURES
+    try:
+        summed = summed_of(header)
+    except ValueError as fault:
+        raise Damaged(f"in its header, {fault}") from None
+    numbers = _number_names(header, summed)
+    more |= {} if numbers == NUMBERS else {numbers[0]: "sum", numbers[1]: "float64"}
+    measures = [[*numbers]] if numbers != NUMBERS else [[*NUMBERS, *more]] if more else _MEASURES
     expected = [[name for name, _ in own] + numbers for numbers in measures]
     if not cells and names in expected:
         cells = _empty(names)
@@ -191,18 +212,17 @@ def _fields(header: untrusted.Fields, cells: CellsByColumn, form: str) -> untrus
         spent = Guarantee(header["spent_rho"], header["spent_delta"], guarantee.unit, None, guarantee.neighbours)
     try:
         l0, kept_share = l0_and_share(header)
-        summed = summed_of(header)
         provenance = Provenance.read(header["provenance"]) if "provenance" in header else None
         aggregates = read_aggregates(header, cells)
     except ValueError as fault:
         raise Damaged(f"in its header, {fault}") from None
-    has_counts, ranks = "count" in cells, cells.get("rank")
+    has_counts, ranks = numbers[0] in cells, cells.get("rank")
     facts = _facts(header, summed, l0, has_counts=has_counts)
     return {
         **facts,
         "items": _items([_typed(cells[name], one) for name, one in own]),
-        "counts": _whole(cells["count"]) if has_counts else None,
-        "sigmas": _sigmas(cells["sigma"]) if has_counts else None,
+        "counts": (_whole if numbers == NUMBERS else _sums)(cells[numbers[0]]) if has_counts else None,
+        "sigmas": _sigmas(cells[numbers[1]]) if has_counts else None,
         "confirmed": _confirmed(cells["method"]) if "method" in cells and "method" not in dict(own) else None,
         "ranked": ranks is not None,
         "ranks": None if ranks is None else _ranks(ranks),
@@ -307,6 +327,16 @@ def _whole(cells: Cells) -> NDArray[np.int64]:
     return np.array(cells, np.int64)
 
 
+def _sums(cells: Cells) -> NDArray[Any]:
+    """Return sums as integers, or as floats if one of them is a float."""
+    if all(type(cell) is int for cell in cells):
+        return _whole(cells)
+    sums = np.array(cells, np.float64)
+    if any(type(cell) is not float for cell in cells) or not np.all(np.abs(sums) < 1e50):
+        raise Damaged("its sums are not numbers of one type")
+    return sums
+
+
 def _ranks(cells: Cells) -> NDArray[np.int64]:
     ranks = _whole(cells)
     if np.any(ranks < 1) or len(np.unique(ranks)) != len(ranks):
@@ -318,7 +348,7 @@ def _sigmas(cells: Cells) -> NDArray[np.float64]:
     if any(type(cell) not in (int, float) for cell in cells):
         raise Damaged("its sigmas are not numbers")
     sigmas = np.array(cells, np.float64)
-    if not np.all((sigmas >= 0) & (sigmas < 1e18)):
+    if not np.all((sigmas >= 0) & (sigmas < 1e50)):
         raise Damaged("its sigmas are not positive numbers")
     return sigmas
 
@@ -337,7 +367,7 @@ def _text(value: object) -> str:
 
 
 def _name(value: object) -> str:
-    if not isinstance(value, str) or value in ("rank", "count", "sigma"):
+    if not isinstance(value, str) or value in ("rank", *NUMBERS):
         raise Damaged("its header has an invalid name of a column")
     return value
 

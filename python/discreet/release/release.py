@@ -18,7 +18,7 @@ from discreet.release.export import ItemType
 from discreet.release.facts import Kind, Listed, Summed, measure_of
 from discreet.release.kept import KeptShare
 from discreet.release.provenance import Provenance, require_label
-from discreet.release.rows import Rows
+from discreet.release.rows import NUMBERS, Rows
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class Release(Rows):
 
     Args:
         items: Labels, all of one type: str, int or bytes.
-        counts: Noisy counts, or sums if `quantity` is "sum", as int64. They may differ from the true ones by a few
-            sigma, and may be negative.
+        counts: Noisy counts as int64. If `quantity` is "sum", sums in the unit of their column: as int64 of integers,
+            else as float64. They may differ from the true ones by a few sigma, and may be negative.
         sigmas: The standard deviation of the noise of each count.
         confirmed: Whether each count was confirmed, in a release that also has estimates; None for other releases.
             An estimate corrects a weighted count, and its sigma includes the error of the correction.
@@ -122,7 +122,7 @@ class Release(Rows):
     """
 
     items: list[Any]
-    counts: NDArray[np.int64] | None = None
+    counts: NDArray[Any] | None = None
     sigmas: NDArray[np.float64] | None = None
     confirmed: NDArray[np.bool_] | None = None
     ranked: bool = False
@@ -198,6 +198,11 @@ class Release(Rows):
         """The meaning of a number in `counts`: "sum" in a release of sums, "count" in all others."""
         return "sum" if self.kind == "sums" else "count"
 
+    @property
+    def number_names(self) -> tuple[str, str]:
+        """The names of the columns of counts and sigmas; of sums the name of their column, as in price_sum."""
+        return NUMBERS if self.summed is None else self.summed.columns
+
     def __repr__(self) -> str:
         made_by = export.shown_call(self.made_by)
         lines = [f"Release of {self._size} by {made_by}", f"guarantee: {self.promise}", *self.notes, *self._empty]
@@ -214,7 +219,10 @@ class Release(Rows):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        own = [self.quantity if name == "count" else name for name, _, _ in self._columns[len(self.item_names) :]]
+        own = [
+            self.quantity if (name, self.quantity) == ("count", "sum") else name
+            for name, _, _ in self._columns[len(self.item_names) :]
+        ]
         names = [export.shortened(name) for name in (*self.item_names, *own)]
         title, more = f"{self._size}, {self.promise}", len(self) - _SHOWN
         return markup.table(names, self._shown(_SHOWN), title=title, notes=(*self.notes, *self._empty), more=more)
@@ -296,7 +304,7 @@ class Release(Rows):
             raise ParameterError("other must be a Release, such as dp.count returns")
         return compared(self, other, confidence)
 
-    def _measured(self, what: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _measured(self, what: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Return the counts and their sigmas; raise ParameterError if there are none."""
         if self.counts is None or self.sigmas is None:
             raise ParameterError(f"this release has no counts to {what}; {what} a release of dp.count")

@@ -13,7 +13,7 @@ from discreet.release import export
 from discreet.release.facts import Listed, Summed
 from discreet.release.markup import escaped, paragraph
 from discreet.release.provenance import Provenance
-from discreet.wording import counted
+from discreet.wording import counted, number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +82,7 @@ class Reported(Protocol):
         """The names of the columns of items."""
 
     @property
-    def counts(self) -> NDArray[np.int64] | None:
+    def counts(self) -> NDArray[Any] | None:
         """The noisy counts."""
 
     @property
@@ -164,7 +164,7 @@ class Reported(Protocol):
     def head(self, n: int = 10) -> Self:
         """Return the first rows."""
 
-    def to_dict(self) -> dict[Any, int]:
+    def to_dict(self) -> dict[Any, Any]:
         """Return the count or rank of each item."""
 
     def interval(self, confidence: float = 0.95) -> dict[str, NDArray[np.int64]]:
@@ -245,15 +245,15 @@ def _picture(shown: Reported) -> str:
     else:
         ends = {name: bound.astype(float) for name, bound in top.interval(_CONFIDENCE).items()}
         what = f"The line on a bar is the {_CONFIDENCE:.0%} interval of the true count."
-    scale = max(float(ends["high"].max()), 1.0) * 1.02
+    scale = max(float(ends["high"].max()), 1.0 if top.quantity == "count" else 1e-300) * 1.02
     rows = zip(top.items, top.counts.tolist(), ends["low"].tolist(), ends["high"].tolist(), strict=True)
     parts = []
-    for number, (item, count, low, high) in enumerate(rows):
-        y = 42 * number
+    for place, (item, count, low, high) in enumerate(rows):
+        y = 42 * place
         left, right, width = (f"{100 * min(max(end / scale, 0), 1):.2f}%" for end in (low, high, count))
         parts.append(
             f'<text x="0" y="{y + 14}"><tspan>{escaped(export.shortened(item, _BAR_LABEL))}</tspan></text>'
-            f'<text class="value" x="100%" y="{y + 14}">{count:,}</text>'
+            f'<text class="value" x="100%" y="{y + 14}">{number(count)}</text>'
             f'<rect class="track" x="0" y="{y + 20}" width="100%" height="12"/>'
             f'<rect class="bar" x="0" y="{y + 20}" width="{width}" height="12"/>'
             f'<line class="error" x1="{left}" x2="{right}" y1="{y + 26}" y2="{y + 26}"/>'
@@ -272,8 +272,9 @@ def _table(shown: Reported, total: int) -> str:
     if shown.ranked:
         columns.append(("rank", [f"{rank:,}" for rank in shown.to_dict().values()]))
     if shown.counts is not None and shown.sigmas is not None:
-        columns.append((shown.quantity, [f"{count:,}" for count in shown.counts.tolist()]))
-        columns.append(("sigma", [f"{sigma:,.1f}" for sigma in shown.sigmas.tolist()]))
+        columns.append((shown.quantity, [number(count) for count in shown.counts.tolist()]))
+        digits = ",.1f" if shown.quantity == "count" else ",.6g"
+        columns.append(("sigma", [f"{sigma:{digits}}" for sigma in shown.sigmas.tolist()]))
         if shown.methods:
             columns.append(("method", shown.methods))
         if not shown.clipped:
@@ -287,8 +288,8 @@ def _table(shown: Reported, total: int) -> str:
     names = "".join(f"<th>{escaped(export.shortened(name, _LABEL))}</th>" for name in shown.item_names)
     head = names + "".join(f'<th class="number">{escaped(name)}</th>' for name, _ in columns)
     rows = []
-    for number, item in enumerate(shown.items):
-        cells = "".join(f'<td class="number">{escaped(cells[number])}</td>' for _, cells in columns)
+    for place, item in enumerate(shown.items):
+        cells = "".join(f'<td class="number">{escaped(cells[place])}</td>' for _, cells in columns)
         parts = item if len(shown.item_names) > 1 else (item,)
         labels = "".join(f"<td><bdi>{escaped(export.shortened(part, _LABEL))}</bdi></td>" for part in parts)
         rows.append(f"<tr>{labels}{cells}</tr>")

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
     from discreet.release.aggregates import Aggregate
 
-__all__ = ["METHODS", "Row", "Rows", "series"]
+__all__ = ["METHODS", "NUMBERS", "Row", "Rows", "series"]
 
+NUMBERS = ("count", "sigma")
+"""The names of the columns of counts and of the standard deviations of their noise."""
 METHODS = ("confirmed", "estimated")
 """The methods by which the counts of one release were found."""
 _LONGEST = 60
@@ -46,16 +48,17 @@ class Row:
     takes named columns: so `pandas.DataFrame(release)` has the columns of `Release.columns`.
     """
 
-    __slots__ = ("_more", "_names", "count", "item", "method", "sigma")
+    __slots__ = ("_more", "_names", "_numbers", "count", "item", "method", "sigma")
 
     def __init__(
         self,
         item: Any,
-        count: int,
+        count: Any,
         sigma: float,
         method: str | None = None,
         more: Mapping[str, object] | None = None,
         names: tuple[str, ...] = ("item",),
+        numbers: tuple[str, str] = NUMBERS,
     ) -> None:
         self.item = item
         self.count = count
@@ -63,10 +66,11 @@ class Row:
         self.method = method
         self._more = more or {}
         self._names = names
+        self._numbers = numbers
 
     @property
     def _fields(self) -> tuple[str, ...]:
-        return (*self._names, "count", "sigma", *(() if self.method is None else ("method",)), *self._more)
+        return (*self._names, *self._numbers, *(() if self.method is None else ("method",)), *self._more)
 
     def keys(self) -> tuple[str, ...]:
         """Return the names of the values: the columns of the item, count, sigma, and method if there are several."""
@@ -83,6 +87,8 @@ class Row:
             return (self.item, self.count)[key]
         if key in self._names:
             return self.item if len(self._names) == 1 else self.item[self._names.index(key)]
+        if key in self._numbers:
+            return (self.count, self.sigma)[self._numbers.index(key)]
         if key != "item" and key not in self._fields:
             raise KeyError(key)
         return self._more[key] if key in self._more else getattr(self, key)
@@ -120,7 +126,7 @@ class Rows(_Lazy):
 
     if TYPE_CHECKING:
         items: list[Any]
-        counts: NDArray[np.int64] | None
+        counts: NDArray[Any] | None
         sigmas: NDArray[np.float64] | None
         confirmed: NDArray[np.bool_] | None
         ranked: bool
@@ -159,7 +165,7 @@ class Rows(_Lazy):
         more = (dict(zip(further, cells, strict=True)) for cells in zip(*further.values(), strict=True))
         others = more if further else repeat(None, len(self))
         rows = zip(self.items, self.counts.tolist(), self.sigmas.tolist(), methods, others, strict=True)
-        return (Row(*row, names=names) for row in rows)
+        return (Row(*row, names=names, numbers=self.number_names) for row in rows)
 
     def __len__(self) -> int:
         given = self._given
@@ -181,7 +187,7 @@ class Rows(_Lazy):
         row = self._rows_by_item.get(key)
         if row is None:
             raise KeyError(self._absent(key))
-        return int(self._values[row])
+        return self._values[row].item()
 
     def _absent(self, key: object) -> str:
         label = export.shortened(key, _LONGEST)
@@ -234,7 +240,7 @@ class Rows(_Lazy):
             raise ParameterError("this release has no counts to select by their error; release counts, with dp.count")
         return self._part(np.flatnonzero(self.sigmas <= largest * self.counts))
 
-    def to_dict(self) -> dict[Any, int]:
+    def to_dict(self) -> dict[Any, Any]:
         """Return the noisy count of each item, or the rank of each item of a ranked list.
 
         Returns:
@@ -246,7 +252,7 @@ class Rows(_Lazy):
         return dict(zip(self.items, self._values.tolist(), strict=True))
 
     @property
-    def _values(self) -> NDArray[np.int64]:
+    def _values(self) -> NDArray[Any]:
         """The counts, or the ranks if there are no counts."""
         if self.counts is not None:
             return self.counts
@@ -275,6 +281,11 @@ class Rows(_Lazy):
         """The names of the columns of items; "item" if the release does not know the column."""
         return ("item",) if isinstance(self.item_type, str) else tuple(name for name, _ in self.item_type)
 
+    @property
+    def number_names(self) -> tuple[str, str]:
+        """The names of the columns of counts and of their sigmas: of sums the name of their column, as in price_sum."""
+        return NUMBERS
+
     def _item_columns(self, given: list[Any] | _core.Labels) -> list[export.Column]:
         """Return the columns of items, as labels if `given` is labels."""
         return export.item_columns(given, self.item_type)
@@ -286,9 +297,9 @@ class Rows(_Lazy):
         if self.ranked:
             columns.append(("rank", self._rank, "int64"))
         if self.counts is not None:
-            columns.append(("count", self.counts, "int64"))
+            columns.append((self.number_names[0], self.counts, self.counts.dtype.name))
         if self.sigmas is not None:
-            columns.append(("sigma", self.sigmas, "float64"))
+            columns.append((self.number_names[1], self.sigmas, "float64"))
         if self.confirmed is not None:
             columns.append(("method", self.methods, "string"))
         return [*columns, *(column for one in self.aggregates for column in one.columns)]
@@ -308,7 +319,7 @@ class Rows(_Lazy):
         first = np.arange(min(len(self), number))
         columns = [
             [
-                f"{value:{'.1f' if name == 'sigma' else '.6g'}}"
+                f"{value:{'.1f' if name == 'sigma' else '.6g' if name.endswith('_sigma') else '.12g'}}"
                 if kind == "float64"
                 else export.shortened(value, _LONGEST)
                 for value in (values.take(first) if isinstance(values, _core.Labels) else values[:number])

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::columns::Batch;
+use crate::columns::values::Step;
 use crate::count::bound::candidates::Candidates;
 use crate::count::bound::lister::{Items, Keeper, Part as ListPart};
 use crate::count::bound::user_choices::Choice;
 use crate::count::by_user::dealt::{Dealt, Users};
 use crate::count::by_user::numbered::{Numbered, Numbering};
-use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, finite, joined};
+use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, joined};
 use crate::count::dense::{Layout, Packed, Visit, most_items};
 use crate::count::morsels::{self, MORSEL, Morsel};
 use crate::count::pairs::Pair;
@@ -69,9 +70,9 @@ pub(crate) fn read<P: Pair>(
         release_memory(0);
         return Few::packed(done, item_type, keys);
     }
-    let worker = || worker(None);
+    let (worker, step) = (|| worker(None), Step::new(1.0)?);
     let job = || {
-        let mut dealer = Dealer::<Choice>::new(Numbering::new(None, item_type), keys, limits);
+        let mut dealer = Dealer::<Choice>::new(Numbering::new(None, item_type), keys, limits, step);
         let (stop, worker) = (&stop, &worker);
         // A label can be long, so few labels can be large.
         let most = limits.rows / 4;
@@ -79,7 +80,9 @@ pub(crate) fn read<P: Pair>(
             let items = &items.own.items;
             items.labels.len() > MOST_ITEMS || items.bytes_used() > most
         };
-        move |mut morsels| match dealer.run(&mut morsels, stop, is_full, finite)? {
+        move |mut morsels| match dealer
+            .run(&mut morsels, stop, is_full, |value| value.map(|_| ()))?
+        {
             None => Ok(Read::ByUser(Box::new((dealer.rows, dealer.items.own)))),
             Some(rest) => {
                 let worker = moved((dealer.rows, dealer.items.own), worker(), stop)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::columns::Batch;
-use crate::columns::values::units;
+use crate::columns::values::Step;
 use crate::count::bound::candidates::Candidates;
 use crate::count::bound::user_choices::Choice;
 use crate::count::by_user::dealt::Row;
@@ -33,18 +33,18 @@ pub struct Reading<'a> {
     /// The items that count; `None` for all.
     pub only: Option<&'a Labels>,
     /// The unit of the values.
-    pub resolution: f64,
+    pub step: Step,
     /// Whether rows without a finite value are left out. Otherwise they count as rows alone.
     pub valued: bool,
 }
 
-/// A row with a value in units, or without one, and how often it stands for itself and for a value.
-pub(super) type Measured = [u64; 4];
+/// A row with a value in steps, or without one, and how often it stands for itself and for a value.
+pub(super) type Measured = [u64; 5];
 
 /// The sum of the values of a pair of a user and an item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Total {
-    /// The sum of the values in units.
+    /// The sum of the values in steps, modulo 2^128, so that the order of rows does not matter.
     pub sum: i128,
     /// The number of rows.
     pub rows: u64,
@@ -53,28 +53,38 @@ pub struct Total {
 }
 
 /// A part of a total: the sum, and the numbers of rows and of rows with a value.
-type Value = (i64, u32, u32);
+type Value = (i128, u32, u32);
+
+/// The most rows of a pair with a value. More could add up to more than 128 bits, so such a pair has no value.
+const MOST_ROWS: u64 = 1 << 31;
+
+impl Total {
+    /// Returns the number of rows with a value; zero if there are too many.
+    fn values(&self) -> u64 {
+        if self.valued > MOST_ROWS { 0 } else { self.valued }
+    }
+}
 
 impl Row for Measured {
     type Value = Value;
     type Total = Total;
     fn new([low, high]: Choice, (sum, rows, valued): Value) -> Self {
-        [low, high, sum.cast_unsigned(), u64::from(rows) << 32 | u64::from(valued)]
+        [low, high, sum as u64, (sum >> 64) as u64, u64::from(rows) << 32 | u64::from(valued)]
     }
     fn parts(&self) -> (Choice, Value) {
-        let [low, high, sum, rows] = *self;
-        ([low, high], (sum.cast_signed(), (rows >> 32) as u32, rows as u32))
+        let [low, high, below, above, rows] = *self;
+        let sum = (u128::from(above) << 64 | u128::from(below)).cast_signed();
+        ([low, high], (sum, (rows >> 32) as u32, rows as u32))
     }
     fn add(total: &mut Total, (sum, rows, valued): Value) {
-        total.sum += i128::from(sum);
+        total.sum = total.sum.wrapping_add(sum);
         total.rows += u64::from(rows);
         total.valued += u64::from(valued);
     }
     fn take(total: &mut Total) -> (Value, bool) {
-        let sum = total.sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let sum = std::mem::take(&mut total.sum);
         let most = |number: u64| number.min(u32::MAX.into()) as u32;
         let (rows, valued) = (most(total.rows), most(total.valued));
-        total.sum -= i128::from(sum);
         total.rows -= u64::from(rows);
         total.valued -= u64::from(valued);
         ((sum, rows, valued), *total != Total::default())
@@ -86,11 +96,13 @@ impl Row for Measured {
 pub enum Measure {
     /// The number of rows, with the most that count.
     Rows(i64),
-    /// The sum of the values, with its bounds.
-    Sum(i64, i64),
-    /// The mean of the values less the centre of its bounds, times `w`, in parts of a unit; and `w`, the number of rows
-    /// with a value but at most a given number. The bounds come first, then this number and the parts of a unit.
-    Mean(i64, i64, i64, i64),
+    /// The sum of the values, with its bounds in steps, in parts of 2^`shift` steps. It is rounded toward zero, so no
+    /// part exceeds that of a bound.
+    Sum(i128, i128, u32),
+    /// The mean of the values less the centre of its bounds, times `w`, in parts of a step or of 2^`shift` steps; and
+    /// `w`, the number of rows with a value but at most a given number. The bounds come first, then this number, the
+    /// parts of a step, and `shift`, with which the result is rounded toward zero.
+    Mean(i128, i128, i64, i64, u32),
 }
 
 impl Measure {
@@ -100,28 +112,46 @@ impl Measure {
         if matches!(self, Self::Mean(..)) { 2 } else { 1 }
     }
 
+    /// Returns the largest part that a pair adds to a sum, or `None` beyond 128 bits.
+    #[must_use]
+    pub fn largest(self) -> Option<i128> {
+        match self {
+            Self::Rows(most) => Some(most.into()),
+            Self::Sum(low, high, shift) => {
+                Some(low.checked_abs()?.max(high.checked_abs()?) >> shift)
+            }
+            Self::Mean(low, high, most, parts, shift) => {
+                let centre = Self::centre(low, high);
+                let widest = high.checked_sub(centre)?.max(centre.checked_sub(low)?);
+                Some(widest.checked_mul(most.into())?.checked_mul(parts.into())? >> shift)
+            }
+        }
+    }
+
     /// Returns the number from which means are measured: halfway between their bounds, rounded down.
-    fn centre(low: i64, high: i64) -> i64 {
+    fn centre(low: i128, high: i128) -> i128 {
         (low + high).div_euclid(2)
     }
 
     /// Returns what a pair adds to each sum. `luck` is a random number for the pair, which rounds a mean without bias.
-    fn of(self, total: &Total, luck: u32) -> [i64; 2] {
+    pub(super) fn of(self, total: &Total, luck: u32) -> [i64; 2] {
         match self {
             Self::Rows(most) => [total.rows.min(most.cast_unsigned()).cast_signed(), 0],
-            Self::Sum(..) | Self::Mean(..) if total.valued == 0 => [0, 0],
-            Self::Sum(low, high) => [total.sum.clamp(low.into(), high.into()) as i64, 0],
-            Self::Mean(low, high, most, parts) => {
-                let (rows, weight) = (i128::from(total.valued), i128::from(most));
-                let weight = rows.min(weight);
-                let bounds = (i128::from(low) * rows, i128::from(high) * rows);
-                let centre = i128::from(Self::centre(low, high));
-                // A clipped sum is at most 2^30 for each row, a weight times the parts at most 2^47, and rows are below 2^48.
-                let scaled = total.sum.clamp(bounds.0, bounds.1) - centre * rows;
-                let scaled = scaled * weight * i128::from(parts);
+            Self::Sum(..) | Self::Mean(..) if total.values() == 0 => [0, 0],
+            Self::Sum(low, high, shift) => [(total.sum.clamp(low, high) / (1 << shift)) as i64, 0],
+            Self::Mean(low, high, most, parts, shift) => {
+                let rows = i128::from(total.values());
+                let weight = rows.min(most.into());
+                // Values are at most 2^95, and rows at most 2^31. The product of the widest mean, the weight and the
+                // parts has 128 bits, because `largest` has them.
+                let centre = Self::centre(low, high);
+                let sum = total.sum.clamp(low * rows, high * rows) - centre * rows;
+                let scale = weight * i128::from(parts);
+                let (whole, rest) = (sum.div_euclid(rows), sum.rem_euclid(rows));
                 // The quotient lies between whole numbers, so rounding it up or down does not leave its bounds.
                 let up = (rows * i128::from(luck)) >> 32;
-                [(scaled + up).div_euclid(rows) as i64, weight as i64]
+                let scaled = whole * scale + (rest * scale + up).div_euclid(rows);
+                [(scaled / (1 << shift)) as i64, weight as i64]
             }
         }
     }
@@ -144,7 +174,7 @@ impl Pairs {
     pub fn read(
         batches: impl Iterator<Item = Result<Batch>>,
         item_type: LabelType,
-        Reading { only, resolution, valued }: Reading<'_>,
+        Reading { only, step, valued }: Reading<'_>,
         keys: Option<&Arc<HashKeys>>,
         room: Room,
         mut tick: impl FnMut() -> Result<()>,
@@ -156,10 +186,14 @@ impl Pairs {
         let (limits, stop) = (Limits::within(room.threads, room.memory), AtomicBool::new(false));
         let listed = only.map(|only| Numbered::listed(only, item_type, &keys)).transpose()?;
         let alone = (!valued).then_some((0, 1, 0));
-        let value = |value| units(value, resolution).map(|units| (units, 1, 1)).or(alone);
+        let value = |value: Option<i128>| value.map(|steps| (steps, 1, 1)).or(alone);
         let job = || {
-            let mut dealer =
-                Dealer::<Measured>::new(Numbering::new(listed.as_ref(), item_type), &keys, &limits);
+            let mut dealer = Dealer::<Measured>::new(
+                Numbering::new(listed.as_ref(), item_type),
+                &keys,
+                &limits,
+                step,
+            );
             let stop = &stop;
             move |mut morsels| {
                 dealer.run(&mut morsels, stop, |_| false, value)?;
@@ -212,7 +246,8 @@ impl Pairs {
                     user: u128,
                     own: &mut [(u32, Total)]| {
             choose(own, 1, placed, |item| items.place(user, item as usize, keys));
-            let extent = own.first().map_or(0, |(_, total)| total.sum.unsigned_abs());
+            let first = own.first().filter(|(_, total)| total.values() > 0);
+            let extent = first.map_or(0, |(_, total)| total.sum.unsigned_abs());
             extents.push(extent.min(i64::MAX.unsigned_abs().into()) as i64);
         };
         let done = each_user(parts, (*threads, keys), tick, begin, work, |_, _| Ok(()))?;

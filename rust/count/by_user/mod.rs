@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::columns::Batch;
+use crate::columns::values::Step;
 use crate::count::by_user::dealt::{Dealt, Row, Users};
 use crate::count::by_user::numbered::{Numbered, Numbering, UNLISTED};
 use crate::count::morsels::{MORSEL, Morsel, Morsels};
@@ -35,7 +36,8 @@ struct Dealer<'a, R: Row> {
     rows: Dealt<R>,
     users: UserKeys,
     numbers: Vec<u32>,
-    values: Vec<f64>,
+    step: Step,
+    values: Vec<Option<i128>>,
     null: Vec<bool>,
 }
 
@@ -44,13 +46,14 @@ where
     [R; 21]: bytemuck::Pod,
 {
     /// Creates the dealer of one of the threads.
-    fn new(items: Numbering<'a>, keys: &Arc<HashKeys>, limits: &Limits) -> Self {
+    fn new(items: Numbering<'a>, keys: &Arc<HashKeys>, limits: &Limits, step: Step) -> Self {
         Self {
             keys: Arc::clone(keys),
             items,
             rows: Dealt::new(limits.rows, gathered_rows(limits.threads)),
             users: UserKeys::new(Arc::clone(keys)),
             numbers: Vec::new(),
+            step,
             values: Vec::new(),
             null: Vec::new(),
         }
@@ -63,7 +66,7 @@ where
         morsels: &mut Morsels,
         stop: &AtomicBool,
         is_full: impl Fn(&Numbering<'a>) -> bool,
-        value: impl Fn(f64) -> Option<R::Value>,
+        value: impl Fn(Option<i128>) -> Option<R::Value>,
     ) -> Result<Option<Morsel>> {
         for morsel in morsels {
             for start in (morsel.start..morsel.end).step_by(AT_ONCE) {
@@ -88,17 +91,17 @@ where
         &mut self,
         morsel: &Morsel,
         rows: Range<usize>,
-        value: impl Fn(f64) -> Option<R::Value>,
+        value: impl Fn(Option<i128>) -> Option<R::Value>,
     ) -> Result<()> {
         let Batch { users, items, values } = &*morsel.batch;
-        let Self { keys, rows: dealt, numbers, values: own, null, .. } = self;
+        let Self { keys, rows: dealt, numbers, step, values: own, null, .. } = self;
         null.clear();
         null.resize(rows.len(), false);
         match values {
-            Some(values) => values.read(rows.clone(), own)?,
+            Some(values) => values.read(rows.clone(), step, own)?,
             None => {
                 own.clear();
-                own.resize(rows.len(), 0.0);
+                own.resize(rows.len(), Some(0));
             }
         }
         self.users.read(users, morsel.number, rows.clone(), null)?;
@@ -117,11 +120,6 @@ where
         }
         Ok(())
     }
-}
-
-/// Returns whether a value is a finite number.
-fn finite(value: f64) -> Option<()> {
-    value.is_finite().then_some(())
 }
 
 /// One thread's rows, and the number over all threads of each of the thread's items; none if they are the same.

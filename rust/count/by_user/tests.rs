@@ -7,13 +7,17 @@ use arrow_array::{Array, DictionaryArray, Float64Array, Int64Array, StringArray}
 
 use super::*;
 use crate::columns::Column;
-use crate::columns::values::Values;
-use crate::count::by_user::measured::{Measure, Measured, Pairs, Reading, Room};
+use crate::columns::values::{Step, Values};
+use crate::count::by_user::measured::{Measure, Measured, Pairs, Reading, Room, Total};
 use crate::labels::Strings;
 use crate::labels::{LabelType, Labels};
 
 /// A user, an item, and a value.
 type Case = (i64, i64, f64);
+
+fn step(size: f64) -> Step {
+    Step::new(size).unwrap()
+}
 
 fn rows(seed: u64, len: usize, users: u64, items: u64) -> Vec<Case> {
     let mut state = seed;
@@ -81,11 +85,11 @@ fn sums_and_sizes_are_exact_in_memory_and_spilled() {
             let rows = rows(1, 20_000, 300, 9);
             let (item_type, listed) = labels(&items, is_text);
             let room = Room { threads, memory };
-            let reading = Reading { only: Some(&listed), resolution: 0.5, valued: true };
+            let reading = Reading { only: Some(&listed), step: step(0.5), valued: true };
             let pairs =
                 Pairs::read(batches(&rows, is_text), item_type, reading, None, room, || Ok(()))
                     .unwrap();
-            let found = pairs.measured(&listed, 5, &[Measure::Sum(-30, 50)], || Ok(())).unwrap();
+            let found = pairs.measured(&listed, 5, &[Measure::Sum(-30, 50, 0)], || Ok(())).unwrap();
             let own = own(&rows, &items);
             let sum = |item| {
                 own.values()
@@ -110,10 +114,10 @@ fn a_bound_keeps_sums_of_l0_items_of_each_user() {
     for (memory, l0) in [(None, 1), (None, 4), (Some(4096), 2)] {
         // Each user has one row of each of four items, whose value tells the user.
         let rows: Vec<Case> = (0..3000).map(|n| (n / 4, n % 4, (n / 4 + 1) as f64)).collect();
-        let reading = Reading { only: Some(&listed), resolution: 1.0, valued: true };
+        let reading = Reading { only: Some(&listed), step: step(1.0), valued: true };
         let room = Room { threads: 2, memory };
         let pairs = Pairs::read(batches(&rows, true), item_type, reading, None, room, || Ok(()));
-        let (pairs, measure) = (pairs.unwrap(), [Measure::Sum(0, 1 << 20)]);
+        let (pairs, measure) = (pairs.unwrap(), [Measure::Sum(0, 1 << 20, 0)]);
         let mut extents = pairs.extents(|| Ok(())).unwrap();
         extents.sort_unstable();
         assert_eq!(extents, (1..=750).collect::<Vec<_>>());
@@ -128,7 +132,7 @@ fn a_bound_keeps_sums_of_l0_items_of_each_user() {
 }
 
 const MEASURES: [Measure; 3] =
-    [Measure::Rows(3), Measure::Sum(-30, 50), Measure::Mean(-4, 9, 2, 7)];
+    [Measure::Rows(3), Measure::Sum(-30, 50, 0), Measure::Mean(-4, 9, 2, 7, 0)];
 
 /// Returns what one pair adds to the sums of [`MEASURES`], from its values in halves; NaN is a row without a value. The
 /// third sum is rounded down, and the fifth is 1 if the kernel may return one more.
@@ -165,7 +169,7 @@ fn measures_are_exact_in_memory_and_spilled() {
         for (memory, threads) in [(None, 2), (Some(4096), 1), (Some(1 << 17), 3)] {
             let (item_type, listed) = labels(&chosen, is_text);
             let room = Room { threads, memory };
-            let reading = |only| Reading { only, resolution: 0.5, valued: false };
+            let reading = |only| Reading { only, step: step(0.5), valued: false };
             let read = |keys: Option<&Arc<HashKeys>>| {
                 Pairs::read(batches(&holed, is_text), item_type, reading(None), keys, room, || {
                     Ok(())
@@ -221,15 +225,46 @@ fn measures_are_exact_in_memory_and_spilled() {
 }
 
 #[test]
-fn totals_beyond_64_bits_are_exact() {
+fn totals_are_exact_in_any_order_and_end_in_silence() {
     let keys = HashKeys::from_os().unwrap();
     let (mut users, mut kept) = (Users::<Measured>::default(), Vec::new());
-    let many = [7, 3, i64::MAX.cast_unsigned(), u64::MAX];
-    users.add_up([many; 3].chunks(2), &keys, &mut kept);
+    let row = |sum: i128, rows| Measured::new([7, 3], (sum, rows, rows));
+    let most = 1_i128 << 95;
+    // Sums beyond 64 and, on the way, beyond 128 bits.
+    let many = [row(i128::MAX, 2), row(most, 1), row(most, 1), row(i128::MIN, 1)];
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
+        let rows = order.map(|place| many[place]);
+        users.add_up(rows.chunks(2), &keys, &mut kept);
+        users.each(std::iter::once(&*kept), &keys, |_, own| {
+            assert_eq!(own[0].1, Total { sum: 2 * most - 1, rows: 5, valued: 5 });
+        });
+    }
+    users.add_up([row(most, u32::MAX); 3].chunks(2), &keys, &mut kept);
     assert_eq!(kept.len(), 3);
     users.each(std::iter::once(&*kept), &keys, |_, own| {
         let total = own[0].1;
-        assert_eq!(total.sum, 3 * i128::from(i64::MAX));
         assert_eq!((total.rows, total.valued), (3 * u64::from(u32::MAX), 3 * u64::from(u32::MAX)));
+        // More than 2^31 values may add up to more than 128 bits: the pair has none.
+        assert_eq!(Measure::Sum(-9, 9, 0).of(&total, 0), [0, 0]);
+        assert_eq!(Measure::Mean(-9, 9, 2, 1, 0).of(&total, 0), [0, 0]);
     });
+}
+
+#[test]
+fn parts_of_many_steps_are_rounded_toward_zero() {
+    let total = |sum: i128, rows| Total { sum, rows, valued: rows };
+    let most = 1_i128 << 95;
+    for (sum, expected) in [(15, 1), (-15, -1), (16, 2), (7, 0), (-7, 0), (most, 5), (-most, -6)] {
+        // The bounds are -49 and 43 steps: at most 6 parts of 8 steps each.
+        let measure = Measure::Sum(-49, 43, 3);
+        assert_eq!(measure.of(&total(sum, 1), 0), [expected, 0]);
+        assert_eq!(measure.largest(), Some(6));
+    }
+    // Two rows of 30 and 34: 32 steps above the centre, twice, in parts of 16 steps.
+    let measure = Measure::Mean(-100, 100, 2, 1, 4);
+    assert_eq!(measure.of(&total(64, 2), 0), [4, 2]);
+    assert_eq!(measure.of(&total(-63, 2), 0), [-3, 2]);
+    let widest = Measure::Mean(-most, most, 1 << 30, 1, 94);
+    assert_eq!(widest.of(&total(most << 30, 1 << 30), u32::MAX), [1 << 31, 1 << 30]);
+    assert_eq!(widest.largest(), Some(1 << 31));
 }

@@ -29,8 +29,7 @@ from discreet.mechanisms.parameters import (
     require_rho,
 )
 from discreet.mechanisms.published import noted, published, retold
-from discreet.mechanisms.sums.clipped_sums import WHOLE
-from discreet.mechanisms.sums.measured import LIMIT, Bounded, Measured, require_bounded, require_several, scale_of
+from discreet.mechanisms.sums.measured import LIMIT, Bounded, Measured, require_bounded, require_several
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_down
@@ -60,7 +59,9 @@ class Aggregates(TableMechanism):
     A user and item add to the rows at most `rows`; to a sum the user's own sum, clipped to the bounds; and to a mean
     the user's own mean, clipped to the bounds, with the weight of at most `rows` rows with a value. A mean is the
     quotient of two noisy sums. The first one adds up distances from the centre of the bounds, so its noise is that of
-    half their width. It counts parts of a unit, up to 65,536, and each user's part is rounded at random, without bias.
+    half their width. It counts parts of a step, up to 65,536, and each user's part is rounded at random, without bias.
+    If steps are too fine for noise to be drawn in them, sums and means count multiples of a power of two of steps, and
+    each user's part is rounded toward zero (`scale_of`).
 
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
@@ -68,8 +69,8 @@ class Aggregates(TableMechanism):
         l0: The most items of one user: from 1 to 2^30; None to find a bound.
         rows: The most rows of a user for an item that count: from 1 to 2^30; None to count no rows. Means need it.
             Choose it without the data.
-        sums: For each column to add up its name, the least and the largest sum of one user for one item in units, from
-            -2^30 to 2^30, and the unit, from 1e-12 to 1e12. Choose them without the data.
+        sums: For each column to add up its name, the least and the largest sum of one user for one item in steps, from
+            -2^95 to 2^95, and the step, from 1e-12 to 1e12. Choose them without the data.
         means: The same for each column to average, with bounds of a user's mean.
         items: The public items, or None to find items.
         share: The part of rho, after a bound was found, for the counts of users: above 0 and below 1; None for a part
@@ -242,24 +243,24 @@ class Aggregates(TableMechanism):
 
     @property
     def scales(self) -> dict[str, tuple[float, ...]]:
-        """Return the scale of the noise of each number, in units: of a mean, those of its two sums.
+        """Return the scale of the noise of each number as it is drawn: of a mean, those of its two sums.
 
         A dict by the names of the columns, with "count" first; without l0, for the largest l0.
         """
         if self.finds_l0:
             return self.bounded(self.most).scales
-        count = self.selection.sigma if self.items is None else scale_of(self._counting, 1, self._l0)
+        count = self.selection.sigma if self.items is None else Measured.rows(1, self._counting, self._l0).sigmas[0]
         return {"count": (count,), **{column_name(one.kind, one.column): one.sigmas for one in self._plan()}}
 
     def _plan(self) -> list[Measured]:
-        """Return how each aggregate is measured."""
+        """Return how each aggregate is measured; without l0, with the largest one."""
+        if self.finds_l0:
+            return self.bounded(self.most)._plan()  # noqa: SLF001 - of this class
         own, l0 = round_down((self.rho - self._counting) / self._parts, 16), self._l0
         plan = []
         if self.rows is not None:
-            plan.append(Measured("rows", None, 0, 0, 1.0, self.rows, (scale_of(own, self.rows, l0),)))
-        for column, low, high, unit in self.sums:
-            scale = scale_of(own, max(abs(low), abs(high)), l0)
-            plan.append(Measured("sum", column, low, high, unit, None, (scale,)))
+            plan.append(Measured.rows(self.rows, own, l0))
+        plan += [Measured.sum(one, own, l0) for one in self.sums]
         for one in self.means:
             assert self.rows is not None
             plan.append(Measured.mean(one, self.rows, own, l0))
@@ -304,21 +305,18 @@ class Aggregates(TableMechanism):
 
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
         # The sigmas of means are claims.
-        expected, found = self.empty(), rows["aggregates"]
-        if [one.header for one in found] != [one.header for one in expected]:
+        plan, found = self._plan(), rows["aggregates"]
+        if [one.header for one in found] != [one.header for one in self.empty()]:
             return False
         sigmas = [rows["sigmas"], *(one.sigmas for one in found if one.kind != "mean")]
-        units = [1.0, *(1.0 if one.kind == "rows" else one.resolution for one in expected if one.kind != "mean")]
-        scales = [scale[0] for scale in self.scales.values() if len(scale) == 1]
+        scales = [self.scales["count"][0], *(one.sigma for one in plan if one.kind != "mean")]
         for mean in (one for one in found if one.kind == "mean"):
             low, high = mean.low * mean.resolution, mean.high * mean.resolution
             slack = 1e-9 * (abs(low) + abs(high))
             is_within = (mean.values >= low - slack) & (mean.values <= high + slack)
             if not np.all(is_within & (mean.sigmas > 0) & (mean.sigmas <= (high - low) / 2 + slack)):
                 return False
-        return all(
-            all_close(own, np.array([scale * unit])) for own, scale, unit in zip(sigmas, scales, units, strict=True)
-        )
+        return all(all_close(own, np.array([scale])) for own, scale in zip(sigmas, scales, strict=True))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         used = columns_of(table.user, table.item, table.period)
@@ -349,7 +347,7 @@ class Aggregates(TableMechanism):
             histogram = Histogram._of(*counts, Sensitivity(l0=l0, linf=1), None, clipped_to=l0)  # noqa: SLF001
             first = self.selection.release(histogram, rng=rng)
         else:
-            labels, users = pairs[0].measured(_labels(self.items), l0, [("rows", 0, 0, 1, 1)])
+            labels, users = pairs[0].measured(_labels(self.items), l0, [("rows", 0, 0, 1, 1, 0)])
             rng = opened_rng(rng)
             first = self._counts(labels, users[:, 0], rng)
         labels, found = _labels(first.items), []
@@ -359,8 +357,6 @@ class Aggregates(TableMechanism):
             noise = [rng.sample(_core.Noise.discrete_gaussian(scale), len(first)) for scale in one.sigmas]
             found.append(one.published(sums[:, : len(noise)] + np.stack(noise, axis=1)))
         measures = [one.measure(unit) for one in found]
-        if any(column is not None and resolution == 1 for column, resolution in columns):
-            measures.append(WHOLE)
         return retold(first, self, *measures, aggregates=tuple(found))
 
     def _counts(self, labels: _core.Labels, users: NDArray[np.int64], rng: _core.Rng) -> Release:

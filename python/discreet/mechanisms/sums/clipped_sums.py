@@ -15,24 +15,19 @@ from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import require_countable, require_list, require_rho
 from discreet.mechanisms.published import noted, published
+from discreet.mechanisms.sums.measured import LIMIT, Measured, own_unit, require_steps
 from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.privacy.validation import require_number, require_whole
+from discreet.privacy.validation import require_whole
 from discreet.release.export import shortened
 from discreet.release.facts import Summed
 from discreet.release.release import Release, changed
-from discreet.theorems import rogers2024
 from discreet.wording import counted
 
-__all__ = ["LIMIT", "SKIPPED", "WHOLE", "ClippedSums", "sums_sigma"]
+__all__ = ["SKIPPED", "ClippedSums", "as_sums", "in_own_unit"]
 
-WHOLE = "each value was rounded to a whole number; for decimals give a smaller resolution, such as 0.01"
-"""The note of sums whose unit is 1."""
 SKIPPED = "rows whose cell is no finite number, such as a date or 3,50, are left out"
 """The note of sums of a column, whose cells may be anything."""
-LIMIT = 2**30
-_NOISIEST = 1e9
-"""The largest scale of discrete Gaussian noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +45,12 @@ class ClippedSums(TableMechanism):
         items: The labels to sum for: public, such as the items of a release, or chosen without the data. Of several
             columns they are tuples.
         rho: The privacy cost of all sums together, in zCDP: above 0 and at most 10,000.
-        low: The least sum of one user for one item, in units of `resolution`: a whole number from -2^30 to 2^30. Choose
+        low: The least sum of one user for one item, in steps of `resolution`: a whole number from -2^95 to 2^95. Choose
             it without the data.
         high: The largest such sum, also chosen without the data. For prices of up to 20.00 use `high=2000,
             resolution=0.01`.
-        resolution: The unit to which values are rounded: from 1e-12 to 1e12.
+        resolution: The step to which values are rounded, halves to even: from 1e-12 to 1e12. The released sums and
+            sigmas are in the unit of the column.
         l0: The most items that one user contributes to: from 1 to 2^30, or None for any number.
 
     Raises:
@@ -94,21 +90,20 @@ class ClippedSums(TableMechanism):
             # Plain Python values, so that the repr is readable.
             items=tuple(_core.Labels.from_sequence(list(items)).take(np.arange(len(items)))),
             rho=require_rho(self.rho),
-            low=require_whole("low", self.low, -LIMIT, LIMIT),
-            high=require_whole("high", self.high, -LIMIT, LIMIT),
-            resolution=require_number("resolution", self.resolution, 1e-12, 1e12, open_low=False),
             l0=None if self.l0 is None else require_whole("l0", self.l0, 1, LIMIT),
         )
-        if self.low >= self.high:
-            raise ParameterError("low must be below high")
-        _ = self.sigma
+        low, high, resolution = require_steps(self.low, self.high, self.resolution)
+        self._set(low=low, high=high, resolution=resolution)
+        _ = _core.Noise.discrete_gaussian(self.measured.sigmas[0])
 
     @property
     def guarantee(self) -> Guarantee:
         """Return the guarantee: rho-zCDP, by Gaussian noise on all sums (Rogers 2023, Theorem 4).
 
         One user changes at most `moved` sums, each by at most max(|low|, |high|). So the l2-sensitivity is
-        sqrt(moved) max(|low|, |high|).
+        sqrt(moved) max(|low|, |high|). If the noise of these bounds is too large to be drawn in steps, each user's sum
+        is rounded toward zero to a multiple of some power of two of steps, which bounds and rho alone decide; so are
+        the bounds (`scale_of`).
         """
         return Guarantee(self.rho, 0.0)
 
@@ -118,9 +113,14 @@ class ClippedSums(TableMechanism):
         return len(self.items) if self.l0 is None else min(self.l0, len(self.items))
 
     @property
+    def measured(self) -> Measured:
+        """Return how each sum is measured."""
+        return Measured.sum(("", self.low, self.high, self.resolution), self.rho, self.moved)
+
+    @property
     def sigma(self) -> float:
-        """Return the scale of the noise of each sum, in units of the resolution."""
-        return sums_sigma(self.rho, self.low, self.high, self.moved)
+        """Return the scale of the noise of each sum, in the unit of the column."""
+        return self.measured.sigma
 
     @property
     def protects(self) -> Sensitivity:
@@ -138,27 +138,22 @@ class ClippedSums(TableMechanism):
         """
         return Summed(self.low, self.high, self.resolution, shortened(column))
 
-    def _notes(self) -> tuple[str, ...]:
-        """Return the notes of every release of these sums after its measure."""
-        if self.resolution != 1:
-            return ()
-        return (WHOLE,)
-
     def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        own, sums = super()._verifiable(l0, summed), (self.low, self.high, self.resolution)
+        own = as_sums(super()._verifiable(l0, summed), self.low, self.high, self.resolution, summed)
         bound = self.l0 if self.moved < len(self.items) else None
-        return replace(own, sums=sums, l0=bound, rows=len(self.items))
+        return replace(own, l0=bound, rows=len(self.items))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         value = summed_column(table)
-        bounds = self.low, self.high
-        labels, sums = clipped_sums(table, items=self.items, bounds=bounds, resolution=self.resolution, l0=self.l0)
+        made, bounds = self.measured, (self.low, self.high)
+        labels, sums = clipped_sums(
+            table, items=self.items, bounds=bounds, resolution=self.resolution, shift=made.shift, l0=self.l0
+        )
         rng = opened_rng(rng)
-        noisy = sums + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
-        notes = self._notes()
-        bound = self.l0 if self.moved < len(self.items) else None
+        noisy = sums + rng.sample(_core.Noise.discrete_gaussian(made.sigmas[0]), len(sums))
+        notes, bound = tuple[str, ...](), self.l0 if self.moved < len(self.items) else None
         if bound is not None:
-            notes += (f"each user contributes to at most {counted(self.moved, 'sum')}; sigma does not include this",)
+            notes = (f"each user contributes to at most {counted(self.moved, 'sum')}; sigma does not include this",)
         release = noted(
             published(
                 self,
@@ -172,29 +167,19 @@ class ClippedSums(TableMechanism):
                 summed=self.summed(value),
             )
         )
-        return changed(release, notes=(*release.notes, *notes))
+        return in_own_unit(changed(release, notes=(*release.notes, *notes)), made.shift)
 
 
-def sums_sigma(rho: float, low: int, high: int, moved: int) -> float:
-    """Return the scale of the noise of each sum, or raise ParameterError if it is too large for the noise.
+def as_sums(own: Verifiable, low: int, high: int, resolution: float, summed: Summed | None) -> Verifiable:
+    """Return the facts of a release as those of sums with these bounds; `summed` names their column."""
+    columns = own.columns if summed is None else (*own.columns, summed.columns)
+    return replace(own, sums=(low, high, resolution), columns=columns)
 
-    Args:
-        rho: The privacy cost of all sums together.
-        low: The least sum of one user for one item, in units.
-        high: The largest such sum.
-        moved: The most sums that one user changes.
 
-    Returns:
-        The scale in units.
-
-    Raises:
-        ParameterError: The scale is above 1e9 units.
-    """
-    sigma = max(abs(low), abs(high)) * rogers2024.measurement_sigma(rho / moved)
-    if sigma > _NOISIEST:
-        raise ParameterError(
-            f"the noise of {counted(moved, 'sum')} of one user would have a scale of {sigma:.3g} units, above 1e9; "
-            "give narrower bounds, a larger resolution, a smaller l0 or a larger rho"
-        )
-    _ = _core.Noise.discrete_gaussian(sigma)
-    return sigma
+def in_own_unit(release: Release, shift: int) -> Release:
+    """Return a release of sums in parts of 2^shift steps as sums in the unit of the column. Their sigmas have it."""
+    assert release.summed is not None
+    assert release.summed.resolution is not None
+    assert release.counts is not None
+    assert release.sigmas is not None
+    return changed(release, counts=own_unit(release.counts, shift, release.summed.resolution, release.sigmas))

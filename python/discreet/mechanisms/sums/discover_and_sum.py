@@ -18,7 +18,8 @@ from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE, require_delta, require_rho
 from discreet.mechanisms.published import noted, published, retold
-from discreet.mechanisms.sums.clipped_sums import ClippedSums, sums_sigma
+from discreet.mechanisms.sums.clipped_sums import ClippedSums, as_sums, in_own_unit
+from discreet.mechanisms.sums.measured import Measured
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_down
@@ -50,10 +51,10 @@ class DiscoverAndSum(TableMechanism):
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
         delta: The probability that the guarantee fails: above 0 and below 1.
         l0: The most items of one user: from 1 to 2^30; None to find a bound.
-        low: The least sum of one user for one item, in units of `resolution`: a whole number from -2^30 to 2^30. Choose
+        low: The least sum of one user for one item, in steps of `resolution`: a whole number from -2^95 to 2^95. Choose
             it without the data.
         high: The largest such sum, also chosen without the data.
-        resolution: The unit to which values are rounded: from 1e-12 to 1e12.
+        resolution: The step to which values are rounded: from 1e-12 to 1e12.
         share: The fraction of rho for the selection: above 0 and below 1.
         most: The largest l0 to find: from 2 to 2^20. Choose it without the data.
 
@@ -104,7 +105,7 @@ class DiscoverAndSum(TableMechanism):
         self._set(low=one.low, high=one.high, resolution=one.resolution)
         # The noise grows with the number of selected items, up to l0. The sums are made after the charge, so the
         # largest noise is validated here: an error there would depend on the data.
-        _ = sums_sigma(one.rho, one.low, one.high, self.l0)
+        _ = self._measured(self.l0)
 
     @classmethod
     def from_rho(
@@ -208,16 +209,19 @@ class DiscoverAndSum(TableMechanism):
         return self.selection.release_chance(users)
 
     def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        own = replace(super()._verifiable(l0, summed), sums=(self.low, self.high, self.resolution))
+        own = as_sums(super()._verifiable(l0, summed), self.low, self.high, self.resolution, summed)
         if self.finds_l0:
             return replace(own, has_sigmas=self.bounded(l0 or 1)._has_sigmas, claims_l0=True, largest_l0=self.most)
         return replace(own, l0=self.l0, largest_l0=self.l0)
 
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
         number = len(rows["items"]) if rows["part_of"] is None else rows["part_of"]
+        return all_close(rows["sigmas"], np.array([self._measured(max(1, min(number, self.l0 or self.most))).sigma]))
+
+    def _measured(self, moved: int) -> Measured:
+        """Return how sums are measured of which one user changes this number."""
         one = self.sums(("an item",))
-        sigma = sums_sigma(one.rho, one.low, one.high, max(1, min(number, self.l0 or self.most)))
-        return all_close(rows["sigmas"], np.array([sigma]))
+        return Measured.sum(("", one.low, one.high, one.resolution), one.rho, moved)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         value = summed_column(table)
@@ -262,4 +266,4 @@ class DiscoverAndSum(TableMechanism):
                 summed=sums.summed(value),
             )
         )
-        return changed(release, notes=(*release.notes, *sums._notes(), note))  # noqa: SLF001 - of the same room
+        return in_own_unit(changed(release, notes=(*release.notes, note)), sums.measured.shift)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from discreet import _core, engines
 from discreet.cached import cached_property
 from discreet.engines.engine import Label
+from discreet.engines.projection import FINE
 from discreet.engines.sums import summed_column, sums_of_users
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
@@ -18,8 +21,9 @@ from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE
 from discreet.mechanisms.published import retold
-from discreet.mechanisms.sums.clipped_sums import LIMIT, ClippedSums
+from discreet.mechanisms.sums.clipped_sums import ClippedSums
 from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
+from discreet.mechanisms.sums.measured import LIMIT
 from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
@@ -31,10 +35,16 @@ __all__ = ["SumsWithFoundBounds"]
 
 _GRID = tuple(
     step * 10**power // 10
-    for power in range(10)
+    for power in range(19)
     for step in (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
-    if step * 10**power % 10 == 0 and step * 10**power // 10 <= LIMIT
+    if step * 10**power % 10 == 0
 )
+_SMALLEST = Fraction(1, 10**6)
+"""The smallest candidate for steps below it."""
+_LARGEST = 10**9
+"""The largest candidate in the unit of the column, or 2^30 steps if they are more."""
+_MOST = 2**62
+"""The largest candidate in steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +55,9 @@ class SumsWithFoundBounds(TableMechanism):
     `ContributionBound` chooses c with 5 % of rho, so that about `percentile` percent of the votes are at most c. Users
     with many items have one vote too, so another share of all sums may be clipped. With fewer than about `users_needed`
     users, c may be any candidate. The
-    candidates are 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100 units and so on, up to the largest
-    number whose noise can be drawn. The rest of rho pays for `DiscoverAndSum` under these bounds, or for `ClippedSums`
+    candidates are 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100 steps and so on, up to 2^30 steps
+    or 1e9 in the unit of the column, whichever is larger; of steps below 1e-6 they are these numbers of millionths. The
+    rest of rho pays for `DiscoverAndSum` under these bounds, or for `ClippedSums`
     of public items. The guarantee is delta-approximate rho-zCDP per user, added or removed. `Release.summed` has the
     bounds that were found.
 
@@ -59,7 +70,7 @@ class SumsWithFoundBounds(TableMechanism):
         l0: The most items of one user: from 1 to 2^30. With None a bound is found, as in `DiscoverAndSum`; with `items`
             a user may have all of them.
         items: The labels to sum for: public; None to find items with a threshold.
-        resolution: The unit to which values are rounded: from 1e-12 to 1e12.
+        resolution: The step to which values are rounded: from 1e-12 to 1e12.
         percentile: The percentage of votes that are not clipped, about: a whole number from 1 to 99.
 
     Raises:
@@ -142,23 +153,16 @@ class SumsWithFoundBounds(TableMechanism):
 
     @cached_property
     def candidates(self) -> tuple[int, ...]:
-        """Return the numbers from which c is chosen, in units. The parameters alone decide how many there are."""
-        # The noise grows with c. Nothing may be refused after the charge, so c has no more noise than can be drawn.
-        low, high = 1, len(_GRID)
-        while low < high:
-            middle = (low + high + 1) // 2
-            try:
-                _ = self.later(_GRID[middle - 1])
-                low = middle
-            except ParameterError:
-                high = middle - 1
-        return _GRID[:low]
+        """Return the numbers from which c is chosen, in steps. The resolution alone decides them."""
+        step = Fraction(self.resolution) if self.resolution == FINE else Fraction(str(self.resolution))
+        unit, most = max(step, _SMALLEST), max(LIMIT * step, _LARGEST)
+        return tuple(found for one in _GRID if one * unit <= most and (found := math.ceil(one * unit / step)) <= _MOST)
 
     @property
     def bound(self) -> ContributionBound:
         """Return the mechanism that chooses the place of c among the candidates."""
-        most = max(2, len(self.candidates))
-        return ContributionBound.from_rho(rho=round_down(L0_SHARE * self.rho), percentile=self.percentile, most=most)
+        rho, most = round_down(L0_SHARE * self.rho), len(self.candidates)
+        return ContributionBound.from_rho(rho=rho, percentile=self.percentile, most=most)
 
     @property
     def users_needed(self) -> int:
@@ -199,7 +203,7 @@ class SumsWithFoundBounds(TableMechanism):
 
     def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
         found = 1 if summed is None or summed.high not in self.candidates else summed.high
-        own = self.later(found)._verifiable(l0, None)
+        own = self.later(found)._verifiable(l0, summed)
         return replace(own, claims=(*own.claims, "the bounds of summed"))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
@@ -216,7 +220,8 @@ class SumsWithFoundBounds(TableMechanism):
             f"chosen at random, lies within. With fewer than about {self.users_needed:,} users they say nothing"
         )
         if place == len(self.candidates):
-            remedy = "resolution" if len(self.candidates) == len(_GRID) else "resolution or rho"
-            found = f"are the widest possible ones, and may clip many sums: give a larger {remedy}"
-        note = f"the bounds, {-bound:,} to {bound:,} units, {found}"
+            found = "are the widest possible ones, and may clip many sums: give a larger resolution"
+        assert release.summed is not None
+        low, high = release.summed.bounds
+        note = f"the bounds, {low} to {high}, {found}"
         return retold(release, self, note)

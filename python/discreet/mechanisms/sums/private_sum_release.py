@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,11 +15,11 @@ from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.published import noted, published
-from discreet.mechanisms.sums.clipped_sums import LIMIT, SKIPPED, WHOLE
+from discreet.mechanisms.sums.clipped_sums import SKIPPED, as_sums, in_own_unit
+from discreet.mechanisms.sums.measured import require_steps, shift_of
 from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.privacy.validation import require_number, require_whole
 from discreet.release.export import shortened
 from discreet.release.facts import Summed
 from discreet.release.release import Release, changed
@@ -40,10 +40,10 @@ class PrivateSumRelease(TableMechanism):
 
     Args:
         counting: The mechanism that selects the items. Its counts are not published.
-        low: The least sum of one user for one item, in units of `resolution`: a whole number from -2^30 to 2^30. Choose
+        low: The least sum of one user for one item, in steps of `resolution`: a whole number from -2^95 to 2^95. Choose
             it without the data.
         high: The largest such sum, also chosen without the data.
-        resolution: The unit to which values are rounded: from 1e-12 to 1e12.
+        resolution: The step to which values are rounded: from 1e-12 to 1e12.
 
     Raises:
         ParameterError: A parameter is out of range, or low is not below high.
@@ -72,17 +72,11 @@ class PrivateSumRelease(TableMechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.counting, PrivateCountRelease):
             raise ParameterError("counting must be a PrivateCountRelease, which selects the items")
-        self._set(
-            low=require_whole("low", self.low, -LIMIT, LIMIT),
-            high=require_whole("high", self.high, -LIMIT, LIMIT),
-            resolution=require_number("resolution", self.resolution, 1e-12, 1e12, open_low=False),
-        )
-        if self.low >= self.high:
-            raise ParameterError("low must be below high")
-        if max(self.sigmas) > 1e9:
+        low, high, resolution = require_steps(self.low, self.high, self.resolution)
+        self._set(low=low, high=high, resolution=resolution)
+        if self._shift is None:
             raise ParameterError(
-                f"the noise of a sum may have a scale of {max(self.sigmas):.3g} units, above 1e9; give narrower bounds "
-                "or a larger resolution, or counting a larger epsilon_star"
+                "the noise of a sum may have a scale above 1e9 times its bound; give counting a larger epsilon_star"
             )
 
     @property
@@ -91,7 +85,8 @@ class PrivateSumRelease(TableMechanism):
 
         The selections do not depend on the published numbers, so noise that is drawn after all of them has the same
         law as in the paper's order. One user changes the sum of an item by at most B, and B times the noise of a count
-        costs at most the price of the count, which the filter has reserved.
+        costs at most the price of the count, which the filter has reserved. B and each user's sum may be rounded toward
+        zero to a multiple of a power of two of steps, as in `ClippedSums`.
         """
         return self.counting.guarantee
 
@@ -102,8 +97,19 @@ class PrivateSumRelease(TableMechanism):
 
     @property
     def sigmas(self) -> list[float]:
-        """Return the scales of the noise of sums in units of the resolution, one for each level of epsilon."""
-        return [round_up(max(abs(self.low), abs(self.high)) * level.sigma, 1) for level in self.counting.levels]
+        """Return the scales of the noise of sums in the unit of the column, one for each level of epsilon."""
+        return [scale * 2.0 ** (self._shift or 0) * self.resolution for scale in self._scales]
+
+    @property
+    def _shift(self) -> int | None:
+        """The power of two of steps in which sums are added up; None if no noise is small enough."""
+        return shift_of(self.protects.linf, max(level.sigma for level in self.counting.levels))
+
+    @property
+    def _scales(self) -> list[float]:
+        """The scales of the noise in which sums are added up."""
+        largest = self.protects.linf >> (self._shift or 0)
+        return [round_up(largest * level.sigma, 1) for level in self.counting.levels]
 
     def release_chance(self, users: int) -> float:
         """Return the probability that an item is selected at some level, if there is no other candidate.
@@ -114,7 +120,7 @@ class PrivateSumRelease(TableMechanism):
         return self.counting.release_chance(users)
 
     def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        return replace(super()._verifiable(l0, summed), sums=(self.low, self.high, self.resolution))
+        return as_sums(super()._verifiable(l0, summed), self.low, self.high, self.resolution, summed)
 
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
         return all_close(rows["sigmas"], np.array(self.sigmas))
@@ -127,10 +133,12 @@ class PrivateSumRelease(TableMechanism):
         found = self.counting.release(histogram, rng=rng)
         assert found.sigmas is not None
         levels = np.searchsorted([-level.sigma for level in self.counting.levels], -found.sigmas)
-        sigmas, bounds = np.array(self.sigmas)[levels], (self.low, self.high)
+        sigmas, bounds, shift = np.array(self._scales)[levels], (self.low, self.high), self._shift or 0
         labels, noisy = _core.Labels.from_sequence([]), np.zeros(0, np.int64)
         if found.items:
-            labels, noisy = clipped_sums(table, items=found.items, bounds=bounds, resolution=self.resolution)
+            labels, noisy = clipped_sums(
+                table, items=found.items, bounds=bounds, resolution=self.resolution, shift=shift
+            )
         for sigma in np.unique(sigmas):
             at = np.flatnonzero(sigmas == sigma)
             noisy[at] += rng.sample(_core.Noise.discrete_gaussian(float(sigma)), len(at))
@@ -140,12 +148,11 @@ class PrivateSumRelease(TableMechanism):
             np.arange(len(noisy)),
             rng,
             noisy=noisy,
-            sigmas=sigmas,
+            sigmas=np.array(self.sigmas)[levels],
             item_type=found.item_type,
             spent=found.spent,
             calls=found.calls,
             clipped=True,
             summed=Summed(*bounds, self.resolution, shortened(value)),
         )
-        more = (SKIPPED, *((WHOLE,) if self.resolution == 1 else ()))
-        return changed(noted(release), notes=(*noted(release).notes, *more))
+        return in_own_unit(changed(noted(release), notes=(*noted(release).notes, SKIPPED)), shift)
