@@ -183,7 +183,7 @@ def test_listed_items_of_another_type_cost_nothing():
     budget = dp.Budget(rho=1, delta=1e-6)
     for more in ({}, {"others": True, "l0": 2}):
         with pytest.raises(ItemTypeError):
-            dp.count(LOG, **COLUMNS, items=[1], budget=budget, **more)
+            dp.count({**LOG, "page": np.array(LOG["page"])}, **COLUMNS, items=[1], budget=budget, **more)
     assert budget.spent.rho == 0
     dp.count(LOG, **COLUMNS, items=["home"], budget=budget)
     with pytest.raises(BudgetExceeded):

@@ -206,7 +206,7 @@ def _is_large(cell: object) -> bool:
 
 def _nanoseconds(cell: Any) -> int:
     """Return the nanoseconds of a time beyond its microseconds."""
-    if type(cell) is datetime or not isinstance(cell, datetime | np.datetime64):
+    if type(cell) is datetime or not isinstance(cell, datetime | np.datetime64) or is_missing(cell):
         return 0
     if isinstance(cell, datetime):
         return int(getattr(cell, "nanosecond", 0))  # of pandas
