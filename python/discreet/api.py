@@ -128,6 +128,7 @@ def count(
         bounding.require_rows(items, others=others, mechanism=mechanism, relative_error=relative_error)
     l0 = None if isinstance(l0, str) else l0
     listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
+    table = table._changed(listed=listed)  # no cell of a list decides whether the types fit
     is_public = listed is not None and not others
     if bounding is not None:
         return publish_rows(bounding, call, (rho, epsilon, delta), listed)

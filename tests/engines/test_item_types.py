@@ -422,6 +422,8 @@ def test_listed_items_decide_the_type_of_a_list():
             found = dp.count(data, user="user", item="item", items=items, rho=4000)
             expected = sum(cell == items[0] or (isinstance(items[0], str) and str(cell) == "7") for cell in cells)
             assert found[items[0]] == expected + (items[0] == "7" and cells == [b"7"])
+            for more in ({}, {"l0": 1}):
+                dp.count(data, user="user", item="item", items=items, others=True, rho=1, delta=1e-6, **more)
 
 
 UNITS = {

@@ -135,6 +135,7 @@ def read(
     if table.period is not None:
         require_times(frames, table.period.column)
         kinds |= dict.fromkeys({table.period.column} & {*kinds}, "text")
+    only = listed_labels(table.listed) if only is None else only  # type: ignore[arg-type]
     if only is not None and isinstance(only.type_name, str) and isinstance(table.item, str) and table.item in kinds:
         kinds[table.item] = only.type_name.replace("string", "text")
     relations = [table for table in frames if is_relation(table)]

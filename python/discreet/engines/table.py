@@ -40,6 +40,8 @@ class Table(Private):
     """Whether only rows with a value count."""
     memory: int | str | None
     progress: ProgressOption
+    listed: tuple[object, ...] | None
+    """Public items, whose type a list of items is read as; None if the cells decide the type."""
     secret: bytes | None
     """The key of the choice of a user's l0 items, if counting again must make the same one; None for a new choice."""
 
@@ -70,7 +72,7 @@ class Table(Private):
         period = period_of(time, every, since, until, unit)
         user, item = require_names(user, item, period)
         self._hold(data=data, user=user, item=item, period=period, value=value, valued=False)
-        self._hold(memory=memory, progress=progress, secret=None)
+        self._hold(memory=memory, progress=progress, listed=None, secret=None)
 
     @property
     def every(self) -> str | None:
