@@ -303,7 +303,7 @@ def _contradicted(
     fields = [["item"]] if isinstance(kind, str) else kind if isinstance(kind, list) else []
     names = [one[0] for one in fields if isinstance(one, list) and one]
     measures = columns[len(names) :]
-    has_counts = tuple(measures[:2]) in (COUNTS, *(own[:2] for own in facts.columns if own[:1] != RANKS))
+    has_counts = tuple(measures[:2]) in (COUNTS, *(own[:2] for own in facts.columns if own[1:] and own[:1] != RANKS))
     own_kind, l0 = given("kind", facts.kind), given("l0")
     most = given("most", facts.most if facts.kind == "pairs" else None)
     clips = facts.clips and has_counts

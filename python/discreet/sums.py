@@ -27,6 +27,7 @@ from discreet.releasing import Asked, Call, Options, publish, require_known, req
 if TYPE_CHECKING:
     from discreet.budgets.filter import PrivacyFilter
     from discreet.engines.table import Table
+    from discreet.engines.typed_arrays import Foreign
     from discreet.release.release import Release
 
 __all__ = ["aggregate", "sum"]
@@ -232,7 +233,7 @@ def aggregate(
     return publish(made, lambda: call.table, call, asked, notes)
 
 
-def _bounds(name: str, given: object) -> dict[str, list[Any]]:
+def _bounds(name: str, given: object) -> dict[str, list[object]]:
     """Return the bounds of each column, and its resolution if there is one, or raise ParameterError."""
     if not isinstance(given, Mapping | None):
         raise ParameterError(f'{name} must be a dict of columns and bounds, such as {{"price": (0, 50)}}', names=name)
@@ -272,7 +273,7 @@ def _in_steps(
     step = own_step(table, str(column)) if is_own else _resolution(resolution)
     if is_found:
         return 0, 0, step
-    given: Any = bounds
+    given: Foreign = bounds
     pair = list(given) if isinstance(given, tuple | list) or getattr(given, "ndim", 0) == 1 else []
     if len(pair) != 2:
         raise ParameterError(

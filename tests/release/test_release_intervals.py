@@ -137,7 +137,7 @@ def test_sums_of_values_are_clipped():
     release = sums.release(rows, user="user", item="item", value="value")
     assert release.clipped
     assert release.measure == (
-        "sums of value in units of 0.1, clipped to [0, 10] units for each user and item; sigma is the noise alone"
+        "sums of value in steps of 0.1, clipped to [0, 1] for each user and item; sigma is the noise alone"
     )
     with pytest.raises(ParameterError, match="no interval"):
         release.interval()

@@ -28,8 +28,8 @@ def test_shops_and_their_revenue_are_found_in_one_release(sales):
     release = mechanism.release(sales, user="user", item="shop", value="price")
     assert len(release) == 12
     for row in release:
-        assert abs(row[1] / 100 - clipped_revenue(sales, row[0], 200)) < 8 * row.sigma / 100
-    assert "sums of price in units of 0.01, clipped to [0, 20000] units" in repr(release)
+        assert abs(row[1] - clipped_revenue(sales, row[0], 200)) < 8 * row.sigma
+    assert "sums of price in steps of 0.01, clipped to [0, 200] for each user" in repr(release)
     assert release.guarantee == dp.Guarantee(rho=1, delta=1e-6)
 
 

@@ -18,6 +18,7 @@ from discreet.engines.local import listed_labels, read, scan
 from discreet.engines.pairs import require_rows
 from discreet.engines.projection import FINE, columns_of
 from discreet.engines.table import Table
+from discreet.engines.typed_arrays import Foreign
 from discreet.engines.weighing import LocalLists
 from discreet.errors import DiscreetError, ParameterError
 from discreet.formats import CSV, JSON_LINES
@@ -137,7 +138,7 @@ def _step(kind: str) -> float:
     return FINE if scale is None else float(f"1e{max(-_FINEST, min(_FINEST, -int(scale[1])))}")
 
 
-def _types(data: Any, column: str) -> list[object]:
+def _types(data: Foreign, column: str) -> list[object]:
     """Return the types of a column in the schema of each table, as texts or as objects whose text they are."""
     with suppress(DiscreetError, KeyError, LookupError):
         if isinstance(data, str | os.PathLike):

@@ -33,6 +33,8 @@ from discreet.release.replacing import (
 if TYPE_CHECKING:
     import hashlib
 
+    from numpy.typing import NDArray
+
 __all__ = [
     "Column",
     "ItemType",
@@ -64,6 +66,8 @@ __all__ = [
 _LISTED, _LONGEST_CALL = 10, 600
 """The most items, and the most characters, in the text of a mechanism for people."""
 
+Numbers: TypeAlias = "NDArray[Any]"
+"""Counts as int64, or sums as int64 or float64."""
 ItemType: TypeAlias = "str | tuple[tuple[str, str], ...]"
 """The Arrow type of items, or the name and the type of each of their columns."""
 

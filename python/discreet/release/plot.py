@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.errors import ParameterError, needs
 from discreet.imports import importing
-from discreet.release.export import shortened
+from discreet.release.export import Numbers, shortened
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,7 +32,7 @@ _FIRST = "C0"
 
 def bars(
     items: Sequence[object],
-    counts: NDArray[Any],
+    counts: Numbers,
     sigmas: NDArray[np.float64],
     *,
     title: str,

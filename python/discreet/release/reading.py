@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -222,7 +222,7 @@ def _fields(header: untrusted.Fields, cells: CellsByColumn, form: str) -> untrus
         **facts,
         "items": _items([_typed(cells[name], one) for name, one in own]),
         "counts": (_whole if numbers == NUMBERS else _sums)(cells[numbers[0]]) if has_counts else None,
-        "sigmas": _sigmas(cells[numbers[1]]) if has_counts else None,
+        "sigmas": _sigmas(cells[numbers[1]], 1e18 if numbers == NUMBERS else 1e50) if has_counts else None,
         "confirmed": _confirmed(cells["method"]) if "method" in cells and "method" not in dict(own) else None,
         "ranked": ranks is not None,
         "ranks": None if ranks is None else _ranks(ranks),
@@ -327,7 +327,7 @@ def _whole(cells: Cells) -> NDArray[np.int64]:
     return np.array(cells, np.int64)
 
 
-def _sums(cells: Cells) -> NDArray[Any]:
+def _sums(cells: Cells) -> export.Numbers:
     """Return sums as integers, or as floats if one of them is a float."""
     if all(type(cell) is int for cell in cells):
         return _whole(cells)
@@ -344,11 +344,11 @@ def _ranks(cells: Cells) -> NDArray[np.int64]:
     return ranks
 
 
-def _sigmas(cells: Cells) -> NDArray[np.float64]:
+def _sigmas(cells: Cells, most: float) -> NDArray[np.float64]:
     if any(type(cell) not in (int, float) for cell in cells):
         raise Damaged("its sigmas are not numbers")
     sigmas = np.array(cells, np.float64)
-    if not np.all((sigmas >= 0) & (sigmas < 1e50)):
+    if not np.all((sigmas >= 0) & (sigmas < most)):
         raise Damaged("its sigmas are not positive numbers")
     return sigmas
 

@@ -122,7 +122,7 @@ class Release(Rows):
     """
 
     items: list[Any]
-    counts: NDArray[Any] | None = None
+    counts: export.Numbers | None = None
     sigmas: NDArray[np.float64] | None = None
     confirmed: NDArray[np.bool_] | None = None
     ranked: bool = False
@@ -304,7 +304,7 @@ class Release(Rows):
             raise ParameterError("other must be a Release, such as dp.count returns")
         return compared(self, other, confidence)
 
-    def _measured(self, what: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def _measured(self, what: str) -> tuple[export.Numbers, NDArray[np.float64]]:
         """Return the counts and their sigmas; raise ParameterError if there are none."""
         if self.counts is None or self.sigmas is None:
             raise ParameterError(f"this release has no counts to {what}; {what} a release of dp.count")

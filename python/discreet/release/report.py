@@ -82,7 +82,7 @@ class Reported(Protocol):
         """The names of the columns of items."""
 
     @property
-    def counts(self) -> NDArray[Any] | None:
+    def counts(self) -> export.Numbers | None:
         """The noisy counts."""
 
     @property
@@ -164,7 +164,7 @@ class Reported(Protocol):
     def head(self, n: int = 10) -> Self:
         """Return the first rows."""
 
-    def to_dict(self) -> dict[Any, Any]:
+    def to_dict(self) -> dict[Any, float]:
         """Return the count or rank of each item."""
 
     def interval(self, confidence: float = 0.95) -> dict[str, NDArray[np.int64]]:

@@ -53,7 +53,7 @@ class Row:
     def __init__(
         self,
         item: Any,
-        count: Any,
+        count: float,
         sigma: float,
         method: str | None = None,
         more: Mapping[str, object] | None = None,
@@ -126,7 +126,7 @@ class Rows(_Lazy):
 
     if TYPE_CHECKING:
         items: list[Any]
-        counts: NDArray[Any] | None
+        counts: export.Numbers | None
         sigmas: NDArray[np.float64] | None
         confirmed: NDArray[np.bool_] | None
         ranked: bool
@@ -240,7 +240,7 @@ class Rows(_Lazy):
             raise ParameterError("this release has no counts to select by their error; release counts, with dp.count")
         return self._part(np.flatnonzero(self.sigmas <= largest * self.counts))
 
-    def to_dict(self) -> dict[Any, Any]:
+    def to_dict(self) -> dict[Any, float]:
         """Return the noisy count of each item, or the rank of each item of a ranked list.
 
         Returns:
@@ -252,7 +252,7 @@ class Rows(_Lazy):
         return dict(zip(self.items, self._values.tolist(), strict=True))
 
     @property
-    def _values(self) -> NDArray[Any]:
+    def _values(self) -> export.Numbers:
         """The counts, or the ranks if there are no counts."""
         if self.counts is not None:
             return self.counts
