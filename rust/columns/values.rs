@@ -37,8 +37,9 @@ impl Step {
         if !(1e-12..=1e12).contains(&float) {
             return Err(Error::Parameter("the resolution must be from 1e-12 to 1e12"));
         }
-        let power = float.log2() as i32;
-        let (over, under) = if float == 2_f64.powi(power) {
+        let bits = float.to_bits();
+        let (over, under) = if bits << 12 == 0 {
+            let power = (bits >> 52) as i32 - 1023;
             (1_i128 << power.max(0), 1_i128 << (-power).max(0))
         } else {
             let text = format!("{float:e}");
