@@ -140,7 +140,7 @@ def summed_core(table):
     """Count with this library, then sum for all of the items that were found."""
     items, *_ = _core.count_distinct(table, "u", "i", value="v")
     pairs = _core.Pairs.read(table, "u", "i", value="v", valued=True, only=items)
-    return int(pairs.measured(items, 1 << 30, [("sum", 0, CLIP, 1, 1)])[1].sum())
+    return int(pairs.measured(items, 1 << 30, [("sum", 0, CLIP, 1, 1, 0)])[1].sum())
 
 
 def summed_polars(table):

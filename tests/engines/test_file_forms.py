@@ -122,7 +122,14 @@ def test_arrow_files_are_summed(tmp_path):
         feather.write_feather(pyarrow.table({"item": ["x", "y", None], **columns}), tmp_path / f"{name}.arrow")
 
     def summed(name, user="user"):
-        columns = {"user": user, "item": "item", "value": "value", "items": ["x", "y"], "bounds": (0, 9)}
+        columns = {
+            "user": user,
+            "item": "item",
+            "value": "value",
+            "items": ["x", "y"],
+            "bounds": (0, 9),
+            "resolution": 1,
+        }
         found = dp.sum(tmp_path / name, **columns, rho=10_000)
         return dict(zip(found.items, found.counts.tolist(), strict=True))
 

@@ -364,5 +364,5 @@ def test_numbers_of_pandas_in_any_order_of_bytes_are_read():
         for data in (table, pandas.DataFrame(table), series, series | {"item": pyarrow.array([0, 1, 2])}):
             columns = {"user": "user", "item": "item"}
             assert dp.Histogram.from_table(data, **columns)._counts().tolist() == [1, 1, 1]
-            exact = {"items": [0, 1], "bounds": (0, 2), "l0": 1, "rho": 4000, "delta": 1e-6}
+            exact = {"items": [0, 1], "bounds": (0, 2), "l0": 1, "resolution": 1, "rho": 4000, "delta": 1e-6}
             assert dp.sum(data, **columns, value="v", **exact).counts.tolist() == [1, 1]

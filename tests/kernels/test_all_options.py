@@ -139,7 +139,7 @@ def test_sums_give_the_totals_of_dicts_of_values(tables):
                 totals[one, other] = sum(present)
         l0 = None if rng.random() < 0.5 else int(rng.integers(1, 6))
         pairs = _core.Pairs.read(reader, user, item, value="s", resolution=0.5, valued=True, only=labels, **limits)
-        found = pairs.measured(labels, l0 or 2**30, [("sum", -3, 5, 1, 1)])[1][:, 0].tolist()
+        found = pairs.measured(labels, l0 or 2**30, [("sum", -3, 5, 1, 1, 0)])[1][:, 0].tolist()
         numbers = Counter(one for one, _ in totals)
         extents, own = Counter(pairs.extents().tolist()), {}
         for (one, _), total in totals.items():

@@ -127,7 +127,9 @@ def own_step(table: Table, column: str) -> float:
     The schema alone decides it. Tables of several types have the finest step. An error is left to the reading.
     """
     tables = table.data if isinstance(table.data, list | tuple) else [table.data]
-    steps = [_step(str(kind).lower()) for one in tables for kind in _types(one, column)]
+    kinds = [kind for one in tables for kind in _types(one, column)]
+    # The text of a numpy type with the other order of bytes is no name.
+    steps = [_step(str(kind.name if isinstance(kind, np.dtype) else kind).lower()) for kind in kinds]
     return min(steps, default=FINE)
 
 
