@@ -377,25 +377,10 @@ TRIED = {
         "in Python ['item', 'country']",
         lambda: of_log(item=["item", "country"], data={**LOG, "country": ["AT"] * 4000}),
     ),
-    "months of numpy": (
-        lambda: of_log(item="ts", data={**LOG, "ts": MONTHS}),
-        'such as by .astype("M8[s]")',
-        lambda: of_log(item="ts", data={**LOG, "ts": MONTHS.astype("M8[s]")}),
-    ),
-    "a list of floats as times": (
-        lambda: of_log(data={**LOG, "ts": [float(one) for one in SECONDS]}, **DAYS),
-        'pandas.to_datetime(..., unit="s")',
-        lambda: of_log(data=as_times([float(one) for one in SECONDS]), **DAYS),
-    ),
     "an array of floats as times": (
         lambda: of_log(data={**LOG, "ts": np.array(SECONDS, float)}, **DAYS),
         'seconds since 1970 to times: .astype("M8[s]")',
         lambda: of_log(data={**LOG, "ts": np.array(SECONDS, float).astype("M8[s]")}, **DAYS),
-    ),
-    "a list of integers as times": (
-        lambda: of_log(data={**LOG, "ts": SECONDS}, **DAYS),
-        'pandas.to_datetime(..., unit="s")',
-        lambda: of_log(data=as_times(SECONDS), **DAYS),
     ),
     "integers of pandas as times": (
         lambda: of_log(data=framed("pandas", SECONDS), **DAYS),
