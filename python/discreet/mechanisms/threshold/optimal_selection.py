@@ -44,7 +44,7 @@ class OptimalSelection(EpsilonPerItem):
 
     Args:
         epsilon: The total epsilon: from 1e-9 to 100. Give exactly one of epsilon and rho.
-        delta: The probability that the guarantee fails: above 0 and below 1, with delta/l0 at least 2^-60.
+        delta: The probability that the guarantee fails: above 0 and below 1, with delta/l0 above 2^-60.
         l0: The most items that one user contributes: from 1 to 2^20.
         pre_threshold: Release only items of at least this many users, whatever the noise: from 1 to 2^20.
         rho: The total cost in zCDP: above 0 and at most 5000.
@@ -91,7 +91,7 @@ class OptimalSelection(EpsilonPerItem):
             )
         self._set(pre_threshold=require_whole("pre_threshold", self.pre_threshold, 1, 2**20))
         if self.each[1] < 2.0**-60:
-            raise ParameterError("delta/l0 must be at least 2^-60; raise delta or lower l0")
+            raise ParameterError("delta/l0 must be above 2^-60; raise delta or lower l0")
         if self.rho is not None:
             if self.each[0] < _LEAST_RHO:
                 raise ParameterError(
