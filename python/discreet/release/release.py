@@ -33,9 +33,9 @@ __all__ = ["ItemType", "Release", "changed", "later"]
 _SHOWN = 10
 _EMPTY = (
     "no item is common enough to be released: raise rho, epsilon or delta, or use data of more users. Rows with a "
-    "missing user or item are skipped, and so are rows outside of since and until. Times are rare items: give time= "
-    "and every= to count periods. `discreet check` shows the owner of the data which rows are read. Another release is "
-    "charged again"
+    "missing user or item are skipped, and so are rows whose time cannot be read, such as a number, or is outside of "
+    "since and until. Times are rare items: give time= and every= to count periods. `discreet check` shows the owner "
+    "of the data which rows are read. Another release is charged again"
 )
 
 

@@ -21,7 +21,7 @@ from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.published import CountFields, published
 from discreet.mechanisms.verifiable import COUNTS, Verifiable
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.release.facts import Summed
 from discreet.release.release import Release, changed
 from discreet.theorems import calibrated_counts as theorem
@@ -316,7 +316,10 @@ class CalibratedSteps:
         """Return whether a published number is at least the least one. If not, keep a note with the rho it needs."""
         if measured < least:
             rho = theorem.rho_needed(self.mechanism.rho, least, measured)
-            self.wanted = [f"counts of rarer items are estimated from a rho of about {rho:.2g} on, for such a table"]
+            if rho <= RHO_LIMIT:
+                self.wanted = [
+                    f"counts of rarer items are estimated from a rho of about {rho:.2g} on, for such a table"
+                ]
         return measured >= least
 
     def _weigh(self, rest: Rest, given: Weights) -> None:
