@@ -231,7 +231,9 @@ def _watched(mechanism: CalibratedCounts, table: Table, runs: int, rng: _core.Rn
             self.confirming = found[3]
             return found
 
-        def _named(self, weights: NDArray[np.int64], given: Weights) -> Any:
+        def _named(
+            self, weights: NDArray[np.int64], given: Weights
+        ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
             self.past = given
             return super()._named(weights, given)
 

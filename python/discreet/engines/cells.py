@@ -32,7 +32,7 @@ hashes are so large, and nearly all times in nanoseconds have some: a list with 
 _PLAIN = {*_SURE, type(None)}
 _DAYS = ("Y", "M", "W", "D")
 """The units of NumPy's dates; those of times are shorter."""
-_EMPTY: dict[str, Any] = {"int64": "i8", "binary": "S1", "bool": "?", "date": "M8[D]", "us": "M8[us]"}
+_EMPTY = {"int64": "i8", "binary": "S1", "bool": "?", "date": "M8[D]", "us": "M8[us]"}
 """The type of an array for a list of a kind that has no cell."""
 
 
@@ -104,13 +104,13 @@ def cells_of_kind(column: Sequence[object], kind: str) -> Any:
     return ma.MaskedArray(np.zeros(len(cells), _EMPTY[kind]), missing) if kind in _EMPTY and all(missing) else cells
 
 
-def _is_plain(column: Sequence[Any], classes: set[type], kind: str) -> bool:
+def _is_plain(column: Sequence[object], classes: set[type], kind: str) -> bool:
     """Return whether a list holds plain cells of a kind and None alone, at a tenth of the time of a look at each."""
     own = {one for one in classes if _SURE.get(one) == kind}
     if not own or classes - own - {type(None)}:
         return False
     present = [cell for cell in column if cell is not None] if type(None) in classes else column
-    return kind != "int64" or (min(present) >= -(2**63) and max(present) < 2**63)
+    return kind != "int64" or (min(present) >= -(2**63) and max(present) < 2**63)  # type: ignore[type-var, operator]
 
 
 def is_missing(cell: object) -> bool:
@@ -204,7 +204,7 @@ def _is_large(cell: object) -> bool:
     return isinstance(cell, int | np.uint64) and 2**63 <= int(cell) < 2**64
 
 
-def _nanoseconds(cell: Any) -> int:
+def _nanoseconds(cell: object) -> int:
     """Return the nanoseconds of a time beyond its microseconds."""
     if type(cell) is datetime or not isinstance(cell, datetime | np.datetime64) or is_missing(cell):
         return 0
@@ -241,9 +241,9 @@ def _moment(cell: np.datetime64) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-def _bytes(cell: Any) -> bytes | None:
+def _bytes(cell: object) -> bytes | None:
     try:
-        return bytes(cell)
+        return bytes(cell) if isinstance(cell, bytes | bytearray | memoryview) else None
     except ValueError:  # a view that was released
         return None
 

@@ -15,7 +15,7 @@ from discreet.engines.columns import list_of
 from discreet.engines.frames import is_value, library
 from discreet.engines.local import read
 from discreet.engines.pandas_columns import object_cells
-from discreet.engines.table import Table, as_table
+from discreet.engines.table import Columns, Table, as_table
 from discreet.engines.typed_arrays import Foreign, is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
 from discreet.privacy.validation import is_bytes, require_choice
@@ -161,10 +161,9 @@ def _table(given: Given, key: bytes, number: int) -> tuple[Table, ItemType | Non
     """Return the rows of a round, and the type of their items if the column of items is a list.
 
     A list is read as a column of the known type, or as text, and users and events in lists as text. Declared text
-    takes cells of text only. Users choose the
-    same l0 items whenever the same rows are given for this round.
+    takes cells of text only. Users choose the same l0 items whenever the same rows are given for this round.
     """
-    columns: Any = {"user": given.user, "item": given.item, "progress": given.progress}
+    columns: Columns = {"user": given.user, "item": given.item, "progress": given.progress}  # type: ignore[typeddict-item]
     table = as_table(given.events, columns, caller="step")._changed(
         secret=keyed(key, b"rows", number.to_bytes(8, "little"))
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,7 @@ class Measured:
 
     def published(self, noisy: NDArray[np.int64]) -> Aggregate:
         """Return the aggregate of noisy sums, one column for each of them."""
-        values: NDArray[Any]
+        values: NDArray[np.float64] | NDArray[np.int64]
         if self.kind == "mean":
             values, sigmas = self._mean(noisy)
             sigmas = sigmas * self.resolution
