@@ -190,7 +190,7 @@ def build(*groups: str) -> None:
     if missing := [requirement for requirement in wanted if requirement not in known]:
         run("installing packages", [PYTHON, "-m", "pip", "install", "--quiet", "--no-compile", *missing])
         set_stamp("packages", "\n".join(known + missing))
-    if stamp("sources") != sources():
+    if stamp("sources") != sources() or not [*(ROOT / "python" / "discreet").glob("_core.*[do]")]:
         cargo()
         # Without this setting, maturin would install into the active environment.
         environment = {k: v for k, v in os.environ.items() if k not in ("CONDA_PREFIX", "PYTHONHOME")}
@@ -202,6 +202,8 @@ def build(*groups: str) -> None:
 
 
 def make_venv() -> None:
+    if Path(sys.prefix) == VENV:
+        raise SystemExit(fail("run dev.py with the Python that .venv was made with: .venv must be made again"))
     shutil.rmtree(VENV, ignore_errors=True)
     process = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True, check=False)
     if process.returncode != 0:
@@ -212,7 +214,7 @@ def make_venv() -> None:
 
 
 def identity() -> str:
-    return f"{sys.executable} {sys.version} {ROOT}"
+    return f"{sys.base_prefix} {sys.version} {ROOT}"
 
 
 def sources() -> str:
