@@ -2,12 +2,15 @@
 
 import csv
 import io
+import re
 import sqlite3
 
 import duckdb
 import pytest
 from command import BUDGET, discreet, errors_of, output
 
+import discreet as dp
+from discreet.cli import report
 from discreet.cli.known import released
 from discreet.errors import Charged, ItemTypeError, SchemaError
 
@@ -33,6 +36,48 @@ def test_several_columns_are_one_item(visits):
     assert sorted((row["country"], row["page"]) for row in rows(out)) == [("DE", "home"), ("FR", "help")]
     out = output("count", visits, "--user", "user", "--item", "country", "--item", "page", *BUDGET, "-f", "table")[0]
     assert out.split()[:4] == ["country", "page", "count", "±"]
+
+
+PAGES = [f"https://example.org/{'spring/' * length}page" for length in (1, 6)]
+LONG = {
+    "user": [*range(6000)],
+    "country": ["United Kingdom", "France"] * 3000,
+    "page": PAGES * 3000,
+    "ts": ["2026-01-05T10:00"] * 6000,
+    "amount": [3] * 6000,
+}
+NUMBERS = {
+    "count": lambda **options: dp.count(LONG, user="user", **options, rho=1, delta=1e-6),
+    "clipped": lambda **options: dp.count(LONG, user="user", **options, l0=1, rho=1, delta=1e-6),
+    "top-k": lambda **options: dp.top_k(LONG, user="user", **options, k=2, rho=1, delta=1e-6),
+    "sum": lambda **options: dp.sum(
+        LONG, user="user", **options, value="amount", bounds=(0, 9000), l0=1, rho=1, delta=1e-6
+    ),
+    "aggregate": lambda **options: dp.aggregate(
+        LONG, user="user", **options, rows=1, sums={"amount": (0, 9000)}, rho=1, delta=1e-6
+    ),
+}
+
+
+@pytest.mark.parametrize("made", NUMBERS)
+@pytest.mark.parametrize("labels", [["page"], ["country", "page"], ["ts", "country", "page"]])
+def test_a_narrow_terminal_cuts_labels_and_no_number(made, labels, monkeypatch):
+    period = {"time": "ts", "every": "1d"} if "ts" in labels else {}
+    release = NUMBERS[made](item=[name for name in labels if name != "ts"], **period)
+    assert len(release) == 2
+
+    def shown(width):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = report.table(release, shown=40).splitlines()[-3:]  # a title is before the header
+        return max(map(len, lines)), [re.split(" {2,}", line)[len(labels) :] for line in lines]
+
+    whole = shown(100_000)[1]
+    if release.counts is not None:
+        assert [float(row[0].replace(",", "")) for row in whole[1:]] == release.counts.tolist()
+    for width in (120, 80, 40, 5):
+        longest, numbers = shown(width)
+        assert numbers == whole
+        assert longest <= width or width < 80
 
 
 SUMMED = ["--column", "amount", "--bounds", "0", "2", "--l0", "1"]

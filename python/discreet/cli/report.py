@@ -23,6 +23,8 @@ __all__ = ["grid", "guarantee_lines", "table", "write_release"]
 _TABLE_ROWS = 40
 _WIDE = 100_000
 """A width at which no row of a text table is cut, in characters."""
+_LEAST = 4
+"""The width to which a column of text can be cut for other columns, in characters."""
 
 
 def table(release: Release, *, shown: int, columns: dict[str, list[str]] | None = None) -> str:
@@ -31,25 +33,15 @@ def table(release: Release, *, shown: int, columns: dict[str, list[str]] | None 
     `columns` are the cells of the columns after the items: by default ranks, or counts and sigmas.
     """
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    title = Text(plain_text(release.measure)) if release.clipped else None
-    grid = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="italic")
-    for name in release.item_names:
-        grid.add_column(Text(plain_text(name)), overflow="ellipsis", no_wrap=True, max_width=60)
     cells = _cells(release, shown) if columns is None else columns
-    for name in cells:
-        grid.add_column(name, justify="right", no_wrap=True)
-    for place, item in enumerate(release.items[:shown]):
-        own = item if isinstance(item, tuple) else (item,)
-        grid.add_row(*(Text(plain_text(cell)) for cell in own), *(column[place] for column in cells.values()))
-    console = Console(file=sys.stdout)
-    with console.capture() as captured:
-        console.print(grid)
+    labels = [item if isinstance(item, tuple) else (item,) for item in release.items[:shown]]
+    rows = [[*map(plain_text, own), *(column[i] for column in cells.values())] for i, own in enumerate(labels)]
+    title = release.measure if release.clipped else ""
+    width, names = Console(file=sys.stdout).width, [*release.item_names, *cells]
     rest = len(release) - shown
     more = f"... and {rest:,} more\n" if rest > 0 else ""
-    return captured.get() + more
+    return grid(names, rows, width=width, labels=len(release.item_names), title=title) + more
 
 
 def _cells(release: Release, shown: int) -> dict[str, list[str]]:
@@ -67,10 +59,20 @@ def _cells(release: Release, shown: int) -> dict[str, list[str]]:
     return cells
 
 
-def grid(names: list[str], rows: list[list[str]], *, width: int = _WIDE, kept: Container[str] = ()) -> str:
+def grid(
+    names: list[str],
+    rows: list[list[str]],
+    *,
+    width: int = _WIDE,
+    kept: Container[str] = (),
+    labels: int | None = None,
+    title: str = "",
+) -> str:
     """Return a text table with one line for each row; columns of numbers are right-aligned.
 
     If it is wider than `width`, the widest columns of text are cut, and the `kept` ones only if others do not suffice.
+    Numbers are never cut: the lines are then longer than `width`. `labels` is the number of columns of text, which are
+    first; without it, columns with a cell that is no number are text.
     """
     from rich.cells import cell_len
     from rich.console import Console
@@ -78,17 +80,20 @@ def grid(names: list[str], rows: list[list[str]], *, width: int = _WIDE, kept: C
     from rich.text import Text
 
     cells = [[plain_text(cell) for cell in row] for row in (names, *rows)]
-    right = [all(_is_number(row[i]) for row in rows) for i in range(len(names))]
+    right = [all(_is_number(row[i]) for row in rows) if labels is None else i >= labels for i in range(len(names))]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     texts = [i for i, is_right in enumerate(right) if not is_right]
-    while texts and sum(widths) + 2 * len(widths) - 2 > width:
+    while sum(widths) + 2 * len(widths) - 2 > width and any(widths[i] > _LEAST for i in texts):
         widths[max(texts, key=lambda i: (names[i] not in kept and widths[i] > 10, widths[i]))] -= 1
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="", collapse_padding=True)
+    style = "" if labels is None else "bold"
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=style, collapse_padding=True)
+    if title:
+        grid.title, grid.title_justify, grid.title_style = Text(plain_text(title)), "left", "italic"
     for name, is_right, most in zip(cells[0], right, widths, strict=True):
         grid.add_column(Text(name), justify="right" if is_right else "left", no_wrap=True, width=most)
     for row in cells[1:]:
         grid.add_row(*map(Text, row))
-    console = Console(file=sys.stdout, width=_WIDE, color_system=None)
+    console = Console(file=sys.stdout, width=_WIDE)
     with console.capture() as captured:
         console.print(grid)
     return "".join(line.rstrip() + "\n" for line in captured.get().splitlines())
