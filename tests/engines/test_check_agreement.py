@@ -114,6 +114,12 @@ def test_lines_of_bad_rows_are_shown(tmp_path):
     assert "7 rows left out: too few cells (line 4, line 8, line 9, line 10, line 11, ...)" in out
     assert "1 row left out: a cell is not UTF-8 (line 7)" in out
     assert "the last cell holds the rest of the file (line 14)" in out
+    help_text = " ".join(discreet("check", "--help")[1].split())
+    assert "too few cells, a cell that is not UTF-8, a cell that is too long or an open quote" in help_text
+    assert "Other reasons have no lines" in help_text
+    empty = discreet("check", csv(tmp_path, b"user,page\n,a\n", "empty.csv"), "--user", "user", "--item", "page")[1]
+    assert "1 row left out: user is NULL\n" in empty
+    (tmp_path / "empty.csv").unlink()
     other = csv(tmp_path, b"user,page\n9\n", "more.csv")
     out = discreet("check", tmp_path)[1]
     assert f"{tmp_path / 'log.csv'} line 4" in out

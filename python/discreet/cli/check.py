@@ -40,9 +40,12 @@ def check(
     memory: str | None,
     **read: Unpack[FileOptions],
 ) -> None:
-    """Show exact facts about FILE to the owner of the data: rows, rows that a count or sum leaves out and why, with the
-    lines of the first ones in CSV and JSON lines, types, users, items, and the number of items of a user. A sum of a
-    column whose values are not numbers, such as 3,50, is noise alone: --column shows how many rows a sum reads.
+    """Show exact facts about FILE to the owner of the data: rows, rows that a count or sum leaves out and why,
+    types, users, items, and the number of items of a user. A sum of a column whose values are not numbers, such as
+    3,50, is noise alone: --column shows how many rows a sum reads.
+
+    The lines of the first five rows are shown for CSV rows with too few cells, a cell that is not UTF-8, a cell that is
+    too long or an open quote, and for JSON lines that cannot be read or have no label. Other reasons have no lines.
 
     The output is NOT PRIVATE. It is as sensitive as the data, so do not publish it. No release calls this command. An
     l0 chosen by it depends on the data. To choose l0 with privacy, use discreet count --l0 auto.

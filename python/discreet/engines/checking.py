@@ -79,7 +79,7 @@ class Check(Private):
     unclosed: int = 0
     """The number of CSV files that end in a quoted cell."""
     lines_of: dict[str, list[str]] = field(default_factory=dict)
-    """The lines of the first dropped rows of CSV or JSON lines, by reason; "" is the reason of an unclosed quote."""
+    """The lines of the first rows that the reader of CSV or JSON lines drops, by reason; "" is an unclosed quote."""
     counted: int | None = None
     """The number of rows that a count reads; None without columns of users and items."""
     users: int | None = None
