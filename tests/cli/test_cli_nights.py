@@ -212,16 +212,24 @@ def test_n_parts_fit_at_the_command_line(n, kind, total, part, more):
         assert discreet(*night)[0] == 3
 
 
+def rho_of(words, *more):
+    return json.loads(discreet("plan", "count", *words.split(), *more, "--json")[1])["rho"]
+
+
 def test_a_budget_is_split_at_the_command_line():
     dp.Ledger.open("l").dataset("clicks", epsilon=1, delta=1e-6)
     assert discreet("budget", "split", "l", "--dataset", "visits", "-n", 4)[1] == "--rho 0.25 --delta 2.5e-07\n"
-    lines = discreet("budget", "split", "l", "--dataset", "clicks", "-n", 2)[1].splitlines()
-    assert lines[0] == "--epsilon 0.5 --delta 5e-07"
+    _, out, note = discreet("budget", "split", "l", "--dataset", "clicks", "-n", 2)
+    rhos, epsilons = out.splitlines()
+    assert (rhos[:10], epsilons) == ("--rho 0.01", "--epsilon 0.5 --delta 5e-07")
+    assert note.startswith("Note: counts without --l0 and top-k have less noise with the --rho")
+    assert rho_of(rhos) > 1.5 * rho_of(epsilons)
+    assert rho_of(rhos, "--l0", "1") < rho_of(epsilons, "--l0", "1")
     columns = ["--user", "user", "--item", "page", "--ledger", "l", "--dataset", "clicks"]
     for left in ("epsilon 0.5, delta 5e-07.", "epsilon 0, delta 0."):
-        code, _, err = discreet("count", "visits.csv", *columns, *lines[0].split(), "--l0", "1")
+        code, _, err = discreet("count", "visits.csv", *columns, *epsilons.split(), "--l0", "1")
         assert (code, left in err) == (0, True), err
-    assert discreet("count", "visits.csv", *columns, *lines[0].split(), "--l0", "1")[0] == 3
+    assert discreet("count", "visits.csv", *columns, *epsilons.split(), "--l0", "1")[0] == 3
     assert discreet("budget", "split", "l", "--dataset", "clicks", "-n", 2)[0] == 3
     for n in ("0", "x"):
         assert discreet("budget", "split", "l", "--dataset", "visits", "-n", n)[0] == 2

@@ -139,14 +139,20 @@ def split(ledger: str, dataset: str, parts: int) -> None:
     """Print the parameters of N equal releases that fit.
 
     Nothing is charged. --rho and --delta fit N times, whatever the commands are. In a budget in epsilon, --epsilon and
-    --delta fit N times for one command with the same parameters.
+    --delta fit N times for one command with the same parameters. Counts without --l0 and top-k have less noise with the
+    --rho, the more so the more parts; with a small --l0 and few parts, the --epsilon can have less.
     """
     outputs.require_apart(None, ledger)
     account = dataset_of(ledger, dataset)
-    if (pair := account.split_epsilon(parts)) is not None:
-        click.echo("--epsilon {!r} --delta {!r}".format(*pair))
-    share = account.split(parts)[0]
+    share, pair = account.split(parts)[0], account.split_epsilon(parts)
     click.echo(f"--rho {share.rho!r} --delta {share.delta!r}")
+    if pair is not None:
+        click.echo("--epsilon {!r} --delta {!r}".format(*pair))
+        click.echo(
+            "Note: counts without --l0 and top-k have less noise with the --rho. With a small --l0 and few parts, the "
+            "--epsilon can have less.",
+            err=True,
+        )
 
 
 @budget.command()
