@@ -284,9 +284,7 @@ def _in_steps(
     unit = Fraction(step) if step == FINE else Fraction(str(step))
     least, most = (_number(bound) for bound in pair)
     if least >= most:
-        raise ParameterError(
-            "bounds must be the least sum and then the largest: low must be below high", names="bounds"
-        )
+        raise ParameterError("bounds must be in order: low must be below high", names="bounds")
     for bound, one in zip(pair, (least, most), strict=True):
         if not is_own and one % unit:
             raise ParameterError(

@@ -232,7 +232,7 @@ def test_the_command_prints_all_numbers_and_names_its_options(tmp_path):
     ("changes", "text"),
     [
         ({"rows": None, "sums": {}, "means": {}}, "give rows, sums or means"),
-        ({"rows": None, "means": {"cents": (0, 9)}}, "means need rows"),
+        ({"rows": None, "means": {"cents": (0, 9)}}, "rows must be given with means"),
         ({"rows": 0}, "rows must"),
         ({"sums": [("cents", 0, 9)]}, "sums must be a dict"),
         ({"sums": {"cents": 9}}, "a value of sums must have"),

@@ -67,6 +67,10 @@ class _Bound(click.ParamType[int | str]):
             self.fail(f"{value!r} is neither a whole number nor auto. Write digits alone, such as 10.", param, ctx)
 
 
+_SUCH = {2: "0 20.5", 3: "price 0 20.5"}
+"""Examples of options with several values, by their number."""
+
+
 class _Number(click.ParamType[Decimal]):
     """A number as it is written, without rounding to a float."""
 
@@ -79,7 +83,12 @@ class _Number(click.ParamType[Decimal]):
             if is_in_digits(value):
                 found = Decimal(str(value))
         if not found.is_finite():
-            self.fail(f"{value!r} is not a number. Use a point as the decimal separator, such as 0.5.", param, ctx)
+            remedy = "Use a point as the decimal separator, such as 0.5."
+            if param is not None and param.nargs > 1:
+                takes = f"{param.opts[0]} takes {param.metavar}, such as {_SUCH[param.nargs]}."
+                is_auto = param.name == "bounds" and value == "auto"
+                remedy = "--bounds-percentile P, such as 95, finds bounds with privacy." if is_auto else takes
+            self.fail(f"{value!r} is not a number. {remedy}", param, ctx)
         return found
 
 

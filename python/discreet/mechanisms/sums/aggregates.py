@@ -120,7 +120,9 @@ class Aggregates(TableMechanism):
             self._set(items=require_items(self.items))
             require_countable(self.items)
         if self.means and self.rows is None:
-            raise ParameterError("means need rows: the most rows of a user for an item that count", names="means rows")
+            raise ParameterError(
+                "rows must be given with means: the most rows of a user for an item that count", names="means rows"
+            )
         if self.rows is None and not self.sums:
             raise ParameterError("give rows, sums or means; count alone counts users", names="rows sums means")
         if len({*self.names}) < len(self.names):
