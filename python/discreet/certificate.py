@@ -263,7 +263,8 @@ def _read(path: Path) -> untrusted.Fields:
     except (OSError, ValueError, RecursionError):
         raise _written_again(
             f"cannot read the certificate {path}: find the file that was written with these rows. Rows without a "
-            "certificate cannot be verified; drawing new rows costs budget"
+            "certificate cannot be verified. `discreet stream show FILE -o ROWS --certificate` writes those of a "
+            "stream again at no cost; drawing new rows of another release costs budget"
         ) from None
     return content if isinstance(content, dict) else {}
 

@@ -94,6 +94,14 @@ def test_verify_advises_only_what_the_command_can_do(tmp_path):
     missing = errors_of("verify", tmp_path / "rows.csv", code=1)
     assert "find the file that was written with these rows. Rows without a certificate cannot be verified" in missing
     assert "Release" not in missing
+    command = missing.partition("`discreet ")[2].partition("`")[0]
+    output("stream", "init", tmp_path / "s", *BUDGET, "--l0", "1", "--horizon", "3")
+    (tmp_path / "log.csv").write_text("user,item\n" + "".join(f"{user},home\n" for user in range(2000)))
+    output("stream", "step", tmp_path / "s", tmp_path / "log.csv", *COUNT, "-o", tmp_path / "rows.csv")
+    names = {"FILE": tmp_path / "s", "ROWS": tmp_path / "rows.csv"}
+    output(*(names.get(word, word) for word in command.split()))
+    output("verify", tmp_path / "rows.csv")
+    assert "--certificate needs -o FILE" in errors_of("stream", "show", tmp_path / "s", "--certificate")
     (tmp_path / "sum.html").write_text("<html></html>")
     assert "a report has no certificate. Verify the rows" in errors_of("verify", tmp_path / "sum.html", code=1)
 

@@ -17,6 +17,7 @@ from discreet.mechanisms.union.methods import UNION_METHODS
 __all__ = [
     "PLUME",
     "aggregated",
+    "certified",
     "counted",
     "counting",
     "files",
@@ -418,17 +419,20 @@ _named = joined(
         help="With --ledger: note that this release replaces the one of this key or label. It is charged in full.",
     ),
 )
-charged = joined(
-    click.option(
-        "--ledger", metavar="FILE", type=FILE, help="Charge a dataset of this ledger before any noise is drawn."
-    ),
-    click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),
+certified = joined(
     click.option(
         "--certificate",
         is_flag=True,
         help="With -o FILE, also write a certificate of the rows to FILE.certificate.json.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print only rows and errors."),
+)
+charged = joined(
+    click.option(
+        "--ledger", metavar="FILE", type=FILE, help="Charge a dataset of this ledger before any noise is drawn."
+    ),
+    click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),
+    certified,
 )
 _charge = _shown(
     "--charge",

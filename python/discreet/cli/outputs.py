@@ -36,13 +36,15 @@ __all__ = [
 
 
 def require_form(output: str | None, form: str | None, *, certificate: bool = False) -> None:
-    """Raise UsageError if the output cannot hold the format, or the format has no certificate."""
+    """Raise UsageError if the output cannot hold the format, or has no certificate."""
     if output is None and sys.stdout is None:
         raise click.UsageError("Standard output is closed. Give -o FILE.")
     if output is None and form in RELEASED and not RELEASED[form].is_text:
         raise click.UsageError(f"{RELEASED[form].name} cannot be written to standard output. Give -o FILE.{form}.")
     if output is not None and form not in (None, export.form_of(output)):
         raise click.UsageError("-f and the suffix of -o FILE name different formats. Leave out -f.")
+    if certificate and output is None:
+        raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
     if certificate and output is not None and export.form_of(output) == "html":
         raise click.UsageError(
             "A report has no certificate. Give -o FILE.csv or another format of rows, or leave out --certificate."

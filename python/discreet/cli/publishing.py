@@ -164,8 +164,6 @@ def publish(
     provenance.require_label("title", title)
     if file == "-" and sys.stdin is None:
         raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
-    if certificate and output is None:
-        raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
     chosen = _chosen(parameters, listed=items is not None) if verb == "count" else {}
     outputs.require_form(output, form, certificate=certificate)
     replaceable = sql is None and database is None and engine != "spark"

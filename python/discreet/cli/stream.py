@@ -298,15 +298,15 @@ def step(
 @stream.command()
 @click.argument("file", type=FILE)
 @options.written
-@click.option("-q", "--quiet", is_flag=True, help="Print only rows and errors.")
-def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
+@options.certified
+def show(file: str, output: str | None, form: str | None, certificate: bool, quiet: bool) -> None:
     """Print the release of the last round again, at no privacy cost."""
-    outputs.require_form(output, form)
+    outputs.require_form(output, form, certificate=certificate)
     outputs.require_apart(output, file, *map(str, beside(file).values()))
-    outputs.require_writable(output)
+    outputs.require_writable(output, certificate=certificate)
     with _opened(file) as opened:
         release, begun = opened.show(), opened.round > 0
-    report.write_release(release, output, form, quiet=quiet or not begun)
+    report.write_release(release, output, form, quiet=quiet or not begun, certificate=certificate)
     if not (begun or quiet):
         click.echo(f"The stream has no round yet. Add one with `discreet stream step {file} DATA`.", err=True)
 
