@@ -76,7 +76,18 @@ def test_what_cannot_be_compared_is_refused():
     ):
         with pytest.raises(ParameterError, match=text):
             counted().compare(other)
-    assert clipped.compare(clipped).notes == (clipped.measure,)
+    assert clipped.compare(clipped).notes[0] == clipped.measure
+
+
+@pytest.mark.parametrize(("l0", "least", "most"), [(5, 0.3, 1), (None, 0, 0.2)])
+def test_a_comparison_of_clipped_users_warns_of_chosen_items(l0, least, most):
+    draws = np.random.default_rng(1)
+    counts = np.minimum(draws.geometric(0.2, 20_000), 40)
+    log = {"user": np.repeat(np.arange(20_000), counts), "item": draws.integers(0, 300, counts.sum())}
+    before, after = (dp.count(log, user="user", item="item", l0=l0, rho=1, delta=1e-6) for _ in range(2))
+    found = before.compare(after)
+    assert least <= found.changed.count(True) / 300 <= most  # over 15 logs: 0.61 to 0.68, and 0 to 0.05
+    assert any("did not change" in note for note in found.notes) == (l0 is not None)
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])

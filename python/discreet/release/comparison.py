@@ -23,6 +23,9 @@ __all__ = ["Comparison", "compared"]
 
 _SHOWN = 20
 _NOISE_ALONE = "; sigma is the noise alone"
+_CHOSEN_ANEW = (
+    "which items of a clipped user count can differ between the releases, so items can look changed that did not change"
+)
 _NAMES = ("item", "before", "after", "difference", "sigma", "larger than noise")
 
 
@@ -33,8 +36,9 @@ class Comparison:
     Items of both releases come first, the clearest change at the top. Items of only one release follow, without a
     difference: an item that was not released may have had too few users, or may not exist.
 
-    Each change is compared with its own noise. So of 100 items that did not change, about five are called changed at a
-    confidence of 0.95.
+    Each change is compared with its own noise. So of 100 items that did not change, at most about five are called
+    changed at a confidence of 0.95. If users are clipped, releases can count other items of a user. This is no part of
+    sigma, and far more items can be called changed: see the notes.
 
     Args:
         items: The items.
@@ -206,7 +210,7 @@ def _require_one_kind_of_items(first: Comparable, second: Comparable) -> None:
 
 def _notes(first: Comparable, second: Comparable) -> tuple[str, ...]:
     """Return the notes of a comparison, from the public metadata of two releases of one measure."""
-    notes: tuple[str, ...] = (first.measure,) if first.clipped else ()
+    notes: tuple[str, ...] = (first.measure, _CHOSEN_ANEW) if first.clipped else ()
     if first.every != second.every:
         notes += ("only one release says the length of its periods: are both of the same length?",)
     if first.seeded or second.seeded:
