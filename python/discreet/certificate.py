@@ -6,7 +6,7 @@ import ast
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Never
 
 from discreet import _core, mechanisms, streams
 from discreet.budgets.ledger import Ledger
+from discreet.budgets.record import Spending
 from discreet.engines import untrusted
 from discreet.errors import InputError
 from discreet.formats import RELEASED, TEXTS, alternatives, require_suffix
@@ -29,7 +30,7 @@ from discreet.release.kept import l0_and_share
 from discreet.release.provenance import Provenance
 from discreet.wording import counted
 
-__all__ = ["Verified", "total_of", "unfiled", "verify"]
+__all__ = ["Verified", "sum_of", "total_of", "verify", "verify_all"]
 
 _FIELDS = ("made_by", "version", "rho", "delta", "unit", "neighbours", "columns", "digest")
 """The fields that every certificate has."""
@@ -140,7 +141,25 @@ def verify(
         (1.0, 7.766)
     """
     policy = require_policy(max_epsilon, delta)
-    path = require_path(path)
+    (found,) = verify_all([path], ledger)
+    if policy is None:
+        return found
+    total, others = total_of([found], ledger)
+    what = f"the guarantee of {require_path(path)}"
+    what += f" and of {counted(len(others), 'other charge')} to {found.dataset}" if others else ""
+    return replace(found, epsilon=require_within(total, *policy, what=what, unit=unit), policy=policy)
+
+
+def verify_all(paths: Iterable[str | os.PathLike[str]], ledger: str | os.PathLike[str] | None) -> Iterator[Verified]:
+    """Verify files, each before it is yielded. Files of equal releases get different charges, as far as there are."""
+    taken: set[int | None] = set()
+    for path in paths:
+        found = _verified(require_path(path), ledger, taken)
+        taken.add(found.charge)
+        yield found
+
+
+def _verified(path: str, ledger: str | os.PathLike[str] | None, taken: Collection[int | None]) -> Verified:
     if not os.path.exists(path):  # noqa: PTH110 - it raises nothing for a name that is too long
         raise InputError(f"cannot read {path}: no such file")
     if path.lower().endswith((".html", ".htm")):
@@ -202,29 +221,19 @@ def verify(
             f"the rows of {path} contradict the mechanism of the certificate in the column {wrong}. Restore the files "
             "that were written together"
         )
-    dataset, charge = (None, None) if ledger is None else _paid_by(ledger, digest, made_by, provenance, claimed)
-    epsilon = None
-    if policy is not None:
-        total, what = claimed, f"the guarantee of {path}"
-        if ledger is not None and dataset is not None and charge is not None:
-            others = unfiled(ledger, {dataset: {charge}})
-            total = total_of([claimed, *others])
-            what += f" and of {counted(len(others), 'other charge')} to {dataset}" if others else ""
-        epsilon = require_within(total, *policy, what=what, unit=unit)
+    paid = None if ledger is None else _paid_by(ledger, digest, made_by, provenance, claimed, taken)
     return Verified(
         made_by=made_by,
         guarantee=claimed,
         version=version,
         digest=digest,
-        dataset=dataset,
-        charge=charge,
+        dataset=None if paid is None else paid.dataset,
+        charge=None if paid is None else paid.number,
         condition=mechanism.assumes if isinstance(mechanism, streams.StreamMechanism) else None,
         claims=(
-            *_claims(content, facts, is_paid=dataset is not None),
+            *_claims(content, facts, is_paid=paid is not None),
             *(() if rows is not None else ("the rows: the file is too large",)),
         ),
-        epsilon=epsilon,
-        policy=policy,
         provenance=provenance,
     )
 
@@ -403,9 +412,14 @@ def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
 
 
 def _paid_by(
-    ledger: str | os.PathLike[str], digest: str, made_by: str, provenance: Provenance | None, claimed: Guarantee
-) -> tuple[str, int]:
-    """Return the dataset of the ledger that paid for these rows, and the number of the charge.
+    ledger: str | os.PathLike[str],
+    digest: str,
+    made_by: str,
+    provenance: Provenance | None,
+    claimed: Guarantee,
+    taken: Collection[int | None],
+) -> Spending:
+    """Return the charge of the ledger that paid for these rows, and is not among the numbers `taken`, if there is one.
 
     The mechanism is compared too, because all empty releases have the same digest.
     """
@@ -422,32 +436,39 @@ def _paid_by(
             f"the ledger {ledger} paid for these rows under another provenance than that of their certificate; restore "
             "the certificate that was written with these rows"
         )
-    for name, number in {row.dataset: row.number for row in paid}.items():
-        if opened.dataset(name).guarantee.unit == claimed.unit:
-            return name, number
-    raise InputError(
-        f"the ledger {ledger} paid for these rows from a dataset of another unit than {claimed.unit}, which the "
-        "certificate says; restore the certificate that was written with these rows"
-    )
+    units = {name: opened.dataset(name).guarantee.unit for name in {row.dataset for row in paid}}
+    paid = [row for row in paid if units[row.dataset] == claimed.unit]
+    if not paid:
+        raise InputError(
+            f"the ledger {ledger} paid for these rows from a dataset of another unit than {claimed.unit}, which the "
+            "certificate says; restore the certificate that was written with these rows"
+        )
+    # A file without provenance leaves the charges that have one to other files.
+    return min(paid, key=lambda row: (row.number in taken, row.begun))
 
 
-def unfiled(ledger: str | os.PathLike[str], paid: Mapping[str, Set[int]]) -> list[Guarantee]:
-    """Return the costs of the charges to datasets that have no verified file.
+def total_of(found: Sequence[Verified], ledger: str | os.PathLike[str] | None) -> tuple[Guarantee, list[Guarantee]]:
+    """Return the sum of the guarantees of verified files, and the costs in it of charges that have none of the files.
 
     Args:
-        ledger: The ledger.
-        paid: For each dataset, the numbers of the charges whose rows were verified.
+        found: The files, as `verify_all` verified them with this ledger.
+        ledger: The ledger, whose other charges to the datasets that paid count; or None.
 
     Raises:
         LedgerError: The ledger cannot be read.
+        ParameterError: The guarantees have different units, which do not add up.
     """
-    opened = Ledger.open(ledger, create=False)
-    accounts = {name: opened.dataset(name)._account() for name in paid}  # noqa: SLF001 - as it adds up
-    rows = [row for row in opened.history if row.dataset in paid and row.number not in paid[row.dataset]]
-    return [accounts[row.dataset].cost_of(row.rho, row.delta, row.pair) for row in rows]
+    others = list[Guarantee]()
+    if ledger is not None:
+        opened = Ledger.open(ledger, create=False)
+        accounts = {one.dataset: opened.dataset(one.dataset)._account() for one in found if one.dataset}  # noqa: SLF001 - as it adds up
+        charged = {one.charge for one in found}
+        rows = [row for row in opened.history if row.dataset in accounts and row.number not in charged]
+        others = [accounts[row.dataset].cost_of(row.rho, row.delta, row.pair) for row in rows]
+    return sum_of([*(one.guarantee for one in found), *others]), others
 
 
-def total_of(costs: Sequence[Guarantee]) -> Guarantee:
+def sum_of(costs: Sequence[Guarantee]) -> Guarantee:
     """Return the sum of guarantees. Their epsilons are rounded once, so that ten of 0.1 keep a policy of 1.
 
     Mechanisms cost less than they state by more than this rounding: see docs/decisions/total-and-parts.md.

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from command import discreet, errors_of, output
 from rich.cells import cell_len
 
-from discreet import Guarantee, Ledger, verify
+from discreet import Guarantee, Histogram, Ledger, PrivateCountRelease, count, verify
 from discreet.budgets import filter as filters
 from discreet.errors import InputError
 
@@ -215,6 +216,33 @@ def test_verify_says_that_all_charges_have_a_file(nights):
     assert discreet("verify", "a.csv", "--ledger", "l", "--max-epsilon", "0.9", "--delta", "2e-6")[0] == 1
     out = output("verify", "a.csv", nights[0], "--ledger", "l")[0]
     assert "7 charges without a file among these, to 'few', 'views'" in out
+
+
+@pytest.mark.parametrize(
+    ("files", "rest", "total"),
+    [
+        ("0.csv 1.csv 2.csv", 0, "0.3-zCDP"),
+        ("2.csv 1.csv 0.csv", 0, "0.3-zCDP"),
+        ("0.csv 2.csv", 1, "0.3-zCDP"),
+        ("0.csv ./0.csv 0.csv", 2, "0.3-zCDP"),
+        ("0.csv 2.csv 3.csv", 1, "0.4-zCDP"),  # 2.csv and its copy count twice
+    ],
+)
+def test_verify_gives_each_charge_of_equal_releases_one_file(files, rest, total):
+    views = Ledger.open("l").dataset("views", rho=1, delta=1e-5)
+    mechanism = PrivateCountRelease.from_rho(rho=0.1, delta=1e-6)
+    empty = Histogram.from_counts([], [], l0=1, linf=1, complete=True)
+    nothing = {"user": [], "item": []}
+    for number in range(2):
+        views.release(mechanism, empty).write(f"{number}.csv", certificate=True)
+    count(nothing, user="user", item="item", mechanism=mechanism, budget=views).write("2.csv", certificate=True)
+    shutil.copy("2.csv", "3.csv")
+    shutil.copy("2.csv.certificate.json", "3.csv.certificate.json")
+    out = output("verify", *files.split(), "--ledger", "l")[0]
+    last = out.splitlines()[-1]
+    assert f"-approximate {total}" in last
+    charges = f"{rest} charge{'s' if rest > 1 else ''} without a file"
+    assert (charges in out, "all charges of the ledger to 'views'" in out) == (rest > 0, rest == 0)
 
 
 def test_ten_nights_of_a_tenth_keep_the_policy_of_the_whole():

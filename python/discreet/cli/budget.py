@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import click
 
@@ -16,7 +17,7 @@ from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, WHOLE, Command, Group
 from discreet.errors import InputError, ParameterError
 from discreet.formats import TEXTS
-from discreet.privacy.guarantee import UNITS, Guarantee, Unit, unusual
+from discreet.privacy.guarantee import UNITS, Unit, unusual
 from discreet.privacy.policy import policy_text, require_policy, require_within
 from discreet.release import export
 from discreet.wording import counted
@@ -288,41 +289,36 @@ def verify(
     discreet verify january.csv february.csv --max-epsilon 2 --delta 1e-5
     """
     policy = require_policy(max_epsilon, delta)
+    files = (*{Path(file): file for file in files}.values(),)  # the same path twice is one file
     outputs.require_apart(None, *(name for file in files for name in (file, f"{file}.certificate.json")), ledger)
     if len(files) == 1 and ledger is None:
         click.echo(certificate.verify(files[0], max_epsilon=max_epsilon, delta=delta, unit=unit))
         return
-    costs: list[Guarantee] = []
-    paid: dict[str, set[int]] = {}
-    for file in files:
-        found = certificate.verify(file, ledger=ledger)
-        click.echo(f"{export.plain_text(file)}: {found}\n" if len(files) > 1 else found)
-        costs.append(found.guarantee)
-        if found.dataset is not None and found.charge is not None:
-            paid.setdefault(found.dataset, set()).add(found.charge)
+    found: list[certificate.Verified] = []
+    for file, one in zip(files, certificate.verify_all(files, ledger), strict=True):
+        click.echo(f"{export.plain_text(file)}: {one}\n" if len(files) > 1 else one)
+        found.append(one)
     what = (
         f"the sum of {counted(len(files), 'file')}"
         if len(files) > 1
         else f"the guarantee of {export.plain_text(files[0])}"
     )
     try:
+        total, others = certificate.total_of(found, ledger)
         if ledger is not None:
-            others = certificate.unfiled(ledger, paid)
             charges = f"{counted(len(others), 'charge')} without a file"
-            names = ", ".join(map(repr, paid))
+            names = ", ".join(dict.fromkeys(repr(one.dataset) for one in found))
             if not others:
                 click.echo(f"all charges of the ledger to {names} are those of these files")
             else:
-                cost = certificate.total_of(others)
+                cost = certificate.sum_of(others)
                 click.echo(
                     f"the ledger has {charges} among these, to {names}: {cost}. `discreet budget history` lists all"
                 )
-                costs += others
                 what += f" and of {charges}"
-        total = certificate.total_of(costs)
     except ParameterError as error:
         raise InputError(f"the guarantees of these files have no sum: {error}") from None
-    if len(costs) > 1:
+    if len(found) + len(others) > 1:
         click.echo(f"{what}: {total.promise}")
     if policy is not None:
         epsilon = require_within(total, *policy, what=what, unit=unit)
