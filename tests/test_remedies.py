@@ -102,6 +102,64 @@ def test_an_insufficient_budget_suggests_an_epsilon_that_fits(verb, data, more, 
     getattr(dp, verb)(data, **more, **tried, budget=budget)
 
 
+SPENT = {**LOG, "cents": [5] * 4000}
+# The options and parameters of verbs that take public items.
+OF_ITEMS = {
+    "count": ("", {}),
+    "top-k": ("-k 1", {"k": 1}),
+    "sum": ("--column cents --bounds 0 9 --l0 2", {"value": "cents", "bounds": (0, 9), "l0": 2}),
+    "sum of found bounds": (
+        "--column cents --bounds-percentile 95 --l0 2",
+        {"value": "cents", "bounds": "auto", "l0": 2},
+    ),
+    "aggregate": ("--sum cents 0 9 --rows 2 --l0 2", {"sums": {"cents": (0, 9)}, "rows": 2, "l0": 2}),
+}
+COSTS = [{"rho": 0.2, "delta": 1e-7}, {"rho": 0.2}, {"rho": 0.2, "delta": 0}, {"epsilon": 5, "delta": 1e-7}]
+# Numbers with Gaussian noise have no pure epsilon. Far below the third epsilon, no other one is tried.
+COSTS += [{"epsilon": 5}, {"epsilon": 5, "delta": 0}, {"epsilon": 300, "delta": 1e-7}]
+
+
+@pytest.mark.parametrize(
+    ("verb", "cost"),
+    [
+        (verb, cost)
+        for verb in OF_ITEMS
+        for cost in COSTS
+        if "rho" in cost or cost.get("delta") or verb in "count top-k"
+    ],
+)
+def test_the_charge_suggested_for_public_items_fits(verb, cost, tmp_path):
+    options, parameters = OF_ITEMS[verb]
+    name, listed, log = verb.split()[0], tmp_path / "items", tmp_path / "log.csv"
+    listed.write_text("home\nhelp\n")
+    log.write_text("user,item,cents\n" + "".join(f"{u},home,5\n" for u in range(2000)))
+    dp.Ledger.open(tmp_path / "l").dataset("shop", rho=0.05, delta=1e-5)
+    budget = dp.Budget(rho=0.05, delta=1e-5)
+
+    def by_command(given):
+        paying = ["--ledger", tmp_path / "l", "--dataset", "shop"]
+        words = [name, log, *COUNT, *options.split(), "--items", listed, *paying]
+        code, _, errors = discreet(*words, *(f"--{key}={number}" for key, number in given.items()))
+        assert code in (0, 3), errors
+        return errors if code else ""
+
+    def by_call(given):
+        try:
+            call = getattr(dp, name.replace("-", "_"))
+            call(SPENT, **COLUMNS, **parameters, **given, items=["home", "help"], budget=budget)
+        except BudgetExceeded as error:
+            return str(error)
+        return ""
+
+    for spend in (by_command, by_call):
+        remedy = spend(cost).partition("Try ")[2]
+        numbers = {key: float(number) for key, number in re.findall(r"(rho|epsilon|delta)[= ]([\d.e-]*\d)", remedy)}
+        is_without = "without" in remedy
+        assert is_without == ("epsilon" in cost and "rho" in numbers)
+        kept = {key: number for key, number in cost.items() if key != "epsilon" or not is_without}
+        assert spend(kept | numbers) == ""
+
+
 def test_every_suggested_number_fits_when_it_is_copied():
     random, tried = Random(5), 0
     verbs = [("count", {}), ("count", {"l0": 3}), ("top_k", {"k": 2}), ("select", {"l0": 1})]

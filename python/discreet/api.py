@@ -17,7 +17,7 @@ from discreet.mechanisms.parameters import RELATIVE_ERROR
 from discreet.planning.choose import choose
 from discreet.planning.public_items import for_public_items, public_top_k
 from discreet.privacy.guarantee import Promising, unusual
-from discreet.privacy.validation import is_zero, require_whole
+from discreet.privacy.validation import require_whole
 from discreet.releasing import (
     Asked,
     Bounding,
@@ -26,6 +26,7 @@ from discreet.releasing import (
     given,
     publish,
     publish_rows,
+    quoted_at,
     read_twice,
     require_budget,
     require_known,
@@ -181,12 +182,8 @@ def _chosen(
     *,
     is_public: bool,
 ) -> tuple[Asked[_Made], _Made, Notes]:
-    """Return the request, the mechanism for it and the notes on the choice.
-
-    The guarantee for public items has no delta. A delta that is given with rho is the one to state it at.
-    """
-    quoted_at = None if not is_public or epsilon is not None or is_zero(delta) else delta
-    asked = Asked(choose, epsilon, delta, quoted_at)
+    """Return the request, the mechanism for it and the notes on the choice."""
+    asked = Asked(choose, epsilon, delta, quoted_at(epsilon, delta, is_public=is_public))
     made, notes = asked.chosen()
     return asked, made, (*notes, *unusual(asked.guarantee(made))) if is_public else notes
 

@@ -190,11 +190,11 @@ def _shortfall(requested: Amount | str, remaining: Amount | str, advice: str | N
     costs = " and ".join(f"{name}={cost}" for name, (cost, _) in zip(short, digits, strict=True))
     rest = " and ".join(f"{name}={left}" for name, (_, left) in zip(short, digits, strict=True))
     verb = "is" if len(short) == 1 else "are"
-    remedy = _remedy(requested, remaining, short, advice)
+    remedy = _remedy(requested, remaining, advice)
     return f"this release costs {costs}; {rest} {verb} left. Nothing was charged.", remedy
 
 
-def _remedy(requested: Amount, remaining: Amount, short: list[str], advice: str | None) -> str:
+def _remedy(requested: Amount, remaining: Amount, advice: str | None) -> str:
     """Return a charge that fits the rest of the budget, as the parameters of a release, or the advice if it is
     given.
     """
@@ -206,11 +206,17 @@ def _remedy(requested: Amount, remaining: Amount, short: list[str], advice: str 
         return OUT_OF_DELTA
     if advice is not None:
         return advice
-    if requested.dp is None:
-        return f"Try {' and '.join(f'{name}={_digits(getattr(remaining, name))}' for name in short)}."
-    # A different epsilon splits delta differently, so only a charge in rho is sure to fit.
-    delta = min(requested.delta, remaining.delta)
-    return f"Try rho={_digits(min(requested.rho, remaining.rho))} and delta={_digits(delta)}, without epsilon."
+    return f"Try {fitting(requested, remaining)}."
+
+
+def fitting(requested: Amount, remaining: Amount) -> str:
+    """Return the parameters of a charge in rho that fits the rest of the budget."""
+    # A guarantee in epsilon may split delta differently, so its charge names a delta if it has one.
+    names = [name for name in ("rho", "delta") if getattr(requested, name) > getattr(remaining, name)]
+    if requested.dp is not None:
+        names = ["rho", "delta"] if requested.delta > 0 else ["rho"]
+    amounts = (min(getattr(requested, name), getattr(remaining, name)) for name in names)
+    return " and ".join(f"{name}={_digits(amount)}" for name, amount in zip(names, amounts, strict=True))
 
 
 def _apart(more: float, less: float) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import required, stated
 from discreet.planning.public_items import with_known
 from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit, require_promise, unusual
-from discreet.privacy.validation import is_equal, require_flag
+from discreet.privacy.validation import is_equal, is_zero, require_flag
 from discreet.release.export import kind_of
 from discreet.release.provenance import Provenance, ReleaseTexts, inputs_of
 from discreet.release.release import Release, changed
@@ -46,6 +46,7 @@ __all__ = [
     "given",
     "publish",
     "publish_rows",
+    "quoted_at",
     "read_twice",
     "require_budget",
     "require_charge",
@@ -193,6 +194,11 @@ def _said(value: object) -> str:
     if isinstance(value, tuple | list) or any(hasattr(value, name) for name in ("ndim", "to_list", "to_pylist")):
         return f"({', '.join(map(_said, require_list(value)))})"
     return ascii(value)
+
+
+def quoted_at(epsilon: float | None, delta: float | None, *, is_public: bool) -> float | None:
+    """Return the delta at which to state a guarantee for public items, which has none: one that is given with rho."""
+    return None if not is_public or epsilon is not None or is_zero(delta) else delta
 
 
 @dataclass(frozen=True, slots=True)

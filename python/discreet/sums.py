@@ -21,8 +21,8 @@ from discreet.mechanisms.parameters import PERCENTILE
 from discreet.mechanisms.sums.clipped_sums import SKIPPED
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_one, require_promise, unusual
-from discreet.privacy.validation import brief, require_number, require_whole
-from discreet.releasing import Asked, Call, Options, publish, require_known, required
+from discreet.privacy.validation import brief, is_zero, require_number, require_whole
+from discreet.releasing import Asked, Call, Options, publish, quoted_at, require_known, required
 
 if TYPE_CHECKING:
     from discreet.budgets.filter import PrivacyFilter
@@ -128,8 +128,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
             return mechanisms.SumsWithFoundBounds(delta=None, **limits), ()
         return mechanisms.ClippedSums(**limits), ()
 
-    at = delta if listed is not None and epsilon is None else None
-    asked = Asked(chosen, epsilon, delta, quoted_at=at)
+    asked = Asked(chosen, epsilon, delta, quoted_at(epsilon, delta, is_public=listed is not None))
     made, _ = asked.chosen()
     alone = f"{SKIPPED}: a sum of such cells is noise alone"
     notes = (SKIPPED if listed is None else alone, *unusual(asked.guarantee(made)))
@@ -141,7 +140,7 @@ def _listed_rho(rho: float | None, epsilon: float | None, delta: float | None) -
 
     Both are rounded down, so that the guarantee implies this epsilon in spite of its own roundings.
     """
-    total = 1e-6 if delta is None and epsilon is None else required(delta)
+    total = 1e-6 if epsilon is None and (delta is None or is_zero(delta)) else required(delta)
     own, epsilon, total = require_promise(rho, epsilon, total)
     if epsilon is not None:
         own = round_down(cdp_rho(epsilon, round_down(total, 64)), 64)
@@ -227,7 +226,7 @@ def aggregate(
             return made_for(mechanisms.Aggregates, rho, epsilon, delta=required(delta), **more), ()
         return mechanisms.Aggregates(rho=_listed_rho(rho, epsilon, delta), delta=None, items=listed, **more), ()
 
-    asked = Asked(chosen, epsilon, delta, quoted_at=delta if listed is not None and epsilon is None else None)
+    asked = Asked(chosen, epsilon, delta, quoted_at(epsilon, delta, is_public=listed is not None))
     made, _ = asked.chosen()
     notes = (*((_SKIPPED_VALUES,) if values else ()), *unusual(asked.guarantee(made)))
     return publish(made, lambda: call.table, call, asked, notes)

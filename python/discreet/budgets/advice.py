@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from discreet.budgets.balance import Balance
-from discreet.errors import BudgetExceeded, ParameterError, to_three_digits
+from discreet.errors import BudgetExceeded, ParameterError, fitting, to_three_digits
 from discreet.privacy.guarantee import Guarantee, Promising
 
 __all__ = ["require"]
@@ -32,11 +32,17 @@ def require(
     try:
         budget.require(mechanism)
     except BudgetExceeded as error:
-        found = None if epsilon is None or delta is None else _fitting(budget, made, epsilon, delta)
-        if found is None:
+        if epsilon is None:
             raise
-        advice = "Try epsilon={:g} and delta={:g}.".format(*found)
-        raise BudgetExceeded(error.requested, error.remaining, advice) from None
+        requested, left = error.requested, error.remaining
+        found = None if delta is None else _fitting(budget, made, epsilon, delta)
+        if found is not None:
+            advice = "Try epsilon={:g} and delta={:g}.".format(*found)
+        elif isinstance(requested, str) or isinstance(left, str) or left.dp is not None:
+            raise
+        else:
+            advice = f"Try {fitting(requested, left)}, without epsilon."
+        raise BudgetExceeded(requested, left, advice) from None
 
 
 def _fitting(
