@@ -292,10 +292,21 @@ def test_sums_of_periods_and_of_several_columns_are_those_of_their_rows(tmp_path
     assert abs(known.counts[0] - 4000) < 8 * known.sigmas[0]
 
 
-@pytest.mark.parametrize(("l0", "high", "rho"), [(6, 5, 1e-18), (2**30, 2**20, 1e-9)])
-def test_noise_that_is_too_large_for_l0_sums_is_refused_before_data_is_read(l0, high, rho):
-    given = {"rho": rho, "delta": 1e-6, "l0": l0, "low": 0, "high": high}
-    with pytest.raises(ParameterError, match=r"1e\+?0?9"):
+TOO_LARGE = r"of one user would have a scale of {}e\+09 times the bound, above 1e9; give a smaller l0 or a larger rho"
+
+
+@pytest.mark.parametrize(
+    ("l0", "high", "rho", "share", "error"),
+    [
+        (6, 5, 1e-18, 0.5, r"sigma must be a number above 0\.001 and at most 1e\+09, not 2449489742\.78\d+"),
+        (2**30, 2**20, 1e-9, 0.5, r"sigma must be a number above 0\.001 and at most 1e\+09, not 1036215143\.68\d+"),
+        (6, 5, 1e-17, 0.9, f"the noise of 6 items {TOO_LARGE.format('1.73')}"),
+        (2**30, 2**20, 2e-9, 0.9, f"the noise of 1,073,741,824 items {TOO_LARGE.format('1.64')}"),
+    ],
+)
+def test_noise_that_is_too_large_for_l0_sums_is_refused_before_data_is_read(l0, high, rho, share, error):
+    given = {"rho": rho, "delta": 1e-6, "l0": l0, "low": 0, "high": high, "share": share}
+    with pytest.raises(ParameterError, match=f"^{error}$"):
         DiscoverAndSum(**given)
 
 
