@@ -9,6 +9,7 @@ from contextlib import suppress
 from copy import copy
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from small import histogram, top
 
@@ -20,6 +21,7 @@ from discreet import (
     GaussianThreshold,
     Guarantee,
     GumbelTopK,
+    Histogram,
     LaplaceThreshold,
     Ledger,
     PrivateCountRelease,
@@ -30,6 +32,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms import (
     Aggregates,
     ClippedSums,
+    ConfirmedCounts,
     ContributionBound,
     CountsWithFoundBound,
     CountsWithShare,
@@ -38,10 +41,12 @@ from discreet.mechanisms import (
     OptimalSelection,
     SumsWithFoundBounds,
 )
+from discreet.mechanisms.counts import calibrated_counts, confirmed_counts
 from discreet.planning.choose import choose
 from discreet.privacy.guarantee import RHO_LIMIT
 from discreet.queries.choose import choose_answers
-from discreet.theorems.rogers2024 import budget_units
+from discreet.testing import seeded_rng
+from discreet.theorems.rogers2024 import UNIT, units_rho
 
 LOG = {"user": [user for user in range(3000) for _ in range(2)], "item": ["home", "search"] * 3000}
 COLUMNS = {"user": "user", "item": "item"}
@@ -355,6 +360,42 @@ def squared(number):
     return Fraction(number) ** 2
 
 
+ZIPF = Histogram.from_counts(
+    range(9000), [10**6 // n for n in range(1, 9001)], l0=None, linf=1, complete=True, users=10**6
+)
+VISITS = {
+    "user": np.repeat(np.arange(1000), 20),
+    "item": (500 ** np.random.default_rng(5).random(20_000)).astype(int),
+}
+
+
+def fullest(rho, delta):
+    """Return a Private Count Release whose rho pays for sixteen items, and nearly for no more."""
+    epsilon = math.sqrt(rho / 4) * (1 + 2**-50)
+    while True:
+        mechanism = PrivateCountRelease(rho=rho, delta=delta, epsilon_star=epsilon, relative_error=1e-9)
+        if len(mechanism.release(histogram(18), rng=seeded_rng(1))) == 16:
+            return mechanism
+        epsilon = math.nextafter(epsilon, 0)
+
+
+def spent_by(mechanism, table, **columns):
+    """Return the sum of the prices of all steps of a release that spends nearly all, before it is cut at rho."""
+    prices = []
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (calibrated_counts, confirmed_counts):
+            patch.setattr(module, "units_rho", lambda units: prices.append(units) or units_rho(units))
+        mechanism.release(table, **columns, rng=seeded_rng(1))
+    assert prices[-1] > (1 - 2**-40) * mechanism.rho * UNIT
+    return Fraction(prices[-1], UNIT)
+
+
+def spent_by_steps(mechanism):
+    """Return the cost of the steps of a Private Count Release, from its scales: a selection and a count for each."""
+    sigmas = mechanism.release(histogram(18), rng=seeded_rng(1)).sigmas.tolist()
+    return sum(squared(mechanism.epsilon_star) / 8 + 1 / squared(sigma) / 2 for sigma in sigmas)
+
+
 TRUE_COSTS = {
     "Gaussian": (made(GaussianThreshold, l0=3), lambda m: 3 / squared(m.sigma) / 2),
     "Gaussian counts": (
@@ -371,8 +412,9 @@ TRUE_COSTS = {
         lambda rho, delta: ClippedSums(rho=rho, low=-2, high=7, items=("a",), l0=1),
         lambda m: squared(7) / squared(m.sigma) / 2,
     ),
-    "prices": (PrivateCountRelease.from_rho, lambda m: Fraction(budget_units(m.rho), 2**64)),
-    "calibrated": (CalibratedCounts.from_rho, lambda m: Fraction(budget_units(m.rho), 2**64)),
+    "prices": (fullest, spent_by_steps),
+    "confirmed": (ConfirmedCounts.from_rho, lambda m: spent_by(m, ZIPF)),
+    "calibrated": (CalibratedCounts.from_rho, lambda m: spent_by(m, VISITS, **COLUMNS)),
 }
 
 
