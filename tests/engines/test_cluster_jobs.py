@@ -10,6 +10,7 @@ import pytest
 
 from discreet.engines.cluster_jobs import awaited
 from discreet.engines.spark_session import _started
+from discreet.startup import ENDS, state
 
 
 class Cluster:
@@ -32,13 +33,14 @@ class Cluster:
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_that_also_ends_java_is_raised(monkeypatch):
+@pytest.mark.parametrize("how", ENDS)
+def test_an_interrupt_that_also_ends_java_is_raised(monkeypatch, how):
     class Builder:
         def __getattr__(self, name):
             return lambda *_: self
 
         def getOrCreate(self):  # noqa: N802 - Spark's name
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(how)
             raise RuntimeError("Java gateway process exited before sending its port number")
 
     modules = {"pyspark": SimpleNamespace(), "pyspark.sql": SimpleNamespace(SparkSession=SimpleNamespace())}
@@ -46,8 +48,10 @@ def test_an_interrupt_that_also_ends_java_is_raised(monkeypatch):
     modules["pyspark.sql"].SparkSession.builder = Builder()
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(state, "received", [])
     with pytest.raises(KeyboardInterrupt):
         _started("local[1]")
+    assert state.code == 128 + how
 
 
 def test_an_interrupt_ends_the_job_and_is_raised(interrupts):

@@ -17,7 +17,7 @@ from discreet.engines.validated import interruptible
 from discreet.errors import InputError, ResourceError, raise_alone
 from discreet.formats import PARQUET
 from discreet.imports import handling, importing
-from discreet.startup import ENDS
+from discreet.startup import ENDS, state
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -111,6 +111,7 @@ def _interrupts_deferred() -> Iterator[list[int]]:
 
     def note(number: int, frame: object) -> None:
         seen.append(number)
+        state.received.append(number)
 
     # At the end this replaces PySpark's handler too, which calls Java from a signal.
     with handling({number: note for number in ENDS if signal.getsignal(number) != signal.SIG_IGN}):
