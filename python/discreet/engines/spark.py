@@ -272,8 +272,8 @@ def _steps(cell: Column, data_type: DataType, name: str, resolution: float) -> t
             f"column {name!r} has the type {data_type.simpleString()}; cast it to numbers, text by try_cast to double"
         )
     if isinstance(data_type, types.IntegralType) and resolution == 1:
-        number = cell.cast("bigint")
-        return number * 0, _quotient(number, PART), number % PART
+        rest = (cell % PART).cast("bigint")  # Sail says that unsigned integers are signed, and cannot cast large ones
+        return rest * 0, _quotient(cell, PART), rest
     number, most = cell.cast("double"), math.ldexp(resolution, 95)
     is_finite = functions.abs(number) <= sys.float_info.max  # NaN is above all numbers
     number = functions.when(is_finite, _between(number, -most, most)) / resolution
