@@ -342,7 +342,8 @@ def _cell(name: str, kind: str) -> Column:
 
     column = functions.col(name)
     if kind == "int64":
-        return column.cast("bigint")
+        # Sail says that unsigned integers are signed, and cannot cast large ones. PySpark 3.5 has no `try_cast`.
+        return column.try_cast("bigint") if hasattr(type(column), "try_cast") else column.cast("bigint")
     if kind == "bool":
         return column
     if kind == "date":
