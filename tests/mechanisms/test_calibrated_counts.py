@@ -376,14 +376,15 @@ def test_equal_calls_on_a_flat_table_all_estimate_its_items():
     assert min(coverage(release, counts)[0] for release in found) > 1_300
 
 
-def test_a_release_without_estimates_says_from_which_rho_on():
+def test_a_release_says_that_nothing_is_estimated():
     lists, _ = TABLES["weights"]
-    few = released(lists[:400], 7, rho=0.05)
-    (note,) = [note for note in few.notes if "estimated from a rho of about" in note]
-    needed = float(note.split("about ")[1].split()[0])
-    assert few.confirmed.all()
-    assert 0.05 < needed < 5
-    assert not released(lists[:400], 7, rho=2 * needed).confirmed.all()
+    cases = ((lists[:400], 0.05, 1), (lists[:3], 0.05, 0), (lists, 1.0, 0), ([[0]] * 400, 0.05, 1))
+    for some, rho, expected in cases:
+        release = released(some, 7, rho=rho)
+        notes = [note for note in release.notes if "too few users, or too few common items" in note]
+        assert len(notes) == expected
+        assert not notes or (len(release) and release.confirmed.all())
+        assert not any("rho" in note for note in notes)
 
 
 @pytest.mark.parametrize("several", [0, 200])

@@ -136,11 +136,6 @@ def test_ways_to_go_on_are_compared_by_published_values():
     assert theorem.reach(58, 10.0) == pytest.approx(10 * 64**0.3)
     assert [round(theorem.least_users(theorem.reach(heads, 10.0))) for heads in (0, 3, 58)] == [120, 135, 244]
     assert theorem.least_weight(100.0, 5.0) == 52 - 15
-    # The least number is in proportion to 1/sqrt(rho).
-    assert theorem.rho_needed(0.1, 300.0, 100.0) == pytest.approx(0.9)
-    for measured in (-40.0, 0.0, 0.5):
-        assert theorem.rho_needed(0.1, 300.0, measured) == 0.1 * 300**2
-    assert theorem.rho_needed(0.1, 30.0, 100.0) == 0.1
 
 
 def test_all_shares_together_are_less_than_the_budget():

@@ -48,7 +48,6 @@ __all__ = [
     "places",
     "places_of",
     "reach",
-    "rho_needed",
     "selection_price",
     "share_of",
     "threshold",
@@ -259,8 +258,3 @@ def least_users(reached: float) -> float:
 def least_weight(reached: float, sigma: float) -> float:
     """Return the least measured weight of rank 20 with which weights go on, for noise of scale `sigma`."""
     return _WEIGHT * reached - _DEVIATIONS * sigma
-
-
-def rho_needed(rho: float, least: float, measured: float) -> float:
-    """Return about the rho with which `measured` would be the least number. The least number falls like 1/sqrt(rho)."""
-    return rho * max(1.0, least / max(measured, 1.0)) ** 2

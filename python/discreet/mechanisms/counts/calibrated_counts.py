@@ -21,7 +21,7 @@ from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.published import CountFields, published
 from discreet.mechanisms.verifiable import COUNTS, Verifiable
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.release.facts import Summed
 from discreet.release.release import Release, changed
 from discreet.theorems import calibrated_counts as theorem
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["CalibratedCounts", "CalibratedSteps", "Weights"]
 
 _SHOWN_SPREAD = 0.005
+_CONFIRMED = "all counts are confirmed: there are too few users, or too few common items, to estimate rarer ones"
 _Named = tuple["NDArray[np.int64]", "NDArray[np.float64]", "NDArray[np.float64]"]
 """Items by number, their weighted counts or estimates, and their sigmas."""
 
@@ -191,7 +192,6 @@ class CalibratedSteps:
         present = int(np.count_nonzero(self.counts))
         self.order = _core.top(self.labels, self.counts, min(present, mechanism.heads.rows_needed))
         self.noisy_users, self.precision, self.spent, self.begun = 0.0, 0.0, 0, 0
-        self.wanted: list[str] = []
 
     def release(self) -> Release:
         """Return the release."""
@@ -204,7 +204,8 @@ class CalibratedSteps:
             return release
         found = self._confirm(begun, pause=self._share(theorem.FIRST_SHARE) - self.begun)
         ending = found[-1]
-        if ending in ("outside", "pause"):
+        decided = ending in ("outside", "pause")
+        if decided:
             release = self._weighed(found)
             if release is not None:
                 return release
@@ -212,7 +213,7 @@ class CalibratedSteps:
             found = self._confirm(begun, resumed=found[:-1])
         later = begun._replace(noisy_users=self.noisy_users, precision=self.precision, spent=self.spent)
         release = heads._finished(found, later, self.rng, self._published)
-        return changed(release, notes=(*release.notes, *self.wanted))
+        return changed(release, notes=(*release.notes, _CONFIRMED)) if decided and len(release) else release
 
     def _confirm(self, begun: Begun, **more: Any) -> Found:
         """Confirm items with all that is left, and pause or resume."""
@@ -287,10 +288,10 @@ class CalibratedSteps:
         if not stuck:
             least = theorem.least_users(reach)
             self.margin = self.noisy_users / least
-            if not self._suffices(self.noisy_users, least):
+            if self.noisy_users < least:
                 return None
         self._weigh(rest, given)
-        if not stuck and not self._suffices(self._look(given.bits, looking), theorem.least_weight(reach, looking)):
+        if not stuck and self._look(given.bits, looking) < theorem.least_weight(reach, looking):
             return None
         items, shown, sigmas = self._named(self.weighed.weights, given)
         curve = None
@@ -311,16 +312,6 @@ class CalibratedSteps:
     def _is_nearly_none(self, measured: float, sigma: float) -> bool:
         """Return whether a measured number of users is nearly none of all users."""
         return theorem.nearly_none(measured, theorem.deviation(sigma, self.precision), self.noisy_users)
-
-    def _suffices(self, measured: float, least: float) -> bool:
-        """Return whether a published number is at least the least one. If not, keep a note with the rho it needs."""
-        if measured < least:
-            rho = theorem.rho_needed(self.mechanism.rho, least, measured)
-            if rho <= RHO_LIMIT:
-                self.wanted = [
-                    f"counts of rarer items are estimated from a rho of about {rho:.2g} on, for such a table"
-                ]
-        return measured >= least
 
     def _weigh(self, rest: Rest, given: Weights) -> None:
         """Read the weights."""
