@@ -43,8 +43,8 @@ from discreet.theorems.rogers2024 import units_rho
 __all__ = ["audited"]
 
 _HEADS, _RARE = 4, 3
-_SINGLE, _MOST_SINGLE = 8_000, 200_000
-"""Users of the table of one item a user, times the root of rho: twice as many as it needs; and the most users."""
+_SINGLE, _MOST_SINGLE = 12_000, 200_000
+"""Users of the table of one item a user, times the root of rho: half again as many as it needs; and the most users."""
 _TWINS = 5
 """The number of releases of each table that are compared with the reference, from the same random bits."""
 _NOT_RELEASED, _ANOTHER = "not released", "another item"

@@ -42,6 +42,7 @@ __all__ = [
     "deviation",
     "least_users",
     "least_weight",
+    "many_enough",
     "nearly_none",
     "ordered_price",
     "ordered_sigma",
@@ -225,6 +226,14 @@ def nearly_none(heavy: float, deviation: float, users: float) -> bool:
         users: The measured number of all users.
     """
     return heavy + _DEVIATIONS * deviation < _MOST_CLIPPED * users
+
+
+def many_enough(deviation: float, users: float) -> bool:
+    """Return whether users of one item each would pass `nearly_none`, except with a chance of 0.0013.
+
+    The limit is then three standard deviations above their true number, so noise does not decide.
+    """
+    return nearly_none(_DEVIATIONS * deviation, deviation, users)
 
 
 def deviation(sigma: float, precision: float) -> float:

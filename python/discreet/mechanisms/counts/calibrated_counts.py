@@ -251,8 +251,8 @@ class CalibratedSteps:
     def _alone(self) -> Release | None:
         """Return the release of a threshold on one item of each user, or None if users have more items."""
         sigma = theorem.ordered_sigma(self._share(theorem.SINGLE_SHARE))
-        if sigma is None or not self._is_nearly_none(0.0, sigma):
-            return None  # so few users that noise alone would hide it: the numbers of items are not read
+        if sigma is None or not theorem.many_enough(theorem.deviation(sigma, self.precision), self.noisy_users):
+            return None  # so few users that noise would decide: the numbers of items are not read
         rest = self.counting.rest(self.counted, np.zeros(0, np.int64))
         none = self._few_have_more(rest.users_by_size(1), 1, sigma)
         scale = theorem.weights_sigma(budget_units(self.mechanism.rho) - self.spent, 1) if none else None
@@ -307,10 +307,7 @@ class CalibratedSteps:
     def _few_have_more(self, users: NDArray[np.int64], most: int, sigma: float) -> bool:
         """Measure the number of users with more than `most` items, and return whether it is nearly none."""
         self.spent += theorem.ordered_price(sigma)
-        return self._is_nearly_none(self._measured(int(users[most + 1 :].sum()), int(users.sum()), sigma), sigma)
-
-    def _is_nearly_none(self, measured: float, sigma: float) -> bool:
-        """Return whether a measured number of users is nearly none of all users."""
+        measured = self._measured(int(users[most + 1 :].sum()), int(users.sum()), sigma)
         return theorem.nearly_none(measured, theorem.deviation(sigma, self.precision), self.noisy_users)
 
     def _weigh(self, rest: Rest, given: Weights) -> None:
