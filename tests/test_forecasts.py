@@ -174,17 +174,25 @@ def test_the_recommended_mechanism_has_the_most_counts_near_the_true_count():
 
 
 @pytest.mark.parametrize(
-    ("users", "regime"), [(300, "confirmed"), (600, "either"), (20_000, "estimated")], ids=lambda value: str(value)
-)
-def test_a_plan_says_whether_rarer_items_are_estimated(users, regime):
-    shape = dp.Shape(users=users, items=5_000, exponent=1.0, items_per_user=20)
-    found = dp.plan("count", like=shape, rho=0.2, delta=1e-6).comparison
+    ("users", "items_per_user", "regime"),
+    [(300, 20, "confirmed"), (600, 20, "either"), (20_000, 20, "estimated"),
+     (60_000, 1, "one item"), (18_000, 1, "either"), (19_000, 1, "either"), (12_000, 1, "estimated")],
+    ids=lambda value: str(value),
+)  # fmt: skip
+def test_a_plan_says_whether_rarer_items_are_estimated(users, items_per_user, regime):
+    # Users of one item each are counted as such from 17,800 users on.
+    shape = dp.Shape(users=users, items=5_000, exponent=1.0, items_per_user=items_per_user)
+    planned = dp.plan("count", like=shape, rho=0.2, delta=1e-6)
+    found = planned.comparison
     assert [row.regime for row in found.rows] == [regime] + [None] * (len(found.rows) - 1)
     assert found.to_dict()["mechanisms"][0]["regime"] == regime
+    assert ("one item of each user here" in str(planned)) == (regime == "one item")
     table = dp.Table(shape.table(), user="user", item="item").read()
-    released = [dp.CalibratedCounts(rho=0.2, delta=1e-6).release(table, rng=seeded_rng(seed)) for seed in range(4)]
-    estimated = sum("estimated" in release.methods for release in released)
-    assert {"confirmed": estimated == 0, "estimated": estimated == 4}.get(regime, True)
+    steps = [dp.CalibratedCounts(rho=0.2, delta=1e-6)._steps(table, seeded_rng(seed)) for seed in range(4)]
+    released = [each.release() for each in steps]
+    single, estimated = sum(each.single for each in steps), sum("estimated" in each.methods for each in released)
+    expected = {"confirmed": (0, 0), "estimated": (0, 4), "one item": (4, 4)}.get(regime)
+    assert expected in (None, (single, estimated))
 
 
 def test_close_means_close_to_the_count_before_clipping():

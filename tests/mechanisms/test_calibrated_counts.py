@@ -339,8 +339,8 @@ def test_the_look_takes_rank_20_of_items_that_are_not_confirmed(others):
             seen.append((value, bits))
             return super()._measured(value, users, sigma, bits=bits)
 
-    counting = dp.Table(rows_of(lists), user="user", item="item").read().data
-    Steps(CalibratedCounts(rho=0.05, delta=1e-6), counting, seeded_rng(3)).release()
+    table = dp.Table(rows_of(lists), user="user", item="item")  # `_steps` orders its items, so the seed gives all draws
+    CalibratedCounts(rho=0.05, delta=1e-6)._steps(table, seeded_rng(3), Steps).release()
     place = next(number for number, (one, _) in enumerate(seen) if isinstance(one, np.ndarray))
     (weights, bits), (looked, coarse) = seen[place : place + 2]
     assert (np.flatnonzero(weights) >= len(heads)).all()

@@ -130,8 +130,7 @@ def test_a_selection_costs_its_bounded_range():
 def test_ways_to_go_on_are_compared_by_published_values():
     assert theorem.nearly_none(10.0, 5.0, 10_000.0)
     assert not theorem.nearly_none(10.0, 10.0, 10_000.0)
-    assert not theorem.many_enough(10.0, 15_000.0)
-    assert theorem.many_enough(10.0, 15_001.0)
+    assert theorem.least_single(10.0) == pytest.approx(15_000)
     # N has the error of its own, of which half is in a number that is measured less N.
     assert theorem.deviation(3.0, 1 / 64) == 5
     # The more items are confirmed, the more users are needed.

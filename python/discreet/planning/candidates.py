@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median_low
@@ -27,6 +28,7 @@ from discreet.testing import seeded_rng
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from discreet.mechanisms.counts.calibrated_counts import CalibratedSteps
     from discreet.planning.choose import Chosen, Parameters
     from discreet.planning.comparison import Regime
     from discreet.planning.sources import PublicData
@@ -41,6 +43,8 @@ _OTHER_L0S = (2, 5, 20, 50, 200, 300, 500, 1_000, 3_000)
 _RUNS = 3
 _CLOSE = 1.1
 """A number of users within this factor of the least number decides by noise."""
+_FEW_LOST = 0.004
+"""If one item of each user loses fewer pairs, nearly no user has more."""
 
 
 class Job(NamedTuple):
@@ -181,22 +185,29 @@ def outlook(name: str, mechanism: Chosen, source: PublicData, job: Job) -> Outlo
     if job.verb == "select":
         sure = np.flatnonzero(source.counts >= SURE * users_for(mechanism, 0.5))
         missed = float(np.mean([1 - np.isin(sure, ranks).mean() for _, ranks, _ in seen])) if len(sure) else 0.0
-    regime = _regime([(run, margin) for run, _, margin in seen if margin is not None])
+    regime = _regime([(run, steps) for run, _, steps in seen if steps is not None], source.lost(1))
     return Outlook(name=name, l0=l0, clipped_share=source.lost(l0), missed=missed, regime=regime, **middle)
 
 
-def _regime(runs: list[tuple[Release, float]]) -> Regime | None:
-    """Return how calibrated counts release these runs: also "either" if a number of users is near the least one."""
-    ways = {bool(run.confirmed is not None and run.confirmed.all()) for run, _ in runs}
-    if len(ways) > 1 or any(1 / _CLOSE <= margin <= _CLOSE for _, margin in runs):
-        return "either"
-    return ("confirmed" if ways.pop() else "estimated") if ways else None
+def _regime(runs: list[tuple[Release, CalibratedSteps]], lost: float) -> Regime | None:
+    """Return how calibrated counts release these runs: also "either" if a number of users is near a least one.
+
+    `lost` is the share of pairs that is lost if one item of each user is counted.
+    """
+    ways: set[Regime] = set()
+    for run, steps in runs:
+        confirmed = run.confirmed is not None and run.confirmed.all()
+        ways.add("one item" if steps.single else "confirmed" if confirmed else "estimated")
+        margins = (steps.margin, steps.opening if lost < _FEW_LOST else math.nan)
+        if any(1 / _CLOSE <= margin <= _CLOSE for margin in margins):
+            return "either"
+    return ("either" if len(ways) > 1 else ways.pop()) if ways else None
 
 
 def _runs(
     mechanism: Chosen, source: PublicData, l0: int | None
-) -> Iterator[tuple[Release, NDArray[np.int64], float | None]]:
-    """Yield releases of public data with fixed seeds, the ranks of their items, and the margin of calibrated counts."""
+) -> Iterator[tuple[Release, NDArray[np.int64], CalibratedSteps | None]]:
+    """Yield releases of public data with fixed seeds, the ranks of their items, and the steps of calibrated counts."""
     runs = 1 if isinstance(mechanism, DiscoverAndPeel) else _RUNS  # it reads the rows twice in each run
     for seed in range(1, runs + 1):
         rng = seeded_rng(seed)
@@ -213,9 +224,9 @@ def _runs(
         elif isinstance(mechanism, mechanisms.CalibratedCounts):
             rows = source.held()
             if rows is not None:
-                steps = mechanism._steps(rows, rng)  # noqa: SLF001 - the margin is of public data
+                steps = mechanism._steps(rows, rng)  # noqa: SLF001 - the steps are of public data
                 run = steps.release()
-                yield run, source.ranks(run.items), steps.margin
+                yield run, source.ranks(run.items), steps
         else:
             rows = source.rows()
             if rows is not None:

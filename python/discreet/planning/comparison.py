@@ -9,13 +9,13 @@ from discreet.imports import importing
 
 __all__ = ["Outlook", "PlanComparison", "Regime", "with_best"]
 
-Regime = Literal["confirmed", "estimated", "either"]
-"""The counts that `CalibratedCounts` releases besides those of the most common items."""
+Regime = Literal["confirmed", "estimated", "one item", "either"]
+"""The counts that `CalibratedCounts` releases besides those of the most common items, or in place of them."""
 _REGIMES: dict[Regime, str] = {
     "confirmed": "CalibratedCounts confirms all counts here: there are too few users for estimates of rarer items.",
     "estimated": "CalibratedCounts estimates the counts of rarer items here.",
-    "either": "CalibratedCounts confirms all counts here or estimates those of rarer items: there are about as many "
-    "users as estimates need, so noise decides.",
+    "one item": "CalibratedCounts counts one item of each user here, and releases the counts above a threshold.",
+    "either": "Equal calls of CalibratedCounts can differ by method here: the data is close to the limit of a method.",
 }
 
 
@@ -37,7 +37,8 @@ class Outlook:
         missed: Of the items with at least 10 times the users that an item needs for a 50 % chance, the share that was
             missed in the runs, by clipping or by chance; None except for "select".
         regime: For `CalibratedCounts`: "estimated" if it estimates the counts of rarer items, "confirmed" if there are
-            too few users for it, or "either" if noise decides; None for other mechanisms.
+            too few users for it, "one item" if it counts one item of each user, because nearly no user has more, or
+            "either" if noise decides; None for other mechanisms.
         recommended: Whether this mechanism does the job best on this data.
 
     Example:

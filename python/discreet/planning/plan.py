@@ -51,7 +51,8 @@ _WITH_FORECAST = (ConfirmedCounts, PrivateCountRelease)
 _LARGEST = (1_000, 10_000, 100_000, 1_000_000)
 """The largest counts for which a plan forecasts the number of released items."""
 _ALL_ITEMS = (
-    "It confirms common items and estimates the counts of many rarer ones. A user may have any number of items."
+    "A user may have any number of items. Where users have several, it confirms common items and estimates the counts "
+    "of many rarer ones."
 )
 _DOUBLINGS = 8
 """The number of entries in the lists of affordable items and of deviations. Each entry doubles the users."""

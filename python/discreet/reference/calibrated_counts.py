@@ -299,7 +299,7 @@ def alone(heads: Heads, size: int, plan: Plan, kept: Kept, rng: Draws) -> Calibr
     prices, first, spent, none = plan.prices, plan.heads.first_sigma(plan.rho), heads.spent, False
     users, scale = (heads.noisy_users, first**-2), None
     sigma = prices.ordered_sigma(prices.share_of(plan.rho, prices.SINGLE_SHARE))
-    if sigma is not None and prices.many_enough(prices.deviation(sigma, users[1]), users[0]):
+    if sigma is not None and users[0] >= prices.least_single(prices.deviation(sigma, users[1])):
         several = (heavy_users(heads.lists, 1, heads.users, sigma, rng) + users[0]) / 2
         spent += prices.ordered_price(sigma)
         none = prices.nearly_none(several, prices.deviation(sigma, users[1]), users[0])

@@ -40,9 +40,9 @@ __all__ = [
     "USERS_SHARE",
     "band_sigma",
     "deviation",
+    "least_single",
     "least_users",
     "least_weight",
-    "many_enough",
     "nearly_none",
     "ordered_price",
     "ordered_sigma",
@@ -228,12 +228,13 @@ def nearly_none(heavy: float, deviation: float, users: float) -> bool:
     return heavy + _DEVIATIONS * deviation < _MOST_CLIPPED * users
 
 
-def many_enough(deviation: float, users: float) -> bool:
-    """Return whether users of one item each would pass `nearly_none`, except with a chance of 0.0013.
+def least_single(deviation: float) -> float:
+    """Return the least number of users with which it is measured how many of them have more than one item.
 
-    The limit is then three standard deviations above their true number, so noise does not decide.
+    Users of one item each then pass `nearly_none` except with a chance of 0.0013: the limit is three standard
+    deviations above their true number.
     """
-    return nearly_none(_DEVIATIONS * deviation, deviation, users)
+    return 2 * _DEVIATIONS * deviation / _MOST_CLIPPED
 
 
 def deviation(sigma: float, precision: float) -> float:

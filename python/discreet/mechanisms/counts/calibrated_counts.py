@@ -183,6 +183,10 @@ class CalibratedSteps:
     """The weights of items that are not confirmed."""
     margin = math.nan
     """The published number of users over the least number with which weights go on; NaN if it was not needed."""
+    opening = math.nan
+    """The published number of users over the least number with which one item of each user may be counted, or NaN."""
+    single = False
+    """Whether one item of each user was counted."""
 
     def __init__(self, mechanism: CalibratedCounts, counting: Counting, rng: _core.Rng) -> None:
         self.mechanism, self.counting, self.rng = mechanism, counting, rng
@@ -251,14 +255,16 @@ class CalibratedSteps:
     def _alone(self) -> Release | None:
         """Return the release of a threshold on one item of each user, or None if users have more items."""
         sigma = theorem.ordered_sigma(self._share(theorem.SINGLE_SHARE))
-        if sigma is None or not theorem.many_enough(theorem.deviation(sigma, self.precision), self.noisy_users):
+        if sigma is not None:
+            self.opening = self.noisy_users / theorem.least_single(theorem.deviation(sigma, self.precision))
+        if sigma is None or self.opening < 1:
             return None  # so few users that noise would decide: the numbers of items are not read
         rest = self.counting.rest(self.counted, np.zeros(0, np.int64))
         none = self._few_have_more(rest.users_by_size(1), 1, sigma)
         scale = theorem.weights_sigma(budget_units(self.mechanism.rho) - self.spent, 1) if none else None
         if scale is None:
             return None
-        given = Weights.of(scale, 1, 1, theorem.unspent_delta(self.mechanism.delta, 0.0))
+        self.single, given = True, Weights.of(scale, 1, 1, theorem.unspent_delta(self.mechanism.delta, 0.0))
         self._weigh(rest, given)
         return self._both(None, self._named(self.weighed.weights, given), given)
 
