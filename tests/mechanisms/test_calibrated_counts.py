@@ -231,8 +231,10 @@ def test_extreme_parameters_release_within_rho(rho, delta):
 
 def test_an_empty_table_releases_nothing():
     rows = {"user": np.zeros(0, np.int64), "item": np.zeros(0, np.int64)}
-    release = CalibratedCounts(rho=1, delta=1e-6).release(rows, user="user", item="item")
+    mechanism = CalibratedCounts(rho=0.0027, delta=2.7e-8)
+    release = mechanism.release(rows, user="user", item="item", rng=seeded_rng(1))
     assert release.items == []
+    assert release.spent.rho == pytest.approx(0.045 * 0.0027, rel=1e-9)  # docs/how-to/nightly-job.md
     assert [name for name, _, _ in release.columns] == ["item", "count", "sigma", "method"]
 
 
