@@ -71,7 +71,8 @@ def count(
     the common items to about `relative_error`, and estimates the counts of many rarer ones; `Release.methods` says
     which is which, and `Release.within(0.1)` keeps the counts with a sigma of at most 10 %. With `l0`, at most l0 items
     of each user count, chosen uniformly. A threshold mechanism then releases all items whose noisy counts exceed its
-    threshold. If users have one item, `l0=1` is best. `plan` says which mechanism is chosen and why, without data.
+    threshold. If all users have one item, `l0=1` is best below about 8,000/sqrt(rho) users, and no better above. `plan`
+    says which mechanism is chosen and why, without data.
 
     Args:
         data: A `Table`, or the rows that a Table takes.

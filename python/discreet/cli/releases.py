@@ -34,9 +34,10 @@ def count(**options: Unpack[CommandOptions]) -> int:
     releases more items.
 
     With --l0 N, at most N items of each user count. All counts have the same noise, which shrinks as --rho grows;
-    --l0 1 is best if users have one item. The command uses the threshold mechanism that can release items with the
-    fewest users. The choice depends on the parameters alone, not on the data (see `discreet plan count`). Counts are
-    then below the numbers of users; --kept-share says by how much. --l0 auto finds N with a share of rho.
+    --l0 1 is best if all users have one item and are fewer than about 8,000/sqrt(rho), and no better with more. The
+    command uses the threshold mechanism that can release items with the fewest users. The choice depends on the
+    parameters alone, not on the data (see `discreet plan count`). Counts are then below the numbers of users;
+    --kept-share says by how much. --l0 auto finds N with a share of rho.
 
     With --items FILE, all items of a public list are counted, and no --delta is needed: --epsilon alone is pure DP.
 

@@ -117,7 +117,7 @@ class Past:
         enough, high = float(rng.choice([0, rng.uniform(0, 1)])), float(rng.choice([-99, rng.uniform(-1, 1)]))
         prices = SimpleNamespace(**vars(theorem))
         prices.nearly_none = lambda heavy, deviation, users: heavy < cut
-        prices.least_single = lambda deviation: self.noisy_users
+        prices.least_single = lambda deviation: float("-inf")
         prices.least_users = lambda reach: enough * reach
         prices.least_weight = lambda reach, sigma: high * reach
         prices.RANK = int(rng.integers(1, 7))
