@@ -403,7 +403,7 @@ def test_no_cell_decides_whether_integers_have_a_sign():
     assert type_of({"user": range(4), "item": hashes}) == "uint64"
     assert counted({"user": range(4), "item": hashes}) == dict.fromkeys(hashes, 1)
     times = [pandas.Timestamp("2026-01-31T12:00:00.000000001"), TIME]
-    for cells in (hashes, times):
+    for cells in (hashes, times, [times[0].tz_localize("UTC"), ZONED]):
         for users in (list, pyarrow.array):
             parts = [{"user": users([at]), "item": [cell]} for at, cell in enumerate(cells)]
             whole = {"user": range(len(cells)), "item": cells}

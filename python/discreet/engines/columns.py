@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import ma  # here, because a fork during numpy's own import on first use would hang the child
 
 from discreet import _core
-from discreet.engines.cells import cells_of_kind, encodable, kind_of_most
+from discreet.engines.cells import cells_of_kind, encodable
 from discreet.engines.pandas_columns import as_arrow, is_untyped, label_cells, plain_cells
 from discreet.engines.typed_arrays import Foreign, digits_of, is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
@@ -90,11 +91,12 @@ def plain_column(column: Foreign, name: str = "a column") -> Foreign:
     return plain_cells(column, name)
 
 
-def column_of_kind(cells: list[object], kind: str) -> Foreign:
-    """Return a list as a column of a kind of `kind_of_most`, which it keeps without any cell."""
+def column_of_kind(cells: list[object], name: str, kind: str) -> Foreign:
+    """Return a list as a column of a kind of `kind_of_most`, which it keeps whatever its cells are."""
     found = cells_of_kind(cells, kind)
-    if kind in ("usZ", "nsZ") and not any(cell is not None for cell in found) and (pyarrow := pyarrow_if_installed()):
-        return pyarrow.nulls(len(found), pyarrow.timestamp(kind[:2], "UTC"))  # NumPy has no zones
+    if kind == "nsZ" or (kind == "usZ" and not any(cell is not None for cell in found)):
+        pyarrow = pyarrow_if_installed()  # NumPy has no zones
+        return found if pyarrow is None else _arrow_column(found, name, pyarrow, is_label=True, kind=kind)
     return found
 
 
@@ -135,6 +137,7 @@ def typed_table(
     columns: dict[str, Foreign],
     labels: Sequence[str] | None = None,
     values: Callable[[str, Foreign], Foreign] = lambda _, column: column,
+    kinds: Mapping[str, str] = MappingProxyType({}),
 ) -> Foreign:
     """Return columns as a table of pyarrow or polars, if one has a type of these, of pandas or of a masked array.
 
@@ -164,10 +167,12 @@ def typed_table(
     if pyarrow is None:
         import polars
 
-        return without_objects(polars.DataFrame([_series(column, name) for name, column in columns.items()]))
+        return without_objects(
+            polars.DataFrame([_series(column, name, kinds.get(name)) for name, column in columns.items()])
+        )
     return pyarrow.table(
         {
-            name: _arrow_column(column, name, pyarrow, is_label=labels is None or name in labels)
+            name: _arrow_column(column, name, pyarrow, is_label=labels is None or name in labels, kind=kinds.get(name))
             for name, column in columns.items()
         }
     )
@@ -251,22 +256,22 @@ def pyarrow_if_installed() -> Foreign:
     return pyarrow
 
 
-def _arrow_column(column: Foreign, name: str, pyarrow: Foreign, *, is_label: bool) -> Foreign:
+def _arrow_column(column: Foreign, name: str, pyarrow: Foreign, *, is_label: bool, kind: str | None) -> Foreign:
     """Return a column as an array of pyarrow."""
-    kind = library(column)
-    if kind == "pyarrow":
+    own = library(column)
+    if own == "pyarrow":
         return column
-    if kind == "polars":
+    if own == "polars":
         return without_objects(column.alias(name).to_frame()).to_series().alias("").to_arrow()
-    if kind == "pandas":
+    if own == "pandas":
         import pandas
 
         series = pandas.Series(column).rename(name)
         return as_arrow(series.to_frame(), [name] if is_label else []).column(0)
     if isinstance(column, ma.MaskedArray) and column.dtype.kind in "iubf":
-        own = column.dtype.newbyteorder("=")
-        return pyarrow.array(ma.getdata(column).astype(own), mask=ma.getmaskarray(column))
-    cells, (stem, *unit) = _list_cells(column, f"column {name!r}")
+        native = column.dtype.newbyteorder("=")
+        return pyarrow.array(ma.getdata(column).astype(native), mask=ma.getmaskarray(column))
+    cells, (stem, *unit) = _list_cells(column, f"column {name!r}", kind)
     if stem == "numpy":
         return pyarrow.array(cells)
     types = {"text": pyarrow.large_string, "binary": pyarrow.large_binary, "bool": pyarrow.bool_}
@@ -276,7 +281,7 @@ def _arrow_column(column: Foreign, name: str, pyarrow: Foreign, *, is_label: boo
     return pyarrow.array(cells, found) if stored is None else pyarrow.array(cells, stored).cast(found)
 
 
-def _series(column: Foreign, name: str) -> polars.Series:
+def _series(column: Foreign, name: str, kind: str | None) -> polars.Series:
     """Return a column as a Series of polars, without pyarrow."""
     import polars
 
@@ -287,7 +292,7 @@ def _series(column: Foreign, name: str) -> polars.Series:
             f"column {name!r} is an array of {library(column)} beside one of polars: install pyarrow, or give all "
             "columns in a frame of polars"
         )
-    cells, (stem, *unit) = _list_cells(column, f"column {name!r}")
+    cells, (stem, *unit) = _list_cells(column, f"column {name!r}", kind)
     if stem == "numpy":
         return polars.Series(name, cells)
     types: dict[str, Foreign] = {"text": polars.String, "binary": polars.Binary, "bool": polars.Boolean}
@@ -317,18 +322,17 @@ def without_objects(data: polars.DataFrame) -> polars.DataFrame:
     return data
 
 
-def _list_cells(column: Foreign, name: str) -> tuple[Foreign, tuple[str, ...]]:
-    """Return the cells of a list as `_core` reads them, None for missing ones, and the type of most others.
+def _list_cells(column: Foreign, name: str, kind: str | None) -> tuple[Foreign, tuple[str, ...]]:
+    """Return the cells of a list of this kind as `_core` reads them, None for missing ones, and their type.
 
-    Arrays of numpy are returned as they are, with the type "numpy". Dates are days since 1970, and times are
-    microseconds or nanoseconds.
+    Arrays of numpy have no `kind`, and are returned as they are, with the type "numpy". Dates are days since
+    1970, and times are microseconds or nanoseconds.
 
     Raises:
         SchemaError: The type of an array is one that no label has.
     """
     is_bytes = getattr(getattr(column, "dtype", None), "kind", "O") == "S"
-    given = list_of(column, name)
-    column = _with_labels(plain_column(column, name) if given is None else given, name)
+    column = _with_labels(plain_column(column, name), name)
     dtype: Foreign = getattr(column, "dtype", np.dtype(object))
     if dtype.name == "datetime64[D]":
         days = column.astype(np.int64).tolist()
@@ -336,12 +340,7 @@ def _list_cells(column: Foreign, name: str) -> tuple[Foreign, tuple[str, ...]]:
     if dtype.kind in "iubfM":
         return np.asarray(column).astype(float if dtype.kind == "f" else dtype.newbyteorder("=")), ("numpy",)
     cells = column.tolist() if hasattr(column, "tolist") else list(column)
-    kind = "binary" if is_bytes else kind_of_most([cells])
-    cells = cells_of_kind(cells, kind)
-    if isinstance(cells, ma.MaskedArray):
-        cells = cells.tolist()
-    if isinstance(cells, np.ndarray):
-        return cells, ("numpy",)
+    kind = kind or ("binary" if is_bytes else "text")
     if kind == "text":
         return [cell if cell is None else encodable(cell) for cell in cells], ("text",)
     if kind in ("int64", "uint64", "bool", "binary"):

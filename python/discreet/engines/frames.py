@@ -161,10 +161,9 @@ def frame(
                 )
         labels = [name for name in columns if name != value]
         lists = {name: cells for name in labels if (cells := list_of(data[name], f"column {name!r}")) is not None}
-        data = data | {
-            name: column_of_kind(cells, kinds.get(name) or kind_of_most([cells])) for name, cells in lists.items()
-        }
-        typed = typed_table({name: data[name] for name in columns}, labels, typed_values)
+        known = {name: kinds.get(name) or kind_of_most([cells]) for name, cells in lists.items()}
+        data = data | {name: column_of_kind(cells, name, known[name]) for name, cells in lists.items()}
+        typed = typed_table({name: data[name] for name in columns}, labels, typed_values, known)
         if typed is None:
             return arrays(data)
         data = typed

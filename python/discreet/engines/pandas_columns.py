@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time, timedelta
+from datetime import time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
 
-from discreet.engines.cells import is_missing, is_whole_decimal, text_of, with_short_offset
+from discreet.engines.cells import is_missing, is_whole_decimal, text_of
 from discreet.engines.typed_arrays import Foreign, digits_of, is_backed_by_arrow, of_pandas_zone, of_pyarrow
 from discreet.errors import SchemaError
 from discreet.imports import importing
@@ -52,8 +52,6 @@ def plain_cells(column: Foreign, name: str, *, digits: int | None = None) -> For
     first = next((cell for cell in column if not is_missing(cell)), None)
     if isinstance(first, time | timedelta):
         raise _no_labels(name, first)
-    if isinstance(first, datetime) and first.tzinfo is not None:
-        return [with_short_offset(cell) if isinstance(cell, datetime) else cell for cell in column]
     if not isinstance(first, Decimal | UUID | np.datetime64):
         return column
     kind = next(kind for kind in (Decimal, UUID, np.datetime64) if isinstance(first, kind))
