@@ -55,6 +55,14 @@ def test_amounts_with_two_decimals_are_summed_in_cents(cells):
     assert "steps of 0.01" in " ".join(release.notes)
 
 
+@pytest.mark.parametrize("power", [-33, -32, -31, -30, -1, 3])
+def test_a_power_of_two_is_a_resolution(power):
+    step = 2.0**power
+    release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), resolution=step, l0=3, rho=100, delta=1e-6)
+    assert np.all(np.abs(release.counts - EXACT) < 8 * release.sigmas + 4000 * step)
+    assert (release.summed.high, release.summed.bounds) == (40 / step, (0, 40))
+
+
 def test_public_items_have_a_sum_without_a_threshold_and_without_delta():
     release = dp.sum(SALES, **COLUMNS, bounds=(0, 40), l0=2, rho=1, items=["a", "closed"])
     assert sorted(release.items) == ["a", "closed"]

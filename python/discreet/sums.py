@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from discreet import mechanisms
 from discreet.engines.engine import Label
-from discreet.engines.projection import FINE
+from discreet.engines.projection import exact_step
 from discreet.engines.sums import own_step, summed_column
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for
@@ -280,7 +280,7 @@ def _in_steps(
             '"auto" to find them with privacy',
             names="bounds",
         )
-    unit = Fraction(step) if step == FINE else Fraction(str(step))
+    unit = exact_step(step)
     least, most = (_number(bound) for bound in pair)
     if least >= most:
         raise ParameterError("bounds must be in order: low must be below high", names="bounds")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias
 
 from discreet import _core
@@ -18,6 +20,7 @@ __all__ = [
     "Times",
     "UserUnit",
     "columns_of",
+    "exact_step",
     "is_free",
     "period_of",
     "require_names",
@@ -43,6 +46,11 @@ _UNITS: dict[UserUnit, str | None] = {
 _RELEASED = ("rank", "count", "sigma")
 """The other columns of a release."""
 _START = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def exact_step(step: float) -> Fraction:
+    """Return a step as the engine takes it: a power of two, or the shortest decimal of a float."""
+    return Fraction(step) if math.frexp(step)[0] == 0.5 else Fraction(str(step))
 
 
 class Period(NamedTuple):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from discreet.engines.projection import FINE
+from discreet.engines.projection import FINE, exact_step
 from discreet.engines.untrusted import Cells
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def in_column_units(units: NDArray[np.signedinteger] | NDArray[np.float64], reso
 
 def own_bounds(low: int, high: int, resolution: float) -> tuple[float, ...]:
     """Return bounds of whole steps in the unit of their column: as integers, or to nine significant digits."""
-    units = [float(bound * Fraction(str(resolution))) for bound in (low, high)]
+    units = [float(bound * exact_step(resolution)) for bound in (low, high)]
     return tuple(int(unit) if unit == int(unit) else float(f"{unit:.9g}") for unit in units)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from discreet import _core, engines
 from discreet.cached import cached_property
 from discreet.engines.engine import Label
-from discreet.engines.projection import FINE
+from discreet.engines.projection import exact_step
 from discreet.engines.sums import summed_column, sums_of_users
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
@@ -154,7 +154,7 @@ class SumsWithFoundBounds(TableMechanism):
     @cached_property
     def candidates(self) -> tuple[int, ...]:
         """Return the numbers from which c is chosen, in steps. The resolution alone decides them."""
-        step = Fraction(self.resolution) if self.resolution == FINE else Fraction(str(self.resolution))
+        step = exact_step(self.resolution)
         unit, most = max(step, _SMALLEST), max(LIMIT * step, _LARGEST)
         return tuple(found for one in _GRID if one * unit <= most and (found := math.ceil(one * unit / step)) <= _MOST)
 
