@@ -15,11 +15,11 @@ from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.paid import Receipt
 from discreet.budgets.record import Event, History, spendings, spent_over_time
 from discreet.errors import AlreadyCharged, LedgerError, ParameterError
-from discreet.imports import importing
 from discreet.privacy.guarantee import UNITS, Unit, require_one
 from discreet.privacy.validation import require_choice, require_flag, require_number
 from discreet.release import export, markup, plot
 from discreet.release.provenance import Provenance
+from discreet.wording import meant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,8 +141,9 @@ class Ledger:
                 return None
             if (rho is None and epsilon is None) or delta is None:
                 raise ParameterError(
-                    f"the ledger {self._chain.path} has no dataset {name!r}{_near(name, book)}; give rho and delta, or "
-                    "epsilon and delta, to create it. If it exists, its ledger has another path: open that one"
+                    f"the ledger {self._chain.path} has no dataset {name!r}{meant(name, book.accounts)}; give rho "
+                    "and delta, or epsilon and delta, to create it. If it exists, its ledger has another path: open "
+                    "that one"
                 )
             account = Account.holding(rho, delta, unit or "user", neighbours or "added", epsilon=epsilon)
             return Event(kind="opened", dataset=name, charge=account.total, parameters=json.dumps(account.terms))
@@ -194,15 +195,6 @@ class Ledger:
             amounts = [text for cost in costs for text in (f"{cost.rho:.6g}", f"{cost.delta:.3g}")]
             rows.append([export.plain_text(name), *amounts, f"{charges[name]:,}"])
         return markup.table(names, rows, title=export.plain_text(repr(self)))
-
-
-def _near(name: str, book: Book) -> str:
-    """Return a hint with the dataset whose name is most similar, or an empty text."""
-    with importing():
-        import difflib
-
-    found = difflib.get_close_matches(name, book.accounts, 1)
-    return f" (did you mean {found[0]!r}?)" if found else ""
 
 
 class Dataset(PrivacyFilter):

@@ -8,6 +8,7 @@ import click
 
 from discreet import budgets
 from discreet.errors import ParameterError
+from discreet.wording import meant
 
 if TYPE_CHECKING:
     from discreet.budgets.ledger import Dataset
@@ -27,12 +28,8 @@ def dataset_of(ledger: str, name: str) -> Dataset:
     opened = budgets.Ledger.open(ledger, create=False)
     names = opened.datasets
     if name not in names:
-        import difflib
-
-        near = difflib.get_close_matches(name, names, 1)
-        meant = f" (did you mean {near[0]!r}?)" if near else ""
         raise ParameterError(
-            f"the ledger {ledger} has no dataset {name!r}{meant}. `discreet budget show {ledger}` lists its datasets; "
-            "`discreet budget init` adds one."
+            f"the ledger {ledger} has no dataset {name!r}{meant(name, names) or '.'} `discreet budget show {ledger}` "
+            "lists its datasets; `discreet budget init` adds one."
         )
     return opened.dataset(name)

@@ -355,8 +355,7 @@ def _types(tables: _Tables, labels: Sequence[str]) -> tuple[dict[str, str], dict
         given = connection.sql(f"FROM given AS given({', '.join(_aliases(names).values())})")
         kinds = dict(zip(names, map(str, given.types), strict=True))
         types = types or {name: str(tables.types.get(name, kinds.get(name, ""))) for name in tables.columns}
-        if texts := {name: alias for name, alias in _aliases(names).items() if kinds[name] == "VARCHAR"}:
-            texts = {name: alias for name, alias in texts.items() if name in labels}
+        texts = {name: alias for name, alias in _aliases(names).items() if name in labels and kinds[name] == "VARCHAR"}
         asked = [f"count(*) FILTER (regexp_full_match({alias}, '-?[0-9]+[.]0'))" for alias in texts.values()]
         asked += [f"histogram({alias}) FILTER (lower({alias}) IN {_NOTHING})" for alias in texts.values()]
         if texts:

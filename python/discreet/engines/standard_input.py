@@ -16,8 +16,6 @@ from discreet.formats import CSV, PARQUET
 __all__ = ["standard_input"]
 
 _PIECE = 1 << 20
-_HEAD = 64
-"""The number of bytes that show a format."""
 
 
 @contextmanager
@@ -32,9 +30,7 @@ def standard_input(memory: int | str | None = None, dialect: Dialect | None = No
         ResourceError: Parquet on standard input is larger than a quarter of `memory`.
     """
     dialect = dialect or Dialect()
-    head = _first(_HEAD)
-    if head.startswith(b"\x1f\x8b"):
-        head += _first(LENGTH - _HEAD)  # to see what is compressed
+    head = _first(LENGTH)
     if not is_parquet(head):
         is_empty = require_content(CsvInput.shown, head, CSV, dialect.encoding, is_file=False)
         if is_empty and dialect.header:

@@ -142,7 +142,7 @@ def _step(kind: str) -> float:
 
 def _types(data: Foreign, column: str) -> list[object]:
     """Return the types of a column in the schema of each table, as texts or as objects whose text they are."""
-    with suppress(DiscreetError, KeyError, LookupError):
+    with suppress(DiscreetError, LookupError):
         if isinstance(data, str | os.PathLike):
             source = files.find([data])
             if source.form in (CSV, JSON_LINES):
@@ -151,10 +151,8 @@ def _types(data: Foreign, column: str) -> list[object]:
                 return [one.schema.field(column).type for one in arrow_files(source)]
             return [*scan(source, [column]).types]  # type: ignore[union-attr]
         kind = library(data)
-        if isinstance(data, dict):
+        if isinstance(data, dict) or kind == "pandas":
             return [getattr(data[column], "dtype", getattr(data[column], "type", None))]
-        if kind == "pandas":
-            return [getattr(data[column], "dtype", None)]
         if kind == "polars":
             return [data.collect_schema()[column]]
         if kind == "duckdb":

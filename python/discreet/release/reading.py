@@ -187,9 +187,6 @@ def _fields(header: untrusted.Fields, cells: CellsByColumn, form: str) -> untrus
     own = [("item", kind)] if isinstance(kind, str) else [(_name(name), kind) for name, kind in _list(kind)]
     try:
         more = {name: kind for one in read_aggregates(header, {}) for name, _, kind in one.columns}
-    except ValueError as fault:
-        raise Damaged(f"in its header, {fault}") from None
-    try:
         summed = summed_of(header)
     except ValueError as fault:
         raise Damaged(f"in its header, {fault}") from None

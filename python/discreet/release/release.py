@@ -18,7 +18,7 @@ from discreet.release.export import ItemType
 from discreet.release.facts import Kind, Listed, Summed, measure_of
 from discreet.release.kept import KeptShare
 from discreet.release.provenance import Provenance, require_label
-from discreet.release.rows import NUMBERS, Rows
+from discreet.release.rows import Rows
 from discreet.wording import counted
 
 if TYPE_CHECKING:
@@ -197,11 +197,6 @@ class Release(Rows):
     def quantity(self) -> Literal["count", "sum"]:
         """The meaning of a number in `counts`: "sum" in a release of sums, "count" in all others."""
         return "sum" if self.kind == "sums" else "count"
-
-    @property
-    def number_names(self) -> tuple[str, str]:
-        """The names of the columns of counts and sigmas; of sums the name of their column, as in price_sum."""
-        return NUMBERS if self.summed is None else self.summed.columns
 
     def __repr__(self) -> str:
         made_by = export.shown_call(self.made_by)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet.release.aggregates import Aggregate
+    from discreet.release.facts import Summed
 
 __all__ = ["METHODS", "NUMBERS", "Row", "Rows", "series"]
 
@@ -128,6 +129,7 @@ class Rows(_Lazy):
         items: list[Any]
         counts: export.Numbers | None
         sigmas: NDArray[np.float64] | None
+        summed: Summed | None
         confirmed: NDArray[np.bool_] | None
         ranked: bool
         ranks: NDArray[np.int64] | None
@@ -284,7 +286,7 @@ class Rows(_Lazy):
     @property
     def number_names(self) -> tuple[str, str]:
         """The names of the columns of counts and of their sigmas: of sums the name of their column, as in price_sum."""
-        return NUMBERS
+        return NUMBERS if self.summed is None else self.summed.columns
 
     def _item_columns(self, given: list[Any] | _core.Labels) -> list[export.Column]:
         """Return the columns of items, as labels if `given` is labels."""
