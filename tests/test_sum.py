@@ -1,5 +1,6 @@
 """`dp.sum` and `discreet sum`: private sums of a column for items that are not known in advance."""
 
+import array
 import hashlib
 import json
 import math
@@ -10,6 +11,7 @@ import pytest
 from command import BUDGET, discreet
 
 import discreet as dp
+from discreet.engines import columns
 from discreet.errors import BudgetExceeded, InputError, ParameterError, SchemaError
 from discreet.formats import DATA_NAMES
 from sales import COLUMNS, EXACT, SALES
@@ -403,6 +405,36 @@ def test_a_sum_is_in_the_unit_and_the_steps_of_its_column(name, form, tmp_path):
     assert abs(release.counts[0] - 4000 * mean) < 7 * release.sigmas[0] + 1e-9 * most
     assert release.sigmas[0] == pytest.approx(most / math.sqrt(2 * 500), rel=1e-6)
     assert [column for column, _, _ in release.columns] == ["shop", "cents_sum", "cents_sum_sigma"]
+
+
+ENDS = [2**60 + 1, -(2**60), 7]
+INTEGERS = {
+    "numpy": lambda: np.array(ENDS),
+    "other order of bytes": lambda: np.array(ENDS, ">i8"),
+    "array": lambda: array.array("q", ENDS),
+    "masked": lambda: np.ma.array(ENDS, mask=[0, 0, 1]),
+    "pandas": lambda: pytest.importorskip("pandas").Series(ENDS),
+    "pandas with missing cells": lambda: pytest.importorskip("pandas").Series([*ENDS[:2], None], dtype="Int64"),
+    "sparse pandas": lambda: pytest.importorskip("pandas").Series(ENDS, dtype="Sparse[int64]"),
+    "pyarrow": lambda: pytest.importorskip("pyarrow").array(ENDS),
+    "polars": lambda: pytest.importorskip("polars").Series(ENDS),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize("users", ["list", "pyarrow", "polars", "list alone", "polars alone"])
+def test_integers_of_64_bits_are_added_up_exactly(name, users, monkeypatch):
+    kind, _, alone = users.partition(" ")
+    if alone:
+        monkeypatch.setattr(columns, "pyarrow_if_installed", lambda: None)
+        if name == "pyarrow" or (kind, name[:6]) in (("polars", "pandas"), ("polars", "sparse")):
+            pytest.skip("pyarrow reads these columns together")
+    made = {"pyarrow": "array", "polars": "Series"}.get(kind)
+    column = list if made is None else getattr(pytest.importorskip(kind), made)
+    data = {"user": column([1, 1, 2]), "shop": ["a", "a", "b"], "cents": INTEGERS[name]()}
+    release = dp.sum(data, **COLUMNS, bounds=(-5, 5), resolution=1, rho=1000, items=["a"])
+    # An error of 7 standard deviations has a chance of 3e-12.
+    assert abs(release.counts[0] - 1) < 7 * release.sigmas[0] < 0.8
 
 
 def test_means_and_sums_of_small_numbers_are_not_rounded_to_zero(tmp_path):

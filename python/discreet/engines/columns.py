@@ -287,6 +287,9 @@ def _series(column: Foreign, name: str, kind: str | None) -> polars.Series:
 
     if library(column) == "polars":
         return column.alias(name)  # type: ignore[no-any-return]
+    if isinstance(column, ma.MaskedArray) and column.dtype.kind in "iu":
+        kept = polars.Series(ma.getdata(column).astype(column.dtype.newbyteorder("=")))
+        return polars.Series(name, column.tolist(), kept.dtype)
     if library(column) == "pandas" or isinstance(column, ma.MaskedArray):
         raise SchemaError(
             f"column {name!r} is an array of {library(column)} beside one of polars: install pyarrow, or give all "

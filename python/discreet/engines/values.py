@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numbers
+from array import array
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.engines.cells import encodable
-from discreet.engines.columns import has_type, library, require_ordered
+from discreet.engines.columns import has_type, library, require_ordered, typed_cells
 from discreet.engines.files import quoted
 from discreet.engines.pandas_columns import is_untyped, object_cells
 from discreet.engines.typed_arrays import Foreign, of_polars, of_pyarrow
@@ -75,8 +76,10 @@ def typed_values(name: str, column: object) -> object:
     return column if is_typed else plain_values(name, column)
 
 
-def plain_values(name: str, column: object) -> NDArray[np.float64] | list[str]:
-    """Return a column as an array of floats or as text, in which a cell that is no number is no text of a number.
+def plain_values(name: str, column: object) -> NDArray[np.number] | list[str]:
+    """Return a column as an array of numbers or as text, in which a cell that is no number is no text of a number.
+
+    Integers with a type are kept, because floats do not have all of them; missing ones are masked.
 
     Python parses digits of all scripts, and the engine parses ASCII digits only. The same text must be the same number
     in every table, so the engine parses all text.
@@ -89,9 +92,9 @@ def plain_values(name: str, column: object) -> NDArray[np.float64] | list[str]:
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     if kind in _OTHER:
         raise no_numbers(name)
-    if isinstance(column, np.ndarray) and kind in "iu" and not isinstance(column, np.ma.MaskedArray):
-        return column
-    if isinstance(column, np.ndarray) and kind in "biuf":
+    if kind in ("i", "u") or (isinstance(column, array) and column.typecode in "bBhHiIlLqQ"):
+        return typed_cells(column, f"column {name!r}")  # type: ignore[no-any-return]
+    if isinstance(column, np.ndarray) and kind in "bf":
         return np.ma.filled(np.ma.asarray(column).astype(np.float64), np.nan)
     return _plain(_cells(column))
 
