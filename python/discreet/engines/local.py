@@ -113,12 +113,10 @@ def read(
 ) -> _Result:
     """Return `work(sources, room)`, for the rows as `_core` takes them and the bytes of memory left.
 
-    The rows have the column `value` too, if it is given. A list of items is read as a column of the type of listed
-    items, if these are given: the cells do not decide whether the types fit.
+    The rows have the column `value` too, if it is given. `only` are listed items.
     """
-    source = table.data
-    room, labels = Memory.of(table.memory), columns_of(table.user, table.item, table.period)
-    columns = labels if value is None else [*labels, value]
+    source, room = table.data, Memory.of(table.memory)
+    columns = [*columns_of(table.user, table.item, table.period), *([] if value is None else [value])]
     tables = source if isinstance(source, list | tuple) else [source]
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     csv = [table for table in tables if isinstance(table, CsvFiles)]
@@ -128,16 +126,7 @@ def read(
         raise ParameterError("a reader is given twice, but it gives its rows once; give each reader once")
     if any(isinstance(table, dict) for table in once):
         raise ParameterError("a column is an iterator, which gives its cells once: give a list or an array instead")
-    for given in frames:
-        if isinstance(given, dict):
-            require_types(given, table.user, table.item, table.period, value)
-    kinds = kinds_of_lists([table for table in frames if isinstance(table, dict)], labels)
-    if table.period is not None:
-        require_times(frames, table.period.column)
-        kinds |= dict.fromkeys({table.period.column} & {*kinds}, "text")
-    only = listed_labels(table.listed) if only is None else only  # type: ignore[arg-type]
-    if only is not None and isinstance(only.type_name, str) and isinstance(table.item, str) and table.item in kinds:
-        kinds[table.item] = only.type_name.replace("string", "text")
+    kinds = _kinds(table, frames, value, only)
     relations = [table for table in frames if is_relation(table)]
     if relations and any(hasattr(table, "read_next_batch") for table in once):
         # A connection has one open result: a reader of the same one could be read only if it had no rows.
@@ -191,6 +180,25 @@ def read(
             remedies = dict.fromkeys(REMEDIES.get(library(table), "") for table in frames)
             raise_alone(InputError(f"cannot read {', '.join(shown)}; check the data and its source{''.join(remedies)}"))
         raise
+
+
+def _kinds(table: Table, frames: Sequence[object], value: str | None, only: _core.Labels | None) -> dict[str, str]:
+    """Return the kinds of columns that are lists in dicts, or raise the SchemaError of arrays of other types.
+
+    A list of times is text. A list of items has the type of listed items, if these are given: the cells do not decide
+    whether the types fit.
+    """
+    dicts = [given for given in frames if isinstance(given, dict)]
+    for given in dicts:
+        require_types(given, table.user, table.item, table.period, value)
+    kinds = kinds_of_lists(dicts, columns_of(table.user, table.item, table.period))
+    if table.period is not None:
+        require_times(frames, table.period.column)
+        kinds |= dict.fromkeys({table.period.column} & {*kinds}, "text")
+    only = listed_labels(table.listed) if only is None else only  # type: ignore[arg-type]
+    if only is not None and isinstance(only.type_name, str) and isinstance(table.item, str) and table.item in kinds:
+        kinds[table.item] = only.type_name.replace("string", "text")
+    return kinds
 
 
 def retried_carefully(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], _Result]) -> _Result:
