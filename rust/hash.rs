@@ -24,8 +24,8 @@ thread_local! {
     pub(crate) static FIXED: std::cell::Cell<Option<[u64; SEEDS]>> = const { std::cell::Cell::new(None) };
 }
 
-/// The hash keys of one count. They are random bits from the operating system, or follow from a secret
-/// key, so nobody can choose labels that collide.
+/// The hash keys of one count: random bits from the operating system, or bits that a cipher makes of a secret
+/// key. Nobody else knows them, so nobody can choose labels that collide.
 pub struct HashKeys {
     strings: StringKeys,
     users: [StringKeys; 2],

@@ -298,8 +298,14 @@ class Account:
         )
 
     def _divides(self, charge: Charge) -> bool:
-        """Return whether the rho of a charge is an n-th part of the total, as a share of `Balance.split` is."""
-        return charge.rho * 2**25 > self.total.rho > (self.total.rho * (1 + 1e-9)) % charge.rho * 5e8
+        """Return whether the rho of a charge is an n-th part of the total, as a share of `Balance.split` is.
+
+        n is below 2^25. Shares are rounded, so n of them may differ from the total by a part of 1e-9.
+        """
+        if charge.rho * 2**25 <= self.total.rho:
+            return False
+        rest = self.total.rho * (1 + 1e-9) % charge.rho
+        return rest < 2e-9 * self.total.rho
 
     def require(self, guarantee: Guarantee, *, by_rho: bool = False) -> Charge:
         """Return the charge for a guarantee, as `price` does; raise BudgetExceeded if it does not fit."""

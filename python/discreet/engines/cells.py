@@ -27,8 +27,8 @@ _MOST_OFFSET = timedelta(hours=18)
 _SURE = {str: "text", int: "int64", bool: "bool", bytes: "binary"}
 """The classes of cells that need no closer look, and their kinds."""
 _PARTS = 8
-"""Integers above 2^63, or times with nanoseconds, decide the type if they are more than one in so many. Half of all
-hashes are so large, and nearly all times in nanoseconds have some: a list with few of them is one with odd cells."""
+"""A list of integers is unsigned if more than one of 8 cells is 2^63 or more, and a list of times has nanoseconds if more
+than one of 8 cells has some. In a list of such a type most cells are so, or half of all hashes: a few are odd cells."""
 _PLAIN = {*_SURE, type(None)}
 _DAYS = ("Y", "M", "W", "D")
 """The units of NumPy's dates; those of times are shorter."""

@@ -149,7 +149,7 @@ def typed_table(
 
     Raises:
         ParameterError: The columns have different lengths, or one is no column.
-        SchemaError: The cells of a list have several types, or polars without pyarrow cannot read another array.
+        SchemaError: The type of an array is one that no label has, or polars without pyarrow cannot read the array.
     """
     for name, column in columns.items():
         require_column(column, f"column {name!r}")

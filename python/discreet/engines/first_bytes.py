@@ -16,7 +16,7 @@ from discreet.formats import CSV, PARQUET, Format
 __all__ = ["LENGTH", "is_parquet", "require_content"]
 
 LENGTH = 4096
-"""The number of bytes that are read. The patterns need 64 of them, and gzip may need all to begin."""
+"""The number of bytes that are read. Most formats show in far fewer, but gzip may need all to begin."""
 _DATABASE = "give --database FILE --table T"
 _SHEET = "save the sheet as CSV"
 _CONVERT = "convert it to Parquet"

@@ -158,10 +158,12 @@ def _names(key: bytes) -> Callable[[Iterable[object]], UserName]:
 
 
 def _table(given: Given, key: bytes, number: int) -> tuple[Table, ItemType | None]:
-    """Return the rows of a round, and the type of their items if the column of items is a list.
+    """Return the rows of a round as a table, and the type of their items if the column of items is a list.
 
-    A list is read as a column of the known type, or as text, and users and events in lists as text. Declared text
-    takes cells of text only. Users choose the same l0 items whenever the same rows are given for this round.
+    A list of users is read as text. A list of items has the type of the stream's items, or is text before the stream
+    has one. If the stream was made for text, its cells of other types are left out.
+
+    A user with more than l0 items counts for the same ones whenever the same rows are given for this round.
     """
     columns: Columns = {"user": given.user, "item": given.item, "progress": given.progress}  # type: ignore[typeddict-item]
     table = as_table(given.events, columns, caller="step")._changed(
