@@ -187,6 +187,7 @@ def test_a_plan_says_whether_rarer_items_are_estimated(users, items_per_user, re
     assert [row.regime for row in found.rows] == [regime] + [None] * (len(found.rows) - 1)
     assert found.to_dict()["mechanisms"][0]["regime"] == regime
     assert ("one item of each user here" in str(planned)) == (regime == "one item")
+    assert "It confirms common items" not in str(planned)
     table = dp.Table(shape.table(), user="user", item="item").read()
     steps = [dp.CalibratedCounts(rho=0.2, delta=1e-6)._steps(table, seeded_rng(seed)) for seed in range(4)]
     released = [each.release() for each in steps]

@@ -27,8 +27,9 @@ _MOST_OFFSET = timedelta(hours=18)
 _SURE = {str: "text", int: "int64", bool: "bool", bytes: "binary"}
 """The classes of cells that need no closer look, and their kinds."""
 _PARTS = 8
-"""A list of integers is unsigned if more than one of 8 cells is 2^63 or more, and a list of times has nanoseconds if more
-than one of 8 cells has some. In a list of such a type most cells are so, or half of all hashes: a few are odd cells."""
+"""Integers are unsigned if more than an eighth of them are at least 2^63. Times have nanoseconds if more than an
+eighth have some. Half of all hashes of 64 bits are so large, and nearly all times in nanoseconds have some, so fewer
+are odd cells."""
 _PLAIN = {*_SURE, type(None)}
 _DAYS = ("Y", "M", "W", "D")
 """The units of NumPy's dates; those of times are shorter."""
