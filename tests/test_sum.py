@@ -437,6 +437,40 @@ def test_integers_of_64_bits_are_added_up_exactly(name, users, monkeypatch):
     assert abs(release.counts[0] - 1) < 7 * release.sigmas[0] < 0.8
 
 
+@pytest.mark.parametrize("high", [10**3, 10**6, 10**9, 10**13])
+@pytest.mark.parametrize("kind", ["floats", "integers", "text", "decimals"])
+def test_wide_bounds_do_for_every_verb_and_step(kind, high, tmp_path):
+    made = {
+        "floats": lambda: np.full(3000, 7.0),
+        "integers": lambda: np.full(3000, 7),
+        "text": lambda: ["7"] * 3000,
+        "decimals": lambda: typed(lambda a: a.decimal128(10, 2), [Decimal("7.00")] * 3000),
+    }
+    data, columns = {"user": np.arange(3000), "shop": ["a"] * 3000, "cents": made[kind]()}, COLUMNS
+    listed, found = {"items": ["a"], "rho": 1}, {"l0": 1, "rho": 1, "delta": 1e-6}
+    sums = [
+        dp.sum(data, **columns, bounds=bounds, **more) for more in (listed, found) for bounds in ((0, high), "auto")
+    ]
+    summed = sums[0].summed
+    bounds = {"low": summed.low, "high": summed.high, "resolution": summed.resolution}
+    by_users = dp.mechanisms.PrivateSumRelease(counting=dp.PrivateCountRelease(rho=5, delta=1e-6), **bounds)
+    assert by_users.protects.linf == summed.high == high / summed.resolution
+    # With 7 standard deviations, a failure has a chance below 1e-9.
+    for release in (*sums, by_users.release(data, **columns)):
+        assert abs(release.counts[0] - 21_000) < 7 * release.sigmas[0]
+    for more in (listed, found):
+        given = {"rows": 1, "sums": {"cents": (0, high)}, "means": {"cents": (0, high)}, **more}
+        _, total, mean = dp.aggregate(data, user="user", item="shop", **given).aggregates
+        assert abs(total.values[0] - 21_000) < 7 * total.sigmas[0]
+        assert abs(mean.values[0] - 7) < 7 * mean.sigmas[0]
+    if kind == "text":
+        (tmp_path / "shops.txt").write_text("a\n")
+        (tmp_path / "rows.csv").write_text("user,shop,cents\n" + "".join(f"{user},a,7\n" for user in range(3000)))
+        given = ["--bounds", "0", str(high), "--items", tmp_path / "shops.txt", "--rho", "1", "-f", "json"]
+        code, _, errors = discreet("sum", tmp_path / "rows.csv", *SUM[:-2], *given)
+        assert code == 0, errors
+
+
 def test_means_and_sums_of_small_numbers_are_not_rounded_to_zero(tmp_path):
     log = {"user": np.arange(20_000), "shop": ["a"] * 20_000, "price": np.full(20_000, 0.42)}
     release = dp.aggregate(

@@ -85,7 +85,7 @@ class Sensitivity:
     def __post_init__(self) -> None:
         if self.l0 is not None:
             object.__setattr__(self, "l0", require_whole("l0", self.l0, 1))
-        object.__setattr__(self, "linf", require_whole("linf", self.linf, 1))
+        object.__setattr__(self, "linf", require_whole("linf", self.linf, 1, 2**95))
 
     def within(self, other: Sensitivity) -> bool:
         """Return whether a mechanism that protects `other` also protects this sensitivity.
