@@ -170,3 +170,21 @@ def test_every_kind_of_release_keeps_the_length_of_its_periods(kind):
 
 def test_a_part_of_a_log_has_no_period():
     assert dp.count(VISITS, user="user", item="page", time="ts", since="2026-01-01", rho=1, delta=1e-6).every is None
+
+
+def test_sums_with_other_bounds_are_not_compared():
+    # Bounds of more than nine digits, which the steps of decimals and of floats keep.
+    data, columns = (
+        {"user": [1, 2], "item": ["a", "a"], "v": [5.0, 2.0]},
+        {"user": "user", "item": "item", "value": "v"},
+    )
+    for resolution in (0.01, None):
+        wide, narrow = (
+            dp.sum(data, **columns, bounds=(low, high), resolution=resolution, items=["a"], rho=1)
+            for low, high in ((-0.77, 123456789.12), (-0.77, 123456789.13))
+        )
+        assert wide.summed.bounds == (-0.77, 123456789.12)
+        assert "clipped to [-0.77, 123456789.12] for" in wide.measure
+        with pytest.raises(ParameterError, match="cannot be compared"):
+            wide.compare(narrow)
+        assert len(wide.compare(wide)) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -128,9 +129,18 @@ def in_column_units(units: NDArray[np.signedinteger] | NDArray[np.float64], reso
 
 
 def own_bounds(low: int, high: int, resolution: float) -> tuple[float, ...]:
-    """Return bounds of whole steps in the unit of their column: as integers, or to nine significant digits."""
-    units = [float(bound * exact_step(resolution)) for bound in (low, high)]
-    return tuple(int(unit) if unit == int(unit) else float(f"{unit:.9g}") for unit in units)
+    """Return bounds of whole steps in the unit of their column: as integers, or as floats next to their decimals.
+
+    Of steps of 2^-32 it is the shortest decimal within the last step, from which the bound became wider.
+    """
+    found = []
+    for bound, whole in ((low, math.floor), (high, math.ceil)):
+        unit = float(bound * exact_step(resolution))
+        if resolution == FINE:
+            shorter = (float(f"{unit:.{digits}g}") for digits in range(1, 18))
+            unit = next((one for one in shorter if whole(Fraction(one) / Fraction(FINE)) == bound), unit)
+        found.append(int(unit) if unit == int(unit) else unit)
+    return tuple(found)
 
 
 def to_digits(values: NDArray[np.float64], sigmas: NDArray[np.float64]) -> NDArray[np.float64]:

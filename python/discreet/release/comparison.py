@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from discreet.privacy.guarantee import Guarantee
     from discreet.release.export import ItemType
+    from discreet.release.facts import Summed
 
 __all__ = ["Comparison", "compared"]
 
@@ -143,6 +144,8 @@ class Comparable(Protocol):
     @property
     def measure(self) -> str: ...
     @property
+    def summed(self) -> Summed | None: ...
+    @property
     def clipped(self) -> bool: ...
     @property
     def seeded(self) -> bool: ...
@@ -160,7 +163,8 @@ def compared(first: Comparable, second: Comparable, confidence: float) -> Compar
     """
     _require_one_kind_of_items(first, second)
     (counts, sigmas), (after, after_sigmas) = first._measured("compare"), second._measured("compare")
-    if first.measure != second.measure:
+    bounds = [release.summed and release.summed[:3] for release in (first, second)]
+    if first.measure != second.measure or bounds[0] != bounds[1]:
         before, later = (release.measure.removesuffix(_NOISE_ALONE) for release in (first, second))
         raise ParameterError(
             f"one release has {before}, and the other has {later}. These differ even if the data does not change, so "
