@@ -201,6 +201,21 @@ def test_several_columns_are_about_the_same_users_and_rows():
     assert np.all(np.abs(mean - 11) < 0.2)
 
 
+@pytest.mark.parametrize("resolution", [None, 0.01])
+@pytest.mark.parametrize("bounds", [(0, 99.99), (1.25, 149.95), (-0.77, 1000), (123456789.12, 123456789.99)])
+def test_a_mean_of_few_rows_is_not_rounded_beyond_its_bounds(bounds, resolution, tmp_path):
+    log = {"user": [1, 2, 3], "shop": ["a", "a", "b"], "price": [1.5, 2.5, 3.5]}
+    means = {"price": bounds if resolution is None else (*bounds, resolution)}
+    # The numbers are noise. Of 80, most are a bound: all but one in 1e9 releases have one.
+    given = {"rows": 3, "means": means, "items": [*"abcdefghij"], "rho": 0.5}
+    for _ in range(8):
+        release = dp.aggregate(log, user="user", item="shop", **given)
+        values = release.aggregates[1].values
+        assert np.all((values >= bounds[0]) & (values <= bounds[1]))
+        release.write(tmp_path / "means.csv", certificate=True)
+        assert dp.verify(tmp_path / "means.csv").made_by == release.made_by
+
+
 def test_a_verified_mean_lies_within_its_bounds(tmp_path):
     release = dp.aggregate(SALES, user="user", item="shop", rows=2, means={"cents": (0, 20)}, l0=3, rho=1, delta=1e-6)
     mean = release.aggregates[1]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discreet.engines.projection import FINE
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_number, require_text, require_whole
-from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, to_digits
+from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, own_bounds, to_digits
 from discreet.theorems import rogers2024
 from discreet.wording import counted
 
@@ -103,7 +103,9 @@ class Measured:
         if self.kind == "mean":
             values, sigmas = self._mean(noisy)
             sigmas = sigmas * self.resolution
-            values = to_digits(values * self.resolution, sigmas)
+            # Rounding may go beyond the bounds.
+            low, high = own_bounds(self.low, self.high, self.resolution)
+            values = to_digits(values * self.resolution, sigmas).clip(low, high)
         else:
             values, sigmas = noisy[:, 0], np.full(len(noisy), self.sigma)
             if self.kind == "sum":
