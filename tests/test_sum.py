@@ -545,3 +545,32 @@ def test_bounds_between_the_steps_of_a_column_become_wider():
     for table, bounds, low, high in ((SALES, (-0.5, 39.5), -1, 40), (data, (-0.1, 0.1), -429496730, 429496730)):
         summed = dp.sum(table, **COLUMNS, bounds=bounds, l0=3, rho=1, delta=1e-6).summed
         assert (summed.low, summed.high) == (low, high)
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e-9, 1e-10])
+def test_floats_near_their_step_are_refused_until_it_is_finer(unit, tmp_path):
+    users, columns = 3000, {"user": "user", "item": "shop"}
+    data, budget = (
+        {"user": np.arange(users), "shop": ["a"] * users, "cents": np.full(users, unit)},
+        dp.Budget(rho=9, delta=1e-6),
+    )
+    given = {"items": ["a"], "rho": 1, "budget": budget}
+    for cells in (data["cents"], [*data["cents"]], [str(cell) for cell in data["cents"]]):
+        with pytest.raises(ParameterError, match=r"2\^20 steps.*such as 1e-12"):
+            dp.sum({**data, "cents": cells}, **columns, value="cents", bounds=(0, 2 * unit), **given)
+        for kind in ("sums", "means"):
+            with pytest.raises(ParameterError, match=f"{kind} of 'cents': bounds must be at least"):
+                dp.aggregate({**data, "cents": cells}, **columns, rows=1, **{kind: {"cents": (0, 2 * unit)}}, **given)
+    with pytest.raises(ParameterError, match="bounds must be at least"):  # the noise of a mean is that of the width
+        dp.aggregate(data, **columns, rows=1, means={"cents": (1, 1.0001)}, **given)
+    assert budget.remaining.rho == 9
+    finer = dp.sum(data, **columns, value="cents", bounds=(0, 2 * unit), resolution=1e-12, **given)
+    assert abs(finer.counts[0] - users * unit) < 7 * finer.sigmas[0] < users * unit
+    found = dp.sum(data, **columns, value="cents", bounds="auto", items=["a"], rho=1000)
+    assert any("near the step" in note for note in found.notes)
+    wide = dp.sum({**data, "cents": np.full(users, 0.001)}, **columns, value="cents", bounds="auto", **given)
+    assert not any("near the step" in note for note in wide.notes)
+    (tmp_path / "rows.csv").write_text(f"user,shop,cents\n1,a,{unit}\n")
+    given = ["--bounds", "0", str(2 * unit), *BUDGET]
+    code, _, errors = discreet("sum", tmp_path / "rows.csv", *SUM, *given)
+    assert (code, "give a --resolution" in " ".join(errors.split())) == (2, True), errors

@@ -19,6 +19,7 @@ from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.parameters import PERCENTILE
 from discreet.mechanisms.sums.clipped_sums import SKIPPED
+from discreet.mechanisms.sums.measured import FEWEST
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_one, require_promise, unusual
 from discreet.privacy.validation import brief, is_zero, require_number, require_whole
@@ -255,14 +256,22 @@ def _bounded(name: str, given: object, table: Table) -> tuple[tuple[str, int, in
     found = []
     for column, (low, high, *step) in _bounds(name, given).items():
         try:
-            found.append((column, *_in_steps((low, high), step[0] if step else None, table, column)))
+            found.append(
+                (column, *_in_steps((low, high), step[0] if step else None, table, column, is_mean=name == "means"))
+            )
         except ParameterError as error:
             raise ParameterError(f"{name} of {brief(column)}: {error}", names=f"{name} resolution") from None
     return tuple(found)
 
 
 def _in_steps(
-    bounds: object, resolution: object, table: Table, column: str | None, *, is_found: bool = False
+    bounds: object,
+    resolution: object,
+    table: Table,
+    column: str | None,
+    *,
+    is_found: bool = False,
+    is_mean: bool = False,
 ) -> tuple[int, int, float]:
     """Return the bounds as whole steps and the step, by default that of the column, or raise ParameterError.
 
@@ -296,6 +305,13 @@ def _in_steps(
                 f"bounds must be at most 2^95 steps of {step:g}; give a larger resolution, or narrower bounds",
                 names="bounds resolution",
             )
+    largest = most - least if is_mean else max(abs(least), abs(most))
+    if is_own and step == FINE and largest < FEWEST * unit:
+        raise ParameterError(
+            "bounds must be at least 2^20 steps, and those of floats and text are 2^-32: give a resolution, such as "
+            "1e-12, or multiply the column and its bounds, such as by 1e6",
+            names="bounds resolution",
+        )
     return math.floor(least / unit), math.ceil(most / unit), step
 
 

@@ -23,7 +23,7 @@ from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE
 from discreet.mechanisms.published import retold
 from discreet.mechanisms.sums.clipped_sums import ClippedSums
 from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
-from discreet.mechanisms.sums.measured import LIMIT
+from discreet.mechanisms.sums.measured import FEWEST, LIMIT
 from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
@@ -224,4 +224,7 @@ class SumsWithFoundBounds(TableMechanism):
         assert release.summed is not None
         low, high = release.summed.bounds
         note = f"the bounds, {low} to {high}, {found}"
-        return retold(release, self, note)
+        notes = (note,)
+        if self.resolution == FINE and bound < FEWEST:
+            notes += ("values are near the step to which they were rounded, 2^-32: give a resolution, such as 1e-12",)
+        return retold(release, self, *notes)

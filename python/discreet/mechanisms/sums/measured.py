@@ -16,6 +16,7 @@ from discreet.theorems import rogers2024
 from discreet.wording import counted
 
 __all__ = [
+    "FEWEST",
     "LIMIT",
     "MOST",
     "Bounded",
@@ -32,6 +33,8 @@ LIMIT = 2**30
 """The most items, and the most rows of a user for an item. No sum of 2^32 users exceeds 64 bits."""
 MOST = 2**95
 """The largest bound in steps."""
+FEWEST = 2**20
+"""The fewest steps of 2^-32 of a bound. Below, the rounding of many users' values exceeds the noise of their sum."""
 _NOISIEST = 1e9
 """The largest scale of discrete Gaussian noise."""
 _FINEST = 2**16
