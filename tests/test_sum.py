@@ -534,10 +534,24 @@ def test_former_files_in_units_are_read_in_the_unit_of_the_column(tmp_path):
     assert [name for name, _, _ in read.columns] == ["shop", "cents_sum", "cents_sum_sigma"]
 
 
-def test_a_column_of_items_may_not_have_the_name_of_sums():
-    data = {**SALES, "cents_sum": SALES["shop"]}
-    with pytest.raises(ParameterError, match="rename it"):
-        dp.sum(data, user="user", item=["shop", "cents_sum"], value="cents", bounds=(0, 40), l0=3, rho=1, delta=1e-6)
+@pytest.mark.parametrize(
+    ("value", "item", "more"),
+    [
+        ("cents", "cents_sum", {}),
+        ("cents", "Cents_Sum", {"items": ["a"]}),
+        ("cents", "CENTS_sum_sigma", {"bounds": "auto"}),
+        ("x" * 300, "X" * 59 + "…_sum", {}),
+        ("a\nb", "a\\nb_sum", {"items": ["a"]}),
+    ],
+)
+def test_a_column_of_items_may_not_have_the_name_of_sums(value, item, more):
+    data, budget = {**SALES, value: SALES["cents"], item: SALES["shop"]}, dp.Budget(rho=1, delta=1e-6)
+    for columns in (item, ["shop", item]):
+        listed = {"items": [("a", "a")]} if "items" in more and columns != item else {}
+        given = {"bounds": (0, 40), "l0": 3, "rho": 1, "delta": 1e-6, "budget": budget} | more | listed
+        with pytest.raises(ParameterError, match="rename it"):
+            dp.sum(data, user="user", item=columns, value=value, **given)
+    assert budget.remaining.rho == 1
 
 
 def test_bounds_between_the_steps_of_a_column_become_wider():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias
@@ -23,6 +23,7 @@ __all__ = [
     "exact_step",
     "is_free",
     "period_of",
+    "require_free",
     "require_names",
 ]
 
@@ -199,3 +200,12 @@ def columns_of(user: Names, item: Names, period: Period | None = None) -> list[s
     """Return the names of all columns that are read."""
     users, items = _named("user", user), _named("item", item)
     return [*users, *items, *([] if period is None else [period.column])]
+
+
+def require_free(released: Iterable[str], user: Names, item: Names, period: Period | None = None) -> None:
+    """Raise ParameterError if a column that is read has the name of one of these columns of the release."""
+    if {name.lower() for name in released} & {name.lower() for name in columns_of(user, item, period)}:
+        raise ParameterError(
+            "a column of users, items or times has the name of a column of the release, in any case; rename it",
+            names="user item",
+        )

@@ -110,10 +110,6 @@ def summed_column(table: Table) -> str:
     if table.value is None:
         raise ParameterError("a sum needs a column to sum: give value=, its name")
     used = columns_of(table.user, table.item, table.period)
-    if {f"{table.value}_sum", f"{table.value}_sum_sigma"} & {*used}:
-        raise ParameterError(
-            "a column of users, items or times has the name of a column of the release; rename it", names="user item"
-        )
     if table.value in used:
         raise ParameterError(
             "value must be the name of another column than user, item and time", names="user item time value"

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Unpack
 
 from discreet import _core
+from discreet.engines.projection import require_free
 from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.mechanisms.published import of_rows
 from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Sensitivity
+from discreet.release.export import shortened
 from discreet.release.facts import Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -73,6 +75,9 @@ class TableMechanism(Mechanism[object, Release]):
         if value is not None and self.releases != "sums":
             raise ParameterError(f"{kind} does not sum a column: leave out value")
         table = as_table(data, columns, value, caller=kind)
+        if self.releases == "sums" and table.value is not None:
+            names = Summed(0, 1, 1.0, shortened(table.value)).columns
+            require_free(names, table.user, table.item, table.period)
         return of_rows(self._read(table, rng), table.every, table.unit)
 
     def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:

@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.engines.engine import Label
 from discreet.engines.local import listed_labels
 from discreet.engines.pairs import read_pairs
-from discreet.engines.projection import columns_of
+from discreet.engines.projection import require_free
 from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
@@ -125,8 +125,11 @@ class Aggregates(TableMechanism):
             )
         if self.rows is None and not self.sums:
             raise ParameterError("give rows, sums or means; count alone counts users", names="rows sums means")
-        if len({*self.names}) < len(self.names):
-            raise ParameterError("two columns of the release would have one name: name each column once", names="sums")
+        if len({name.lower() for name in self.names}) < len(self.names):
+            raise ParameterError(
+                "two columns of the release would have one name but for case: give each column once, or rename one",
+                names="sums",
+            )
         if self.share is not None:
             self._set(share=require_number("share", self.share, 0, 1, open_high=True))
         # Nothing may be refused after the charge. The scales of noise grow with l0, so all lie between these.
@@ -321,12 +324,7 @@ class Aggregates(TableMechanism):
         return all(all_close(own, np.array([scale])) for own, scale in zip(sigmas, scales, strict=True))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        used = columns_of(table.user, table.item, table.period)
-        if {*self.names} & {*used}:
-            raise ParameterError(
-                "a column of users, items or times has the name of a column of the release; rename it",
-                names="user item",
-            )
+        require_free(self.names, table.user, table.item, table.period)
         columns = [*dict.fromkeys((column, unit) for column, _, _, unit in (*self.sums, *self.means))]
         # Errors of the values come before the charge. The sums are made after it, from the rows in memory.
         pairs = read_pairs(table, columns or [(None, 1.0)], self.items)

@@ -224,7 +224,7 @@ class SumsWithFoundBounds(TableMechanism):
         assert release.summed is not None
         low, high = release.summed.bounds
         note = f"the bounds, {low} to {high}, {found}"
-        notes = (note,)
+        notes: tuple[str, ...] = (note,)
         if self.resolution == FINE and bound < FEWEST:
             notes += ("values are near the step to which they were rounded, 2^-32: give a resolution, such as 1e-12",)
         return retold(release, self, *notes)
