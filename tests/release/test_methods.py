@@ -8,6 +8,7 @@ from released import counted, ranked
 from discreet import Release
 from discreet.errors import InputError, ParameterError
 from discreet.formats import RELEASED
+from discreet.release.release import changed
 
 CONFIRMED = np.array([True, False, False])
 
@@ -90,6 +91,12 @@ def test_rows_within_an_error_are_a_part():
 def test_a_count_below_zero_is_within_no_error():
     release = both(counts=np.array([9, 0, -50]), sigmas=np.full(3, 1.0))
     assert release.within(1).items == ["a"]
+
+
+def test_a_sum_below_zero_may_be_within_an_error():
+    numbers = {"counts": np.array([9.0, 0.0, -50.0]), "sigmas": np.full(3, 1.0)}
+    release = changed(counted(items=["a", "b", "c"]), kind="sums", **numbers)
+    assert (release.within(0.2).items, release.within(0.1).items) == (["a", "c"], ["c"])
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), "0.1", True, None, 10**7])

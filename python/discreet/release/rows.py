@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet.release.aggregates import Aggregate
-    from discreet.release.facts import Summed
+    from discreet.release.facts import Kind, Summed
 
 __all__ = ["METHODS", "NUMBERS", "Row", "Rows", "series"]
 
@@ -131,6 +131,7 @@ class Rows(_Lazy):
         sigmas: NDArray[np.float64] | None
         summed: Summed | None
         confirmed: NDArray[np.bool_] | None
+        kind: Kind
         ranked: bool
         ranks: NDArray[np.int64] | None
         item_type: ItemType
@@ -219,7 +220,8 @@ class Rows(_Lazy):
     def within(self, relative_error: float) -> Self:
         """Return the rows whose sigma is at most this share of the count, as a release with the same guarantee.
 
-        A part of a release costs no budget. About two thirds of the counts are within one sigma of the truth.
+        Of sums, also negative ones, it is a share of their size. A part of a release costs no budget. About two
+        thirds of the counts are within one sigma of the truth.
 
         Args:
             relative_error: The largest sigma, as a share of the count: above 0 and at most 1,000,000.
@@ -240,7 +242,8 @@ class Rows(_Lazy):
         largest = require_number("relative_error", relative_error, 0, 1_000_000)
         if self.counts is None or self.sigmas is None:
             raise ParameterError("this release has no counts to select by their error; release counts, with dp.count")
-        return self._part(np.flatnonzero(self.sigmas <= largest * self.counts))
+        sizes = np.abs(self.counts) if self.kind == "sums" else self.counts  # no true count is negative
+        return self._part(np.flatnonzero(self.sigmas <= largest * sizes))
 
     def to_dict(self) -> dict[Any, float]:
         """Return the noisy count of each item, or the rank of each item of a ranked list.
