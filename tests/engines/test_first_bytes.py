@@ -111,7 +111,7 @@ def contents(tmp_path_factory):
         "NumPy": written(lambda out: np.save(out, [1])),
         "Excel": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500),
         "HDF5": b"\x89HDF\r\n\x1a\n" + bytes(500),
-        "Avro": b"Obj\x01" + bytes(500),
+        "Avro": b"Obj\x01\x04\x16avro.schema\x10" + bytes(500),
         "SQLite": database(folder, sqlite3),
         "DuckDB": database(folder, duckdb),
         "zstd": pyarrow.compress(CSV, "zstd", asbytes=True),
@@ -278,6 +278,27 @@ def test_standard_input_without_bytes_needs_no_header(content):
 
 
 FIRST = ["PAR1", "PAR1,", "PK", "BZh9", "ORC", "Obj", "SQLite format 3", "ARROW1", "FEA1", "DUCK", "12345678DUCK", "{"]
+FIRST += [
+    "PAR1\x15",
+    "PAR1\x15\x04",
+    "PK\x03\x04",
+    "PK\x05\x06",
+    "ORC\x01",
+    "ORC\x01\x02\x03",
+    "Obj\x01",
+    "Obj\x01\x04",
+    "u\0s\0" * 15,
+]
+FIRST += [
+    "\0u\0s" * 15,
+    "SQLite format 3\0",
+    "ARROW1\0\0",
+    "FEA1\0\0\0\0",
+    "12345678DUCK@\0\0\0",
+    "BZh91AY&SYé",
+    "BZh9\x17rE8P",
+    '\x04"M\x18',
+]
 
 
 @pytest.mark.parametrize("first", [*FIRST, "\x15", "\ufeff", "\ufffe", "þÿ", "ÿþ", "(µ/ý", "\x1f", "a\0", "€\x93NUMPY"])

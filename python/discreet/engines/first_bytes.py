@@ -1,7 +1,7 @@
 """The format that a file's first bytes show. It is compared with the file's suffix before any row is read.
 
 A file without a header begins with a user's row, which must not decide whether there is a release. So each pattern has
-bytes that no text has, or is as long as a signature of its format.
+bytes that UTF-8 has not, or as many fields of its format as it can.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _CONVERT = "convert it to Parquet"
 _UNPACK = "decompress it first:"
 _DECODE = "convert it to UTF-8: iconv -f"
 _GZIP, _UTF_16 = "gzip", "UTF-16"
+_BINARY = rb"(?=(?:.{,20}?(?:[\0-\x08]|[\0-\x7f][\x80-\xbf]|[\xc0-\xff][\0-\x7f\xc0-\xff])){4})"
+"""Four bytes follow that text has not: control characters, or bytes that are not UTF-8."""
 
 
 class _Signature(NamedTuple):
@@ -32,29 +34,31 @@ class _Signature(NamedTuple):
 
 
 _SIGNATURES = (
-    _Signature("Parquet", rb"PAR1\x15", "rename it to end in .parquet"),
-    _Signature("Arrow", rb"ARROW1\0\0", "rename it to end in .arrow"),
+    _Signature("Parquet", rb"PAR1\x15(?:[\0\x04\x06]\x15|[\x02\x04]\x19)", "rename it to end in .parquet"),
+    _Signature("Arrow", rb"ARROW1\0\0\xff{4}", "rename it to end in .arrow"),
     _Signature("an Arrow stream", rb"\xff{4}...\0", "in Python give pyarrow.ipc.open_stream(FILE).read_all()"),
-    _Signature("ORC", rb"ORC.{,8}?[\0-\x08]", "in Python give pyarrow.orc.read_table(FILE)"),
-    _Signature("Feather of version 1", rb"FEA1\0\0\0\0", _CONVERT),
-    _Signature("Avro", rb"Obj\x01", _CONVERT),
+    _Signature("ORC", rb"ORC" + _BINARY, "in Python give pyarrow.orc.read_table(FILE)"),
+    _Signature("Feather of version 1", rb"FEA1\0\0\0\0" + _BINARY, _CONVERT),
+    _Signature("Avro", rb"Obj\x01.{1,10}?[\x14\x16]avro\.(?:codec|schema)", _CONVERT),
     _Signature("HDF5", rb"\x89HDF\r\n\x1a\n", _CONVERT),
     _Signature("an array of NumPy", rb"\x93NUMPY", _CONVERT),
     _Signature("a pickle of Python", rb"\x80[\x02-\x05]", _CONVERT),
     _Signature(_GZIP, rb"\x1f\x8b\x08", f"{_UNPACK} gzip -dc < FILE > NEW"),
     _Signature("zstd", rb"\x28\xb5\x2f\xfd(?=.{,60}[\0-\x08])", f"{_UNPACK} zstd -dc < FILE > NEW"),
-    _Signature(
-        "bzip2", rb"BZh[1-9](?:\x17rE8P|1AY&SY(?=.{,40}[\0-\x08\x80-\xff]))", f"{_UNPACK} bzip2 -dc < FILE > NEW"
-    ),
+    _Signature("bzip2", rb"BZh[1-9](?:\x17rE8P\x90|1AY&SY" + _BINARY + rb")", f"{_UNPACK} bzip2 -dc < FILE > NEW"),
     _Signature("xz", rb"\xfd7zXZ\0", f"{_UNPACK} xz -dc < FILE > NEW"),
-    _Signature("lz4", rb"\x04\x22\x4d\x18", f"{_UNPACK} lz4 -dc < FILE > NEW"),
-    _Signature("a zip archive or an Excel sheet", rb"PK(?:\x03\x04|\x05\x06)", f"unzip it first, or {_SHEET}"),
+    _Signature("lz4", rb"\x04\x22\x4d\x18[\x40-\x7f][\x40\x50\x60\x70]" + _BINARY, f"{_UNPACK} lz4 -dc < FILE > NEW"),
+    _Signature(
+        "a zip archive or an Excel sheet",
+        rb"PK(?:\x03\x04.\0..[\0-\x63]\0.{17}[\0-\x03].[\0-\x03]|\x05\x06\0{16})",
+        f"unzip it first, or {_SHEET}",
+    ),
     _Signature("an Excel sheet", rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _SHEET),
-    _Signature("SQLite", rb"SQLite format 3\0", _DATABASE),
-    _Signature("DuckDB", rb".{8}DUCK..\0\0", _DATABASE),
+    _Signature("SQLite", rb"SQLite format 3\0..[\x01\x02][\x01\x02].@  ", _DATABASE),
+    _Signature("DuckDB", rb".{8}DUCK..\0{6}", _DATABASE),
     _Signature("UTF-32", rb"\xff\xfe\0\0|\0\0\xfe\xff", f"{_DECODE} UTF-32 -t UTF-8 FILE > NEW"),
-    _Signature(_UTF_16, rb"\xff\xfe|\xfe\xff|(?:[^\0]\0){8}", f"{_DECODE} UTF-16 -t UTF-8 FILE > NEW"),
-    _Signature(f"{_UTF_16}BE", rb"(?:\0[^\0]){8}", f"{_DECODE} UTF-16BE -t UTF-8 FILE > NEW"),
+    _Signature(_UTF_16, rb"(?:\xff\xfe|\xfe\xff)(?=.{,62}\0)|(?:[^\0]\0){32}", f"{_DECODE} UTF-16 -t UTF-8 FILE > NEW"),
+    _Signature(f"{_UTF_16}BE", rb"(?:\0[^\0]){32}", f"{_DECODE} UTF-16BE -t UTF-8 FILE > NEW"),
 )
 _PATTERN = re.compile(b"|".join(b"(%b)" % each.pattern for each in _SIGNATURES), re.DOTALL)
 _MARK = b"\xef\xbb\xbf"
@@ -107,6 +111,4 @@ def _found(head: bytes, encoding: str = "utf-8") -> _Signature | None:
     if match is None or match.lastindex is None:
         return None
     found = _SIGNATURES[match.lastindex - 1]
-    # In another encoding the byte order mark is two letters, and UTF-16 has NUL characters.
-    is_text = encoding == "utf-16" or (encoding != "utf-8" and b"\0" not in head[:64])
-    return None if found.name.startswith(_UTF_16) and is_text else found
+    return None if found.name.startswith("UTF-") and encoding == "utf-16" else found
