@@ -269,6 +269,20 @@ def test_only_users_with_a_value_count_for_an_item_of_a_sum(tmp_path):
         assert engines.histogram(visits).counts.tolist() == [100]
 
 
+def test_booleans_are_one_and_zero_at_every_door(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    flags = [True, False, True, True]
+    rows = {"user": [*"1234"], "shop": [*"aaab"], "cents": flags}
+    lines = "".join(json.dumps(dict(zip(rows, row, strict=True))) + "\n" for row in zip(*rows.values(), strict=True))
+    (tmp_path / "a.jsonl").write_text(lines)
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(rows), tmp_path / "a.parquet")
+    given = {"columns": ("user", "shop", "cents"), "items": ["a", "b"], "bounds": (0, 5), "resolution": 1}
+    for data in (rows, pyarrow.table(rows), tmp_path / "a.jsonl", tmp_path / "a.parquet", str(tmp_path / "a.jsonl")):
+        assert clipped_sums(data, **given) == [2, 1], data
+    (tmp_path / "a.jsonl").write_text(lines.replace("true", '"true"'))  # text is no boolean
+    assert clipped_sums(tmp_path / "a.jsonl", **given) == [0, 0]
+
+
 TEXTS = ["12", " 12 ", "+7", ".5", "5.", "1e1", "-0", "1_000", "12_", "1__0", "0x10", "1,5", "", "x", "nan", "inf"]
 TEXTS += [
     "\u0661\u0662",

@@ -16,7 +16,7 @@ const LONGEST_ESCAPED: usize = 6 * LONGEST + 2;
 pub struct Field {
     /// The key of the outer object.
     pub key: String,
-    /// Whether numbers with a point or exponent are cells.
+    /// Whether numbers with a point or exponent are cells, and booleans are the numbers 1 and 0.
     pub has_floats: bool,
 }
 
@@ -56,6 +56,8 @@ impl Cell {
             Some(b'n') => Some(Fault::Null),
             Some(b'[' | b'{') | None => Some(Fault::Type),
             _ if value.len() > LONGEST => Some(Fault::Long),
+            Some(b't') if has_floats => self.take("1"),
+            Some(b'f') if has_floats => self.take("0"),
             Some(b't' | b'f') => self.take(value),
             _ if !has_floats && value.contains(['.', 'e', 'E']) => Some(Fault::Type),
             _ => self.take(value),

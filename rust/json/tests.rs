@@ -170,13 +170,19 @@ fn cells_of_the_longest_length_are_kept() {
 fn fields_may_have_floats() {
     let field = |key: &str, has_floats| Field { key: key.into(), has_floats };
     let mut rows = Rows::new(vec![field("a", false), field("b", true)]).unwrap();
-    for line in ["{\"a\":1,\"b\":1.50}", "{\"a\":1,\"b\":-2E3}", "{\"a\":1.0,\"b\":1}"] {
+    for line in [
+        "{\"a\":1,\"b\":1.50}",
+        "{\"a\":1,\"b\":-2E3}",
+        "{\"a\":1.0,\"b\":1}",
+        "{\"a\":1,\"b\":true}",
+        "{\"a\":1,\"b\":false}",
+    ] {
         rows.add((0, 1), Some(line.as_bytes()));
     }
-    assert_eq!((rows.len(), rows.held(), rows.is_empty()), (2, 10, false));
+    assert_eq!((rows.len(), rows.held(), rows.is_empty()), (4, 14, false));
     let columns = rows.take();
     let cells = columns[1].as_string::<i32>().iter().flatten().collect::<Vec<_>>();
-    assert_eq!(cells, ["1.50", "-2E3"]);
+    assert_eq!(cells, ["1.50", "-2E3", "1", "0"]);
     assert!(rows.is_empty());
 }
 
