@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_data::ArrayData;
+use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::panics::catch_panics;
 use super::stream::PairStream;
+use super::values::PyLabels;
 use super::wanted::{Wanted, array, numbers};
 use crate::columns::Batch;
 use crate::columns::parts::Columns;
@@ -80,10 +82,12 @@ impl Source {
         let timed = named_time.as_ref().map(|time| (time, wanted.period.clone()));
         let named_value = value.as_ref().map(named);
         let projection = Projection::new(&all(&user), &all(&item), timed, named_value.as_ref())?;
-        let arrays = |columns: Vec<(ArrayData, String)>| {
-            columns.into_iter().map(|(array, _)| array).collect::<Vec<_>>()
+        let data = |(array, _): (ArrayData, String)| match array.data_type() {
+            DataType::Null => ArrayData::new_null(&DataType::Utf8, array.len()),
+            _ => array,
         };
-        let [time, value] = [time, value].map(|column| column.map(|(array, _)| array));
+        let arrays = |columns: Vec<_>| columns.into_iter().map(data).collect::<Vec<_>>();
+        let [time, value] = [time, value].map(|column| column.map(data));
         let columns = Columns { user: arrays(user), item: arrays(item), time, value };
         let rows = projection.rows(columns)?;
         Ok(Self::Sequences(projection, rows))
@@ -109,11 +113,13 @@ impl Iterator for Source {
 }
 
 /// The rows of a source or a list of sources. A source is an Arrow stream, an object that offers an Arrow stream, a
-/// tuple of two sequences of the same length, or a dict of sequences. Columns must have the same type in all sources.
+/// tuple of two sequences of the same length, or a dict of sequences. Columns must have the same type in all sources; one
+/// of the type null has that of the others.
 pub struct Sources {
     all: Vec<Source>,
     types: (LabelType, LabelType),
     fields: Option<Arc<[Field]>>,
+    untyped: Vec<bool>,
 }
 
 impl Sources {
@@ -124,14 +130,39 @@ impl Sources {
             Ok(list) => list.iter().map(|source| open(&source)).collect::<PyResult<_>>()?,
             Err(_) => vec![open(source)?],
         };
-        let mut projections = all.iter().map(Source::projection);
-        let first =
-            projections.next().ok_or(Error::Parameter("no table was given; pass at least one"))?;
-        if !projections.all(|other| other.is_like(first)) {
+        let projections = || all.iter().map(Source::projection);
+        let none = Error::Parameter("no table was given; pass at least one");
+        let first = projections().next().ok_or(none)?;
+        let typed = |is_user| projections().find(|other| other.is_typed(is_user)).unwrap_or(first);
+        let (users, items) = (typed(true), typed(false));
+        if !projections().all(|other| other.is_like(users, true) && other.is_like(items, false)) {
             let text = "the tables' columns have different types; cast them to one type";
             return Err(Error::Schema(text.into()).into());
         }
-        Ok(Self { types: first.types(), fields: first.fields().cloned(), all })
+        let types = (users.types().0, items.types().1);
+        let (fields, untyped) = (items.fields().cloned(), items.untyped_fields());
+        Ok(Self { types, fields, untyped, all })
+    }
+
+    /// Give columns of items that have no type those of listed items.
+    pub fn listing(mut self, only: Option<&PyLabels>) -> Self {
+        match (&self.fields, only) {
+            (None, Some(PyLabels(labels, None)))
+                if self.untyped == [true] && !labels.is_empty() =>
+            {
+                self.types.1 = labels.label_type();
+            }
+            (Some(fields), Some(PyLabels(_, Some(given)))) if fields.len() == given.len() => {
+                let both = fields.iter().zip(given.iter()).zip(&self.untyped);
+                let field = |((own, listed), &untyped): ((&Field, &Field), _)| Field {
+                    kind: if untyped { listed.kind } else { own.kind },
+                    name: own.name.clone(),
+                };
+                self.fields = Some(both.map(field).collect());
+            }
+            _ => (),
+        }
+        self
     }
 
     /// Return the types of users and items.

@@ -1,7 +1,7 @@
 //! The columns that Python asks for, and columns of Python sequences as arrays.
 
 use arrow_array::{
-    Array, BooleanArray, Date32Array, Float64Array, TimestampMicrosecondArray,
+    Array, BooleanArray, Date32Array, Float64Array, NullArray, TimestampMicrosecondArray,
     TimestampNanosecondArray,
 };
 use arrow_data::ArrayData;
@@ -133,7 +133,7 @@ fn scaled(cells: Vec<Option<i64>>, scale: i64) -> Vec<Option<i64>> {
     cells.into_iter().map(|cell| cell.and_then(|cell| cell.checked_mul(scale))).collect()
 }
 
-/// Read a list whose first cell that is not missing decides the type.
+/// Read a list whose first cell that is not missing decides the type. Without one, the type is null.
 fn list(values: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
     let plain = || -> PyResult<ArrayData> { Ok(Cells::read(values)?.into_array()) };
     // Other iterables may give their cells only once.
@@ -149,7 +149,7 @@ fn list(values: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
             break;
         }
     }
-    let Some(first) = first else { return plain() };
+    let Some(first) = first else { return Ok(NullArray::new(values.len()?).into_data()) };
     if first.is_instance_of::<PyBool>() {
         let cells = cells()?;
         let bools = cells.iter().map(|cell| {

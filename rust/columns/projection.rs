@@ -36,6 +36,9 @@ pub struct Projection {
     user: Side,
     item: Side,
     period: Option<Period>,
+    /// The kinds of the columns of users and of items, and whether each is read as it is. A column of the type null has
+    /// none.
+    kinds: [Vec<Option<(Kind, bool)>>; 2],
 }
 
 enum Side {
@@ -98,11 +101,18 @@ impl Projection {
             }
         }
         let period = time.as_ref().map(|(_, period)| period);
-        let mut projection = Self {
-            user: Side::of(user, true, period.is_none_or(|period| period.unit.is_none()))?,
-            item: Side::of(item, false, !period.is_some_and(Period::limits_items))?,
-            period: None,
+        let kinds = |columns: &[Named], side: &Side, is_user: bool| {
+            let is_plain = matches!(side, Side::Plain(_));
+            let kind = |(name, data_type): &Named| match data_type {
+                DataType::Null => Ok(None),
+                _ => Ok(Some((kind_of(data_type, name, is_user)?, is_plain))),
+            };
+            columns.iter().map(kind).collect::<Result<Vec<_>>>()
         };
+        let own = Side::of(user, true, period.is_none_or(|period| period.unit.is_none()))?;
+        let other = Side::of(item, false, !period.is_some_and(Period::limits_items))?;
+        let kinds = [kinds(user, &own, true)?, kinds(item, &other, false)?];
+        let mut projection = Self { user: own, item: other, period: None, kinds };
         let Some(((name, _), period)) = time else { return Ok(projection) };
         if let (Some(every), Side::Joined(fields)) = (period.every, &projection.item) {
             let kind = match every {
@@ -132,15 +142,29 @@ impl Projection {
         self.item.fields()
     }
 
-    /// Returns whether users and items have the same types as those of another projection.
+    /// Returns whether all columns of users, or of items, have a type. Without one, all rows lack a label.
     #[must_use]
-    pub fn is_like(&self, other: &Self) -> bool {
-        let kinds = |side: &Side| -> Option<Vec<Kind>> {
-            side.fields().map(|fields| fields.iter().map(|field| field.kind).collect())
-        };
-        self.types() == other.types()
-            && kinds(&self.user) == kinds(&other.user)
-            && kinds(&self.item) == kinds(&other.item)
+    pub fn is_typed(&self, is_user: bool) -> bool {
+        self.kinds[usize::from(!is_user)].iter().all(Option::is_some)
+    }
+
+    /// Returns for each of [`Self::fields`] whether its column has no type.
+    #[must_use]
+    pub fn untyped_fields(&self) -> Vec<bool> {
+        let periods = self.period.as_ref().and_then(|period| period.every).map(|_| false);
+        periods.into_iter().chain(self.kinds[1].iter().map(Option::is_none)).collect()
+    }
+
+    /// Returns whether users, or items, have the same types as those of another projection. A column without a type is
+    /// like every other.
+    #[must_use]
+    pub fn is_like(&self, other: &Self, is_user: bool) -> bool {
+        let [own, others] = [self, other].map(|one| &one.kinds[usize::from(!is_user)]);
+        own.len() == others.len()
+            && own
+                .iter()
+                .zip(others)
+                .all(|(own, other)| own.is_none() || other.is_none() || own == other)
     }
 
     /// Adds the rows of some columns to a tally. The columns have the types of the projection and equal lengths.
@@ -157,6 +181,9 @@ impl Projection {
     /// # Errors
     /// [`Error::Input`] if a buffer is missing or too short.
     pub fn rows(&self, columns: Columns) -> Result<Rows> {
+        if !(self.is_typed(true) && self.is_typed(false)) {
+            return Ok(Rows(Inner::Whole(None)));
+        }
         let len = columns.user.first().map_or(0, ArrayData::len);
         if matches!((&self.user, &self.item, &self.period), (Side::Plain(_), Side::Plain(_), None))
         {

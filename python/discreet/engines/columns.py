@@ -276,6 +276,7 @@ def _arrow_column(column: Foreign, name: str, pyarrow: Foreign, *, is_label: boo
         return pyarrow.array(cells)
     types = {"text": pyarrow.large_string, "binary": pyarrow.large_binary, "bool": pyarrow.bool_}
     types |= {"date": pyarrow.date32, "int64": pyarrow.int64, "uint64": pyarrow.uint64, "time": pyarrow.timestamp}
+    types["null"] = pyarrow.null
     stored = {"date": pyarrow.int32(), "time": pyarrow.int64()}.get(stem)
     found = types[stem](*unit)
     return pyarrow.array(cells, found) if stored is None else pyarrow.array(cells, stored).cast(found)
@@ -300,7 +301,7 @@ def _series(column: Foreign, name: str, kind: str | None) -> polars.Series:
         return polars.Series(name, cells)
     types: dict[str, Foreign] = {"text": polars.String, "binary": polars.Binary, "bool": polars.Boolean}
     types |= {"date": polars.Date, "int64": polars.Int64, "uint64": polars.UInt64}
-    types["time"] = polars.Datetime
+    types |= {"time": polars.Datetime, "null": polars.Null}
     found = types[stem](*unit)
     return polars.Series(name, cells, {"date": polars.Int32, "time": polars.Int64}.get(stem, found)).cast(found)
 
@@ -345,7 +346,8 @@ def _list_cells(column: Foreign, name: str, kind: str | None) -> tuple[Foreign, 
     cells = column.tolist() if hasattr(column, "tolist") else list(column)
     kind = kind or ("binary" if is_bytes else "text")
     if kind == "text":
-        return [cell if cell is None else encodable(cell) for cell in cells], ("text",)
+        is_typed = given is None or any(cell is not None for cell in cells)
+        return [cell if cell is None else encodable(cell) for cell in cells], ("text" if is_typed else "null",)
     if kind in ("int64", "uint64", "bool", "binary"):
         return cells, (kind,)
     moments = [None if cell is None else _core.moment_of(cell.isoformat()) for cell in cells]

@@ -117,7 +117,9 @@ def as_arrow(frame: pandas.DataFrame, labels: list[str]) -> pyarrow.Table:
         column = _dense(frame[name])
         if name in labels:
             _require_no_floats(column, f"column {name!r}")
-        if name in labels and (is_untyped(column.dtype) or column.dtype == np.float64):
+        if name in labels and not len(column) and column.dtype in (np.dtype(object), np.float64):
+            columns[name] = pyarrow.nulls(0)  # made of an empty list, which has no type
+        elif name in labels and (is_untyped(column.dtype) or column.dtype == np.float64):
             columns[name] = _text_array(column.astype(object) if column.dtype == np.float64 else column)
         else:
             columns[name] = pyarrow.Table.from_pandas(column.to_frame(), preserve_index=False).column(0)
