@@ -546,11 +546,11 @@ def test_former_files_in_units_are_read_in_the_unit_of_the_column(tmp_path):
 )
 def test_a_column_of_items_may_not_have_the_name_of_sums(value, item, more):
     data, budget = {**SALES, value: SALES["cents"], item: SALES["shop"]}, dp.Budget(rho=1, delta=1e-6)
-    for columns in (item, ["shop", item]):
-        listed = {"items": [("a", "a")]} if "items" in more and columns != item else {}
+    for chosen in (item, ["shop", item]):
+        listed = {"items": [("a", "a")]} if "items" in more and chosen != item else {}
         given = {"bounds": (0, 40), "l0": 3, "rho": 1, "delta": 1e-6, "budget": budget} | more | listed
         with pytest.raises(ParameterError, match="rename it"):
-            dp.sum(data, user="user", item=columns, value=value, **given)
+            dp.sum(data, user="user", item=chosen, value=value, **given)
     assert budget.remaining.rho == 1
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from discreet import mechanisms
 from discreet.engines.engine import Label
-from discreet.engines.projection import exact_step
+from discreet.engines.projection import FINE, exact_step
 from discreet.engines.sums import own_step, summed_column
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import made_for

@@ -344,9 +344,9 @@ def _list_cells(column: Foreign, name: str, kind: str | None) -> tuple[Foreign, 
     if dtype.kind in "iubfM":
         return np.asarray(column).astype(float if dtype.kind == "f" else dtype.newbyteorder("=")), ("numpy",)
     cells = column.tolist() if hasattr(column, "tolist") else list(column)
-    kind = kind or ("binary" if is_bytes else "text")
+    is_list, kind = kind is not None, kind or ("binary" if is_bytes else "text")
     if kind == "text":
-        is_typed = given is None or any(cell is not None for cell in cells)
+        is_typed = not is_list or any(cell is not None for cell in cells)
         return [cell if cell is None else encodable(cell) for cell in cells], ("text" if is_typed else "null",)
     if kind in ("int64", "uint64", "bool", "binary"):
         return cells, (kind,)

@@ -268,7 +268,8 @@ def least_users(reached: float) -> float:
 def least_weight(reached: float, sigma: float) -> float:
     """Return the least measured weight of rank 20 with which weights go on, for noise of scale `sigma`.
 
-    Weights always go on if the limit is below six standard deviations. Noise would decide there, even for a weight of 0.
+    Weights always go on if the limit is below six standard deviations: noise would decide there, even for a weight of
+    0.
     """
     limit = _WEIGHT * reached
     return limit - _DEVIATIONS * sigma if limit >= 2 * _DEVIATIONS * sigma else -math.inf

@@ -12,7 +12,7 @@ import numpy as np
 from discreet import _core, engines
 from discreet.cached import cached_property
 from discreet.engines.engine import Label
-from discreet.engines.projection import exact_step
+from discreet.engines.projection import FINE, exact_step
 from discreet.engines.sums import summed_column, sums_of_users
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
