@@ -183,6 +183,11 @@ def test_another_file_under_a_key_is_refused(views, tmp_path, monkeypatch):
         ) as error:
             dp.count(other, **COUNT, budget=views, once="night")
         assert error.value.names == ("once",)
+    for dialect in ({"delimiter": ";"}, {"encoding": "utf-16"}, {"header": False}):
+        with pytest.raises(ParameterError, match="another input, and nothing is charged now"):
+            dp.count(dp.tables.CsvFiles(path="a.csv", **dialect), **COUNT, budget=views, once="night")
+    with pytest.raises(AlreadyCharged):
+        dp.count(dp.tables.CsvFiles(path="a.csv"), **COUNT, budget=views, once="night")
     assert len(views.history) == 1
     number, promise, files = views._chain.read().keys["views", "night"]
     assert (number > 1, len(promise), files, b"tmp" in views._chain.path.read_bytes()) == (True, 129, "a.csv", False)

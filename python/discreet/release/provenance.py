@@ -154,10 +154,13 @@ class Provenance:
 def inputs_of(data: object) -> str:
     """Return a text that tells the input of a release from others: the paths as they were given, made absolute.
 
-    It is empty for data without a name, such as a frame.
+    CSV files that are not written in the usual way have their dialect, too. It is empty for data without a name, such as
+    a frame.
     """
     paths = (path if "://" in path else os.path.abspath(path) for path in _paths(data))  # noqa: PTH100 - a pattern
-    return _source.get()[1] or "\0".join(paths)
+    tables = data if isinstance(data, list | tuple) else [data]
+    dialects = (repr(one.dialect) for one in tables if isinstance(one, CsvFiles) and not one.dialect.is_usual)
+    return "\0".join([_source.get()[1] or "\0".join(paths), *dialects])
 
 
 def _paths(data: object) -> list[str]:
