@@ -150,7 +150,7 @@ def test_an_empty_frame_of_no_type_is_a_release_of_nothing(verb):
         )
 
 
-FULL = {"user": [*range(9)], "item": [7] * 9, "value": [1] * 9}
+FULL = {"user": [*range(9)], "item": [7] * 9, "value": [1] * 9, "time": ["2026-01-01"] * 9}
 MADE = {
     "pandas": pandas.DataFrame,
     "lists": dict,
@@ -166,6 +166,11 @@ OF_LISTS = {
     "sum": lambda data: dp.sum(data, **COLUMNS, rho=1, value="value", bounds=(0, 9), items=[7]),
     "aggregate": lambda data: dp.aggregate(data, **COLUMNS, rows=1, rho=1, items=[7]),
     "UserItems": lambda data: UserItems.from_table(data, **COLUMNS),
+    "others than listed items": lambda data: dp.count(data, **COLUMNS, **PRIVATE, items=[7], others=True),
+    "listed items of times": lambda data: dp.count(data, **COLUMNS, rho=1, items=[7], time="time", since="2026-01-01"),
+    "listed items by days": lambda data: dp.count(
+        data, **COLUMNS, rho=1, items=[("2026-01-01", 7)], time="time", every="1d"
+    ),
     "both columns": lambda data: dp.count(data, user="value", item=["user", "item"], rho=1, items=[(1, 7)]),
 }
 

@@ -63,7 +63,7 @@ fn count_sources<'py>(
 ) -> PyResult<Counted<'py>> {
     let wanted = Wanted::new(user, item, times)?.with(value);
     make_ready(memory);
-    let mut sources = Sources::open(source, &wanted)?.listing(only);
+    let mut sources = Sources::open(source, &wanted)?;
     let (types, fields) = (sources.types(), sources.fields());
     if l0 == Some(0) || cap.is_some_and(|cap| cap < 1) {
         return Err(Error::Parameter("l0 and cap must be at least 1").into());

@@ -48,7 +48,7 @@ impl PyPairs {
         let step = Step::new(resolution)?;
         let wanted = Wanted::new(user, item, times)?.with(value);
         make_ready(memory);
-        let mut sources = Sources::open(source, &wanted)?.listing(only);
+        let mut sources = Sources::open(source, &wanted)?;
         let (types, fields) = (sources.types(), sources.fields());
         let only = only.map(|only| listed(only, types.1, fields.as_deref())).transpose()?;
         let room = Room { threads: threads_or_all(threads), memory };

@@ -17,7 +17,7 @@ use crate::columns::parts::Columns;
 use crate::columns::projection::{Named, Projection, Rows};
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
-use crate::labels::composite::Field;
+use crate::labels::composite::{Field, Kind};
 
 /// The shortest time between two checks for Ctrl-C, and between two calls of `progress`.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -114,7 +114,7 @@ impl Iterator for Source {
 
 /// The rows of a source or a list of sources. A source is an Arrow stream, an object that offers an Arrow stream, a
 /// tuple of two sequences of the same length, or a dict of sequences. Columns must have the same type in all sources; one
-/// of the type null has that of the others.
+/// of the type null has that of the others, or of listed items, if these are in the list, too.
 pub struct Sources {
     all: Vec<Source>,
     types: (LabelType, LabelType),
@@ -126,10 +126,13 @@ impl Sources {
     /// Open the sources and check their types. Reads no rows of Arrow streams.
     pub fn open(source: &Bound<'_, PyAny>, wanted: &Wanted) -> PyResult<Self> {
         let open = |source: &Bound<'_, PyAny>| catch_panics(|| Source::open(source, wanted));
-        let all: Vec<Source> = match source.cast::<PyList>() {
-            Ok(list) => list.iter().map(|source| open(&source)).collect::<PyResult<_>>()?,
-            Err(_) => vec![open(source)?],
+        let given: Vec<Bound<'_, PyAny>> = match source.cast::<PyList>() {
+            Ok(list) => list.iter().collect(),
+            Err(_) => vec![source.clone()],
         };
+        let (listed, tables): (Vec<_>, Vec<_>) =
+            given.iter().partition(|one| one.is_instance_of::<PyLabels>());
+        let all = tables.into_iter().map(open).collect::<PyResult<Vec<Source>>>()?;
         let projections = || all.iter().map(Source::projection);
         let none = Error::Parameter("no table was given; pass at least one");
         let first = projections().next().ok_or(none)?;
@@ -141,28 +144,31 @@ impl Sources {
         }
         let types = (users.types().0, items.types().1);
         let (fields, untyped) = (items.fields().cloned(), items.untyped_fields());
-        Ok(Self { types, fields, untyped, all })
+        let mut sources = Self { types, fields, untyped, all };
+        if let Some(Ok(listed)) = listed.first().map(|listed| listed.cast::<PyLabels>()) {
+            sources.adopt(listed.get());
+        }
+        Ok(sources)
     }
 
     /// Give columns of items that have no type those of listed items.
-    pub fn listing(mut self, only: Option<&PyLabels>) -> Self {
-        match (&self.fields, only) {
-            (None, Some(PyLabels(labels, None)))
-                if self.untyped == [true] && !labels.is_empty() =>
-            {
-                self.types.1 = labels.label_type();
-            }
-            (Some(fields), Some(PyLabels(_, Some(given)))) if fields.len() == given.len() => {
-                let both = fields.iter().zip(given.iter()).zip(&self.untyped);
-                let field = |((own, listed), &untyped): ((&Field, &Field), _)| Field {
-                    kind: if untyped { listed.kind } else { own.kind },
-                    name: own.name.clone(),
-                };
-                self.fields = Some(both.map(field).collect());
-            }
-            _ => (),
+    fn adopt(&mut self, PyLabels(labels, given): &PyLabels) {
+        let kinds = given.as_ref().map_or_else(
+            || vec![Kind::of_labels(labels.label_type())],
+            |given| given.iter().map(|field| field.kind).collect(),
+        );
+        if labels.is_empty() || kinds.len() != self.untyped.len() {
+            return;
         }
-        self
+        if let Some(fields) = &self.fields {
+            let typed = |((own, kind), &untyped): ((&Field, Kind), _)| Field {
+                kind: if untyped { kind } else { own.kind },
+                name: own.name.clone(),
+            };
+            self.fields = Some(fields.iter().zip(kinds).zip(&self.untyped).map(typed).collect());
+        } else if self.untyped == [true] {
+            self.types.1 = labels.label_type();
+        }
     }
 
     /// Return the types of users and items.

@@ -113,7 +113,8 @@ def read(
 ) -> _Result:
     """Return `work(sources, room)`, for the rows as `_core` takes them and the bytes of memory left.
 
-    The rows have the column `value` too, if it is given. `only` are listed items.
+    The rows have the column `value` too, if it is given. A list of items, or a column without a type, is read as a
+    column of the type of the listed items `only`: the cells do not decide whether the types fit.
     """
     source, room = table.data, Memory.of(table.memory)
     columns = [*columns_of(table.user, table.item, table.period), *([] if value is None else [value])]
@@ -158,7 +159,7 @@ def read(
         left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
         kept = sum(path.size for path in paths if isinstance(path, files.MemoryFile))
         opened.append(True)
-        return work([*scanned, *given], left - kept)
+        return work([*scanned, *given, *([] if only is None else [only])], left - kept)
 
     try:
         # A second attempt cannot read a reader again, or a relation whose result is still open.
