@@ -154,8 +154,8 @@ class Provenance:
 def inputs_of(data: object) -> str:
     """Return a text that tells the input of a release from others: the paths as they were given, made absolute.
 
-    CSV files that are not written in the usual way have their dialect, too. It is empty for data without a name, such as
-    a frame.
+    CSV files that are not written in the usual way have their dialect, too. The text is empty for data without a name,
+    such as a frame.
     """
     paths = (path if "://" in path else os.path.abspath(path) for path in _paths(data))  # noqa: PTH100 - a pattern
     tables = data if isinstance(data, list | tuple) else [data]
