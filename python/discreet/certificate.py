@@ -147,7 +147,8 @@ def verify(
     total, others = total_of([found], ledger)
     what = f"the guarantee of {require_path(path)}"
     what += f" and of {counted(len(others), 'other charge')} to {found.dataset}" if others else ""
-    return replace(found, epsilon=require_within(total, *policy, what=what, unit=unit), policy=policy)
+    epsilon = require_within(total, *policy, what=what, unit=unit, parts=1 + len(others))
+    return replace(found, epsilon=epsilon, policy=policy)
 
 
 def verify_all(paths: Iterable[str | os.PathLike[str]], ledger: str | os.PathLike[str] | None) -> Iterator[Verified]:
@@ -464,7 +465,7 @@ def total_of(found: Sequence[Verified], ledger: str | os.PathLike[str] | None) -
         accounts = {one.dataset: opened.dataset(one.dataset)._account() for one in found if one.dataset}  # noqa: SLF001 - as it adds up
         charged = {one.charge for one in found}
         rows = [row for row in opened.history if row.dataset in accounts and row.number not in charged]
-        others = [accounts[row.dataset].cost_of(row.rho, row.delta, row.pair) for row in rows]
+        others = [accounts[row.dataset].cost_of(*row.stated, row.pair) for row in rows]
     return sum_of([*(one.guarantee for one in found), *others]), others
 
 

@@ -257,6 +257,19 @@ def test_ten_nights_of_a_tenth_keep_the_policy_of_the_whole():
     assert "epsilon 1 at delta 1e-06" in output("budget", "verify", "l", "--dataset", "views", *policy)[0]
 
 
+def test_three_nights_of_a_tenth_keep_a_policy_of_three_tenths():
+    discreet("budget", "init", "l", "--dataset", "views", "--epsilon", "1", "--delta", "1e-5")
+    for name in ("a.csv", "b.csv", "c.csv"):
+        cost = ["--epsilon", "0.1", "--delta", "1e-6", "--l0", "1", "--ledger", "l", "--dataset", "views", "-q"]
+        output("count", "log.csv", *COUNT[:4], *cost, "--certificate", "-o", name)
+    policy = ["--max-epsilon", "0.3", "--delta", "3e-6"]
+    for check in (["budget", "verify", "l", "--dataset", "views"], ["verify", "a.csv", "b.csv", "c.csv"]):
+        assert "epsilon 0.3 at delta 3e-06; the policy allows at most 0.3" in output(*check, *policy)[0]
+    for check in (["budget", "verify", "l", "--dataset", "views"], ["verify", "a.csv", "--ledger", "l"]):
+        code, _, err = discreet(*check, "--max-epsilon", "0.29999", "--delta", "3e-6")
+        assert (code, "exceeds the policy" in err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("total", "cost", "most", "delta"),
     [
@@ -289,6 +302,27 @@ def test_a_policy_for_all_charges_of_a_dataset(total, cost, most, delta):
         file.seek(-100, 2)
         file.write(b"x")
     assert "is corrupt" in errors_of(*check, "--max-epsilon", "9", "--delta", delta, code=1)
+
+
+SOME = [["a.csv"], ["b.csv"], ["a.csv", "b.csv"]]
+
+
+def test_a_policy_counts_charges_before_their_refunds():
+    discreet("budget", "init", "l", "--dataset", "views", "--rho", "1", "--delta", "1e-5")
+    paid = ["--ledger", "l", "--dataset", "views", "--charge", "spent", "-q", "--certificate", "-o"]
+    for name in ("a.csv", "b.csv"):
+        output("count", "log.csv", *COUNT[:4], "--rho", "0.1", "--delta", "1e-6", *paid, name)
+    stated = [(row.rho < row.stated[0], row.stated[0]) for row in Ledger.open("l", create=False).history]
+    assert stated == [(True, 0.1), (True, 0.1)]
+    policy = ["--max-epsilon", "2.5", "--delta", "1e-5"]
+    checks = [["budget", "verify", "l", "--dataset", "views"], *(["verify", *some, "--ledger", "l"] for some in SOME)]
+    for check in checks:
+        code, out, err = discreet(*check, *policy)
+        assert code == 1, out
+        assert "exceeds the policy: epsilon 2.846 at" in err
+    out = output(*checks[0], "--max-epsilon", "2.9", "--delta", "1e-5")[0]
+    assert "2 charges to views: 2e-06-approximate 0.2-zCDP" in out
+    assert "outputs decided what was given back" in out
 
 
 def test_help_explains_budgets():

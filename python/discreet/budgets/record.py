@@ -103,6 +103,13 @@ class Spending:
     """The time of the call, before any data was read."""
     pair: EpsilonDelta | None = None
     """The epsilon and delta of a charge to a budget that adds up epsilons. Its rho and delta are the same shares."""
+    stated: tuple[float, float] = (0.0, 0.0)
+    """The rho and delta before a refund. Outputs decide refunds, so only these add up to a guarantee."""
+
+    @property
+    def is_refunded(self) -> bool:
+        """Whether a part of the charge was given back after the release."""
+        return self.stated != (self.rho, self.delta)
 
     def __repr__(self) -> str:
         made_by = export.shown_call(f"{self.mechanism}({self.parameters})")
@@ -214,5 +221,6 @@ def _spending(number: int, event: Event, end: Event | None) -> Spending:
         digest="" if end is None else end.digest,
         version=event.version,
         pair=event.charge.pair,
+        stated=event.charge.floats(),
         **dict(event.about or ()),
     )

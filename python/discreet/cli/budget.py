@@ -208,12 +208,21 @@ def verify_dataset(ledger: str, dataset: str, max_epsilon: float | None, delta: 
     policy = require_policy(max_epsilon, delta)
     outputs.require_apart(None, ledger)
     found = dataset_of(ledger, dataset)
-    spent = found._account().spending  # noqa: SLF001 - in the terms in which it adds up
+    account, rows = found._account(), found.history  # noqa: SLF001 - in the terms in which it adds up
+    refunded = any(row.is_refunded for row in rows)
+    spent = (
+        certificate.sum_of([account.cost_of(*row.stated, row.pair) for row in rows]) if refunded else account.spending
+    )
     click.echo("each event of the ledger matches its hash; an older copy of the ledger is not detected")
-    click.echo(f"{counted(len(found.history), 'charge')} to {export.plain_text(dataset)}: {spent.promise}")
+    click.echo(f"{counted(len(rows), 'charge')} to {export.plain_text(dataset)}: {spent.promise}")
+    if refunded:
+        click.echo("outputs decided what was given back of these charges, so it is not subtracted")
     click.echo(f"the total, which also holds if outputs decided which charges were made: {found.guarantee.promise}")
     if policy is not None:
-        epsilon = require_within(spent, *policy, what=f"the sum of all charges to {dataset}", unit=unit)
+        # With refunds, charges may add up to more than the total, which always holds.
+        judged = found.guarantee if refunded and found.guarantee.implies(*policy) else spent
+        what = f"the sum of all charges to {dataset}"
+        epsilon = require_within(judged, *policy, what=what, unit=unit, parts=len(rows))
         click.echo(policy_text(epsilon, *policy))
 
 
@@ -235,7 +244,7 @@ def export_history(ledger: str, dataset: str | None, output: str | None, form: s
     outputs.require_apart(output, ledger)
     outputs.require_writable(output)
     rows = _rows(ledger, dataset)
-    fields = [field.name for field in dataclasses.fields(Spending) if field.name != "pair"]
+    fields = [field.name for field in dataclasses.fields(Spending) if field.name not in ("pair", "stated")]
     columns = [(name, [_encodable(getattr(row, name)) for row in rows], _TYPES.get(name, "string")) for name in fields]
     if output is not None:
         export.write(output, columns, {})
@@ -321,5 +330,5 @@ def verify(
     if len(found) + len(others) > 1:
         click.echo(f"{what}: {total.promise}")
     if policy is not None:
-        epsilon = require_within(total, *policy, what=what, unit=unit)
+        epsilon = require_within(total, *policy, what=what, unit=unit, parts=len(found) + len(others))
         click.echo(policy_text(epsilon, *policy))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from discreet.errors import InputError, ParameterError
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, rounded_up
 from discreet.privacy.validation import require_choice, require_number
@@ -22,8 +24,14 @@ def require_policy(max_epsilon: object, delta: object) -> tuple[float, float] | 
     )
 
 
-def require_within(guarantee: Guarantee, max_epsilon: float, delta: float, *, what: str, unit: Unit = "user") -> float:
-    """Return the epsilon of a guarantee at a delta, rounded up; raise InputError if it exceeds the policy."""
+def require_within(
+    guarantee: Guarantee, max_epsilon: float, delta: float, *, what: str, unit: Unit = "user", parts: int = 1
+) -> float:
+    """Return the epsilon of a guarantee at a delta, rounded up; raise InputError if it exceeds the policy.
+
+    Three parts of 0.1 keep a policy of 0.3, although the floats add up to more: at most one part in 2^52, by which true
+    costs are below stated ones (docs/decisions/total-and-parts.md).
+    """
     if guarantee.unit != require_choice("unit", unit, tuple(UNITS)):
         raise InputError(
             f"{what} is per {UNITS[guarantee.unit]}, and the policy is per {UNITS[unit]}: no epsilon of the one "
@@ -37,9 +45,9 @@ def require_within(guarantee: Guarantee, max_epsilon: float, delta: float, *, wh
             f"{what} exceeds the policy: it has no epsilon at delta {delta:g}, because its own delta is "
             f"{guarantee.delta:g}. Release with a smaller delta, or choose a policy with a larger one"
         ) from None
-    if epsilon > max_epsilon:
+    if Fraction(epsilon) > Fraction(max_epsilon) * (1 if parts == 1 else Fraction(2**52 + 1, 2**52)):
         raise InputError(f"{what} exceeds the policy: {policy_text(epsilon, max_epsilon, delta)}")
-    return epsilon
+    return min(epsilon, max_epsilon)
 
 
 def policy_text(epsilon: float, most: float, delta: float) -> str:
