@@ -144,7 +144,7 @@ impl Sources {
         }
         let types = (users.types().0, items.types().1);
         let (fields, untyped) = (items.fields().cloned(), items.untyped_fields());
-        let mut sources = Self { types, fields, untyped, all };
+        let mut sources = Self { all, types, fields, untyped };
         if let Some(Ok(listed)) = listed.first().map(|listed| listed.cast::<PyLabels>()) {
             sources.adopt(listed.get());
         }
