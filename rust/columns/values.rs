@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn decimals_are_rounded_half_to_even() {
-        let digits = vec![5, 15, -5, -15, -25, 26, 14, -16];
+        let digits = [5, 15, -5, -15, -25, 26, 14, -16];
         let expected = [0, 2, 0, -2, -2, 3, 1, -2].map(Some);
         for scale in [1, 20] {
             let cells = digits.iter().map(|&digits: &i128| digits * 10_i128.pow(scale as u32 - 1));
