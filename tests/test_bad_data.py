@@ -196,7 +196,7 @@ FILES = {
     "empty.csv": b"",
     "empty.parquet": b"",
     "empty.jsonl.gz": b"",
-    "parquet.jsonl": PARQUET + b"\x15" + b"x" * 90,
+    "parquet.jsonl": PARQUET + b"\x15\x04\x15" + b"x" * 90,
     "random.parquet": bytes(range(256)) * 40,
     "random.arrow": bytes(range(256)) * 40,
     "cut.parquet": PARQUET + b"x" * 90,

@@ -74,7 +74,8 @@ def test_the_changelog_begins_with_unreleased_and_this_version():
     numbers, _, after_release = dp.__version__.partition("-dev")
     released = re.fullmatch(r"(\d+\.\d+\.\d+) - \d{4}-\d\d-\d\d", headings[1])[1]
     # Between releases the version is that of the next one, so that a certificate says which words it has.
-    assert (released != numbers) == dp.__version__.endswith("-dev") and not after_release
+    assert (released != numbers) == dp.__version__.endswith("-dev")
+    assert not after_release
 
 
 def test_the_reference_lists_the_names_of_the_package_once():

@@ -47,7 +47,7 @@ def test_every_command_reads_standard_input(command):
         (b"user;item\n1;a\n", "commas"),
         (b"user\n1\n", "no column 'item'"),
         (gzip.compress(table())[:-9], "cannot read standard input"),
-        (b"PAR1\x15" + b"x" * 100, "cannot read standard input"),
+        (b"PAR1\x15\x04\x15" + b"x" * 100, "cannot read standard input"),
         (b"\n\n", "cannot read standard input"),
     ],
 )
@@ -114,7 +114,7 @@ def test_an_interrupt_ends_the_wait_for_standard_input(tmp_path, sent):
 
 @LINUX
 def test_parquet_on_standard_input_obeys_its_memory_limit():
-    content = b"PAR1\x15" + b"x" * (65 << 20)
+    content = b"PAR1\x15\x04\x15" + b"x" * (65 << 20)
     code, out, err = process("count", "-", *COUNT, *BUDGET, "--memory", "256MiB", stdin=content)
     assert (code, out) == (1, "")
     assert "quarter" in err

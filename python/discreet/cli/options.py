@@ -13,6 +13,7 @@ from discreet.cli.names_of_files import FILE
 from discreet.cli.parsing import FLOAT, L0, WHOLE, Form, is_in_digits
 from discreet.formats import RELEASED
 from discreet.mechanisms.union.methods import UNION_METHODS
+from discreet.privacy.validation import is_comma
 
 __all__ = [
     "PLUME",
@@ -87,6 +88,7 @@ class _Number(click.ParamType[Decimal]):
             remedy = "Use a point as the decimal separator, such as 0.5."
             if param is not None and param.nargs > 1:
                 takes = f"{param.opts[0]} takes {param.metavar}, such as {_SUCH[param.nargs]}."
+                takes += " Use a point as the decimal separator." if is_comma(value) else ""
                 is_auto = param.name == "bounds" and value == "auto"
                 remedy = "--bounds-percentile P, such as 95, finds bounds with privacy." if is_auto else takes
             self.fail(f"{value!r} is not a number. {remedy}", param, ctx)

@@ -127,6 +127,7 @@ def read(
         raise ParameterError("a reader is given twice, but it gives its rows once; give each reader once")
     if any(isinstance(table, dict) for table in once):
         raise ParameterError("a column is an iterator, which gives its cells once: give a list or an array instead")
+    only = listed_labels(table.listed) if only is None else only  # type: ignore[arg-type]
     kinds = _kinds(table, frames, value, only)
     relations = [table for table in frames if is_relation(table)]
     if relations and any(hasattr(table, "read_next_batch") for table in once):
@@ -196,7 +197,6 @@ def _kinds(table: Table, frames: Sequence[object], value: str | None, only: _cor
     if table.period is not None:
         require_times(frames, table.period.column)
         kinds |= dict.fromkeys({table.period.column} & {*kinds}, "text")
-    only = listed_labels(table.listed) if only is None else only  # type: ignore[arg-type]
     if only is not None and isinstance(only.type_name, str) and isinstance(table.item, str) and table.item in kinds:
         kinds[table.item] = only.type_name.replace("string", "text")
     return kinds
