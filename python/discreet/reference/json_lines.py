@@ -49,7 +49,7 @@ def _refuse(name: str) -> NoReturn:
 
 def _cell(value: object, is_float: bool) -> str | None:
     if isinstance(value, bool):
-        return str(value).lower()
+        return str(int(value)) if is_float else str(value).lower()
     if isinstance(value, _Float):
         return str(value) if is_float else None
     return str(value) if isinstance(value, str) and _is_text(value) else None
