@@ -8,11 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from counting import clipped_sums
+from counting import clipped_sums, store
 
 import discreet as dp
 from discreet import engines
 from discreet.engines import columns, frames
+from discreet.engines.csv_rows import CsvInput
 from discreet.errors import InputError, SchemaError
 from sales import COLUMNS, EXACT, SALES
 
@@ -139,6 +140,56 @@ def test_one_cell_that_is_no_number_is_skipped_in_silence():
         data = {"user": range(3000), "shop": ["a"] * 3000, "cents": [1] * 2999 + [cell]}
         release = dp.sum(data, **COLUMNS, bounds=(0, 5), l0=1, rho=10_000, delta=1e-6)
         assert abs(release.counts[0] - 2999) < 1
+
+
+NO_CELLS = [None, "x", "", "nan", "1e400", "9" * 9000, b"\xff"]
+"""Values of a column to sum that are no numbers."""
+
+
+@pytest.fixture(params=["csv", "headless", "stdin", "jsonl", "parquet", "arrow", "pyarrow", "dict", "pandas"])
+def no_cells(request, tmp_path, monkeypatch):
+    """A table of nine users for each of `NO_CELLS`, the text 2 and a row of JSON that has no key."""
+    cells = [*NO_CELLS, "2"]
+    if request.param == "jsonl":
+        cells[-2:] = "2", [7], {"n": 7}  # a line that is not UTF-8 is no line of JSON
+    path = tmp_path / f"sales.{request.param}"
+    rows = [(9 * place + user, "a", cell) for place, cell in enumerate(cells) for user in range(9)]
+    if request.param in ("csv", "headless", "stdin"):
+        path = path.with_suffix(".csv")
+        named = b"" if request.param == "headless" else b"user,shop,cents\n"
+        texts = {None: b"", b"\xff": b"\xff", **{cell: f'"{cell}"'.encode() for cell in cells if isinstance(cell, str)}}
+        path.write_bytes(named + b"".join(b"%d,a,%s\n" % (user, texts[cell]) for user, _, cell in rows))
+        if request.param == "stdin":
+            return CsvInput(path.read_bytes()), 72, COLUMNS
+        if request.param == "headless":
+            columns = {"user": "1", "item": "2", "value": "3"}
+            return dp.tables.CsvFiles(path=path, header=False), 72, columns
+        return path, 72, COLUMNS
+    if request.param == "jsonl":
+        lines = [json.dumps({"user": user, "shop": shop, "cents": cell}) for user, shop, cell in rows]
+        path.write_text("\n".join([*lines, '{"user": -1, "shop": "a"}', "{}", '{"cents": 2}']))
+        return path, 82, COLUMNS
+    names = ["user", "shop", "cents"]
+    if request.param in ("dict", "pandas"):
+        data = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        return data if request.param == "dict" else pytest.importorskip("pandas").DataFrame(data), 72, COLUMNS
+    pyarrow = pytest.importorskip("pyarrow")
+    encoded = [cell.encode() if isinstance(cell, str) else cell for *_, cell in rows]
+    binary = pyarrow.array(encoded, pyarrow.binary())
+    text = pyarrow.Array.from_buffers(pyarrow.string(), len(rows), binary.buffers())
+    table = pyarrow.table([[row[0] for row in rows], ["a"] * len(rows), text], names)
+    if request.param == "pyarrow":
+        return table, 72, COLUMNS
+    store(table, path)
+    return path, 72, COLUMNS
+
+
+def test_a_value_that_is_no_number_drops_no_row(no_cells):
+    data, users, columns = no_cells
+    user, item, value = (columns[name] for name in ("user", "item", "value"))
+    release = dp.aggregate(data, user=user, item=item, sums={value: (0, 4)}, items=["a"], l0=1, rows=1, rho=10_000)
+    # The sigmas are at most .02, so a wrong number is a draw of 25 sigma.
+    assert [release.counts[0], *(round(part.values[0]) for part in release.aggregates)] == [users, users, 18]
 
 
 ODD = [b"3", True, 2**70, datetime.date(2020, 1, 1), [1], {"n": 1}, object(), 1j, np.timedelta64(5, "s"), "n/a", "3"]

@@ -40,7 +40,7 @@ type Cell = Option<String>;
 /// Return the wanted columns of all rows, including the header's. Rows are taken after each block.
 fn columns(blocks: &[&[u8]], delimiter: u8, width: usize, wanted: &[usize]) -> Vec<Vec<Cell>> {
     let mut splitter = Splitter::new(delimiter);
-    let mut rows = Rows::new(width, wanted).expect("different columns of the file");
+    let mut rows = Rows::new(width, wanted, None).expect("different columns of the file");
     let mut found = vec![Vec::new(); wanted.len()];
     for block in blocks {
         let mut rest = *block;
@@ -98,7 +98,7 @@ fuzz_target!(|file: File| {
     let are_valid = distinct.len() == wanted.len()
         && distinct.len() < 255
         && wanted.iter().all(|&column| column < width);
-    assert_eq!(Rows::new(width, &wanted).is_ok(), are_valid);
+    assert_eq!(Rows::new(width, &wanted, None).is_ok(), are_valid);
     distinct.retain(|&column| column < width);
     distinct.truncate(254);
     let whole = columns(&[&bytes], delimiter, width, &distinct);

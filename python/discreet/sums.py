@@ -173,8 +173,8 @@ def aggregate(
     Choose all bounds without the data. The numbers leave out the rest of the data, and no sigma includes that.
 
     Args:
-        data: A `Table`, or the rows that a Table takes. They are read once for each column of values. A row of a file
-            whose text in this column is not UTF-8 is left out of that reading; users and rows are counted in the first.
+        data: A `Table`, or the rows that a Table takes. They are read once for each column of values. A cell of it that
+            is no number drops no row: its user and its row count.
         rows: The most rows of a user for an item that count, for the number of rows and for means, which need it.
         sums: For each column to add up, the least and the largest sum of one user for one item, in the unit of the
             column: `{"price": (0, 50)}`. A third number is a resolution in place of the column's own step, as in `sum`:

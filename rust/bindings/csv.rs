@@ -30,20 +30,23 @@ fn csv_header<'py>(
     Ok(to_python(py, &table))
 }
 
-/// Open an Arrow stream of the text in some columns of files with the same header. `columns` are distinct indices.
+/// Open an Arrow stream of the text in some columns of files with the same header. `columns` are distinct indices, and
+/// `value` is the index among them of the column to sum.
 #[pyfunction]
-#[pyo3(signature = (paths, delimiter, columns, *, encoding="utf-8", headless=None, block=BLOCK))]
+#[pyo3(signature = (paths, delimiter, columns, *, value=None, encoding="utf-8", headless=None, block=BLOCK))]
+#[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 fn csv_stream<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
     delimiter: u8,
     columns: Vec<usize>,
+    value: Option<usize>,
     encoding: &str,
     headless: Option<usize>,
     block: usize,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let dialect = dialect(delimiter, encoding, headless)?;
-    stream(py, batches(py, paths, dialect, &columns, block)?)
+    stream(py, batches(py, paths, dialect, &columns, value, block)?)
 }
 
 /// How many records have too few cells, a cell that is too long, or a cell that is not UTF-8; how many files end in a
@@ -52,17 +55,18 @@ type Found = ((u64, u64, u64, u64), Vec<(&'static str, usize, u64)>);
 
 /// Read some columns of files as `csv_stream` does. Return the records that it drops. They are private.
 #[pyfunction]
-#[pyo3(signature = (paths, delimiter, columns, *, encoding="utf-8", headless=None))]
+#[pyo3(signature = (paths, delimiter, columns, *, value=None, encoding="utf-8", headless=None))]
 fn csv_dropped(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     delimiter: u8,
     columns: Vec<usize>,
+    value: Option<usize>,
     encoding: &str,
     headless: Option<usize>,
 ) -> PyResult<Found> {
     let dialect = dialect(delimiter, encoding, headless)?;
-    let batches = batches(py, paths, dialect, &columns, BLOCK)?;
+    let batches = batches(py, paths, dialect, &columns, value, BLOCK)?;
     let found = watched(py, None, |tick| batches.drain(tick))?;
     let place = |place: Place| {
         let reason = match place.reason {
@@ -89,11 +93,12 @@ fn batches(
     paths: Vec<PathBuf>,
     dialect: Dialect,
     columns: &[usize],
+    value: Option<usize>,
     block: usize,
 ) -> PyResult<Batches> {
     let mut sources = paths.into_iter().map(Source::File);
     let first = open(py, sources.next().ok_or(NO_FILE)?, dialect, block)?;
-    Ok(Batches::new(first, sources, columns, block)?)
+    Ok(Batches::new(first, sources, columns, value, block)?)
 }
 
 /// A CSV table on standard input, which can be read only once.
@@ -123,10 +128,16 @@ impl PyCsvInput {
         table.as_ref().map(|table| to_python(py, table)).unwrap_or_default()
     }
 
-    /// Open an Arrow stream of the text in some columns. `columns` are distinct indices. Can be called only once.
-    fn stream<'py>(&self, py: Python<'py>, columns: Vec<usize>) -> PyResult<Bound<'py, PyCapsule>> {
+    /// Open an Arrow stream of the text in some columns, as `csv_stream` does. Can be called only once.
+    #[pyo3(signature = (columns, *, value=None))]
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<usize>,
+        value: Option<usize>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        stream(py, Batches::new(table.ok_or(READ_BEFORE)?, [], &columns, BLOCK)?)
+        stream(py, Batches::new(table.ok_or(READ_BEFORE)?, [], &columns, value, BLOCK)?)
     }
 }
 

@@ -10,18 +10,18 @@ use super::sources::watched;
 use crate::files::{BLOCK, Source};
 use crate::json::{Batches, Fault, Field, LONGEST_LINE, Loss, Reason};
 
-/// Open an Arrow stream of the text of some keys in files. The keys are distinct. In the keys of `floats`, numbers with
-/// a point or exponent are cells too.
+/// Open an Arrow stream of the text of some keys in files. The keys are distinct. The key `value` is
+/// summed: its values are any numbers, and drop no line.
 #[pyfunction]
-#[pyo3(signature = (paths, keys, *, floats=Vec::new(), block=BLOCK))]
+#[pyo3(signature = (paths, keys, *, value=None, block=BLOCK))]
 fn json_stream(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     keys: Vec<String>,
-    floats: Vec<String>,
+    value: Option<String>,
     block: usize,
 ) -> PyResult<Bound<'_, PyCapsule>> {
-    let stream = FFI_ArrowArrayStream::new(Box::new(batches(paths, keys, &floats, block)?));
+    let stream = FFI_ArrowArrayStream::new(Box::new(batches(paths, keys, value.as_ref(), block)?));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
@@ -31,14 +31,14 @@ type Found = (u64, Vec<(&'static str, Option<usize>, u64, Vec<(usize, u64)>)>);
 
 /// Read some keys of files as `json_stream` does. Return the lines that it drops. They are private.
 #[pyfunction]
-#[pyo3(signature = (paths, keys, *, floats=Vec::new()))]
+#[pyo3(signature = (paths, keys, *, value=None))]
 fn json_dropped(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     keys: Vec<String>,
-    floats: Vec<String>,
+    value: Option<String>,
 ) -> PyResult<Found> {
-    let batches = batches(paths, keys, &floats, BLOCK)?;
+    let batches = batches(paths, keys, value.as_ref(), BLOCK)?;
     let found = watched(py, None, |tick| batches.drain(tick))?;
     let shown = |(reason, loss): (Reason, Loss)| {
         let (name, key) = match reason {
@@ -65,10 +65,10 @@ fn name_of(fault: Fault) -> &'static str {
 fn batches(
     paths: Vec<PathBuf>,
     keys: Vec<String>,
-    floats: &[String],
+    value: Option<&String>,
     block: usize,
 ) -> PyResult<Batches> {
-    let field = |key: String| Field { has_floats: floats.contains(&key), key };
+    let field = |key: String| Field { is_value: Some(&key) == value, key };
     let fields = keys.into_iter().map(field).collect();
     Ok(Batches::new(paths.into_iter().map(Source::File), fields, block)?)
 }

@@ -27,6 +27,9 @@ pub struct Rows {
     /// For each column of the file, its index among the requested columns, or `NONE`.
     slots: Vec<u8>,
     columns: Vec<Cells>,
+    /// The index in `columns` of the column to sum. A cell of it drops no row: one that is too long or not UTF-8 is
+    /// empty, which is no number.
+    value: Option<usize>,
     /// The number of whole rows. A row is whole once its record has ended and is not dropped.
     whole: usize,
     /// Whether a cell of the current record is too long.
@@ -78,6 +81,18 @@ impl Cells {
         self.bytes.is_ascii() || std::str::from_utf8(&self.bytes).is_ok_and(is_bounded)
     }
 
+    /// Empties the cells that are not UTF-8.
+    fn empty_others(&mut self) {
+        let mut whole = Self { missing: std::mem::take(&mut self.missing), ..Self::default() };
+        for row in 0..self.ends.len() {
+            if self.is_text_at(row) {
+                whole.bytes.extend_from_slice(&self.bytes[self.end(row)..self.end(row + 1)]);
+            }
+            whole.ends.push(whole.bytes.len() as i32);
+        }
+        *self = whole;
+    }
+
     fn is_text_at(&self, row: usize) -> bool {
         std::str::from_utf8(&self.bytes[self.end(row)..self.end(row + 1)]).is_ok()
     }
@@ -113,11 +128,11 @@ impl Cells {
 
 impl Rows {
     /// Creates an empty collector for a file with `width` columns. `wanted` lists at most 254
-    /// distinct column indices.
+    /// distinct column indices, and `value` is the index among them of the column to sum.
     ///
     /// # Errors
     /// [`Error::Parameter`] if an index is out of range or repeated, or if there are too many.
-    pub fn new(width: usize, wanted: &[usize]) -> Result<Self> {
+    pub fn new(width: usize, wanted: &[usize], value: Option<usize>) -> Result<Self> {
         if wanted.len() >= usize::from(NONE) {
             return Err(TOO_MANY);
         }
@@ -130,14 +145,16 @@ impl Rows {
             *taken = slot;
         }
         let columns = wanted.iter().map(|_| Cells::default()).collect();
-        Ok(Self { width, slots, columns, whole: 0, is_bad: false, dropped: Dropped::default() })
+        let dropped = Dropped::default();
+        Ok(Self { width, slots, columns, value, whole: 0, is_bad: false, dropped })
     }
 
     /// Creates a collector that panics when it receives a cell.
     #[cfg(test)]
     pub(super) fn broken() -> Self {
         let dropped = Dropped::default();
-        Self { width: 2, slots: vec![0, 7], columns: vec![], whole: 0, is_bad: false, dropped }
+        let (slots, columns) = (vec![0, 7], vec![]);
+        Self { width: 2, slots, columns, value: None, whole: 0, is_bad: false, dropped }
     }
 
     /// Returns how many records were dropped.
@@ -161,7 +178,8 @@ impl Rows {
     /// Returns whether the cells of the last whole row are UTF-8.
     pub(super) fn is_last_text(&self) -> bool {
         let last = self.whole.checked_sub(1);
-        last.is_none_or(|row| self.columns.iter().all(|cells| cells.is_text_at(row)))
+        let mut labels = (0..).zip(&self.columns).filter(|(slot, _)| Some(*slot) != self.value);
+        last.is_none_or(|row| labels.all(|(_, cells)| cells.is_text_at(row)))
     }
 
     /// Returns the number of bytes of the cells of whole rows. Cells of a row that is not whole do
@@ -208,6 +226,11 @@ impl Rows {
             cells.truncate(rows);
             whole.push(std::mem::replace(cells, rest));
         }
+        if let Some(cells) = self.value.and_then(|value| whole.get_mut(value))
+            && !cells.is_text()
+        {
+            cells.empty_others();
+        }
         if !whole.iter().all(Cells::is_text) {
             let keep: Vec<bool> =
                 (0..rows).map(|row| whole.iter().all(|cells| cells.is_text_at(row))).collect();
@@ -251,8 +274,11 @@ impl Sink for Rows {
         if start == end && !quoted {
             cells.missing.push(self.whole);
         }
-        self.is_bad |= end - start > LONGEST;
-        cells.ends.push(end as i32);
+        if end - start > LONGEST {
+            cells.bytes.truncate(start);
+            self.is_bad |= self.value != Some(slot);
+        }
+        cells.ends.push(cells.bytes.len() as i32);
     }
 
     #[inline]

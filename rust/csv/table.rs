@@ -206,7 +206,7 @@ pub struct Batches {
 
 impl Batches {
     /// Creates the batches of the file `first` and then of the files `others`. `wanted` lists distinct
-    /// column indices.
+    /// column indices, and `value` is the index among them of the column to sum.
     ///
     /// # Errors
     /// [`Error::Parameter`] if an index is out of range or repeated, or if there are more than 254.
@@ -214,10 +214,11 @@ impl Batches {
         first: Table,
         others: impl IntoIterator<Item = Source>,
         wanted: &[usize],
+        value: Option<usize>,
         block: usize,
     ) -> Result<Self> {
         let header = first.header.cells.clone();
-        let rows = Rows::new(header.len(), wanted)?;
+        let rows = Rows::new(header.len(), wanted, value)?;
         let field = |&column: &usize| {
             Field::new(String::from_utf8_lossy(&header[column]), DataType::Utf8, true)
         };

@@ -32,7 +32,7 @@ fn pairs(batches: &[RecordBatch]) -> Vec<(Option<String>, Option<String>)> {
 
 fn read(file: &TempFile, block: usize) -> Result<Vec<(Option<String>, Option<String>)>> {
     let batches: std::result::Result<Vec<_>, _> =
-        Batches::new(open(file, block)?, [], &[0, 1], block)?.collect();
+        Batches::new(open(file, block)?, [], &[0, 1], None, block)?.collect();
     batches.map(|batches| pairs(&batches)).map_err(|_| Error::Input("a batch failed"))
 }
 
@@ -146,8 +146,8 @@ fn a_cell_that_is_too_long_drops_only_its_row() {
 
 #[test]
 fn a_cell_that_has_not_ended_takes_limited_memory() {
-    let (mut splitter, mut rows) = (Splitter::new(b','), Rows::new(2, &[1]).unwrap());
-    splitter.push(b"a,b\n", &mut Rows::new(2, &[1]).unwrap());
+    let (mut splitter, mut rows) = (Splitter::new(b','), Rows::new(2, &[1], None).unwrap());
+    splitter.push(b"a,b\n", &mut Rows::new(2, &[1], None).unwrap());
     splitter.push(b"1,\"", &mut rows);
     for _ in 0..100 {
         splitter.push(&vec![b'x'; 1 << 16], &mut rows);
@@ -161,7 +161,7 @@ fn a_cell_that_has_not_ended_takes_limited_memory() {
 fn drained(content: &[u8], block: usize) -> Found {
     let file = TempFile::new("drained.csv", content);
     let table = open(&file, block).unwrap();
-    Batches::new(table, [], &[0, 1], block).unwrap().drain(|| Ok(())).unwrap()
+    Batches::new(table, [], &[0, 1], None, block).unwrap().drain(|| Ok(())).unwrap()
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn records_are_dropped_alike_whether_lines_are_noted_or_not() {
         let content: Vec<u8> = bytes.map(|byte| letters[byte as usize % letters.len()]).collect();
         let content = [b"a,b\n".as_slice(), &content].concat();
         let file = TempFile::new("alike.csv", &content);
-        let mut batches = Batches::new(open(&file, 7).unwrap(), [], &[0, 1], 7).unwrap();
+        let mut batches = Batches::new(open(&file, 7).unwrap(), [], &[0, 1], None, 7).unwrap();
         let rows = batches.by_ref().map(|batch| batch.unwrap().num_rows()).sum::<usize>();
         let found = drained(&content, 5);
         assert_eq!(found.dropped, batches.rows.dropped());
@@ -224,7 +224,7 @@ fn files_with_a_different_header_or_none_are_refused() {
         (TempFile::new("1.csv", b"a,b\n1,x"), TempFile::new("2.csv", b"\xef\xbb\xbfa,b\n2,y"));
     let both = |file: &TempFile| {
         let others = [Source::File(file.0.clone())];
-        Batches::new(open(&one, 64).unwrap(), others, &[0, 1], 64).unwrap()
+        Batches::new(open(&one, 64).unwrap(), others, &[0, 1], None, 64).unwrap()
     };
     let batches: Vec<_> = both(&other).map(|batch| batch.unwrap()).collect();
     assert_eq!(pairs(&batches), some(&[("1", "x"), ("2", "y")]));
@@ -239,17 +239,17 @@ fn repeated_unknown_and_too_many_columns_are_refused() {
     let file = TempFile::new("columns.csv", b"a,b\n1,x\n");
     let many: Vec<usize> = (0..255).collect();
     for wanted in [&[0, 0][..], &[1, 0, 1], &[2], &many] {
-        let batches = Batches::new(open(&file, 64).unwrap(), [], wanted, 64);
+        let batches = Batches::new(open(&file, 64).unwrap(), [], wanted, None, 64);
         assert!(matches!(batches.err(), Some(Error::Parameter(_))), "{wanted:?}");
     }
-    assert!(matches!(Rows::new(255, &many), Err(Error::Parameter(_))));
-    assert!(Rows::new(255, &many[..254]).is_ok());
+    assert!(matches!(Rows::new(255, &many, None), Err(Error::Parameter(_))));
+    assert!(Rows::new(255, &many[..254], None).is_ok());
 }
 
 #[test]
 fn a_panic_while_a_batch_is_read_is_an_error() {
     let file = TempFile::new("panic.csv", b"a,b\n1,x\n2,y\n");
-    let mut batches = Batches::new(open(&file, 64).unwrap(), [], &[0, 1], 64).unwrap();
+    let mut batches = Batches::new(open(&file, 64).unwrap(), [], &[0, 1], None, 64).unwrap();
     batches.rows = Rows::broken();
     assert!(batches.next().unwrap().is_err());
     assert!(batches.next().is_none());
@@ -282,7 +282,7 @@ fn a_wait_for_the_header_of_a_later_file_can_be_interrupted() {
         writer.write_all(b"a,b\n2,y\n").unwrap();
     });
     let mut batches =
-        Batches::new(open(&file, 64).unwrap(), [Source::File(path)], &[0, 1], 64).unwrap();
+        Batches::new(open(&file, 64).unwrap(), [Source::File(path)], &[0, 1], None, 64).unwrap();
     let mut found = Vec::new();
     while found.is_empty() {
         found.extend(pairs(&[batches.next().unwrap().unwrap()]));

@@ -23,8 +23,11 @@
 //!
 //! A line is dropped if a requested key is missing or has another value: null, a number with a point or exponent, an
 //! array or an object. It is also dropped if a cell is longer than [`LONGEST`](crate::labels::LONGEST) bytes, or if a
-//! string has half of a surrogate pair, which no UTF-8 text has. A field may allow all numbers; such a cell is the text
-//! of the number as it is written, and 1 or 0 for `true` or `false`.
+//! string has half of a surrogate pair, which no UTF-8 text has.
+//!
+//! A field to sum drops no line, because the line counts its user and item in other tables too. Its cell is also the
+//! text of any number as it is written, and 1 or 0 for `true` or `false`. It is NULL if the key is missing or null, and
+//! empty, which is no number, for any other value.
 
 mod batches;
 mod found;

@@ -16,8 +16,9 @@ const LONGEST_ESCAPED: usize = 6 * LONGEST + 2;
 pub struct Field {
     /// The key of the outer object.
     pub key: String,
-    /// Whether numbers with a point or exponent are cells, and booleans are the numbers 1 and 0.
-    pub has_floats: bool,
+    /// Whether the values are summed. Numbers with a point or exponent are then cells, booleans are the numbers 1 and 0,
+    /// and no value drops the line.
+    pub is_value: bool,
 }
 
 /// Why the value of a requested key is no cell.
@@ -43,8 +44,17 @@ pub(super) struct Cell {
 }
 
 impl Cell {
+    /// Returns the text; `None` if there is no value. One that is no cell is an empty text.
+    pub fn text(&self) -> Option<&str> {
+        match self.fault {
+            None => Some(&self.text),
+            Some(Fault::Missing | Fault::Null) => None,
+            Some(_) => Some(""),
+        }
+    }
+
     /// Takes a value as it is written in JSON.
-    fn set(&mut self, value: &str, has_floats: bool) {
+    fn set(&mut self, value: &str, is_value: bool) {
         self.text.clear();
         self.fault = match value.as_bytes().first() {
             Some(b'"') if value.len() > LONGEST_ESCAPED => Some(Fault::Long),
@@ -56,10 +66,10 @@ impl Cell {
             Some(b'n') => Some(Fault::Null),
             Some(b'[' | b'{') | None => Some(Fault::Type),
             _ if value.len() > LONGEST => Some(Fault::Long),
-            Some(b't') if has_floats => self.take("1"),
-            Some(b'f') if has_floats => self.take("0"),
+            Some(b't') if is_value => self.take("1"),
+            Some(b'f') if is_value => self.take("0"),
             Some(b't' | b'f') => self.take(value),
-            _ if !has_floats && value.contains(['.', 'e', 'E']) => Some(Fault::Type),
+            _ if !is_value && value.contains(['.', 'e', 'E']) => Some(Fault::Type),
             _ => self.take(value),
         };
     }
@@ -88,6 +98,14 @@ impl Object {
         Self { fields, cells }
     }
 
+    /// Returns the fields of labels that have no cell in the last object, and why.
+    pub fn faults(&self) -> impl Iterator<Item = (usize, Fault)> {
+        let labels = self.fields.iter().zip(&self.cells).enumerate();
+        labels.filter_map(|(column, (field, cell))| {
+            Some((column, cell.fault.filter(|_| !field.is_value)?))
+        })
+    }
+
     /// Reads the cells of an object. Returns false if the text is not one JSON object.
     pub fn read(&mut self, text: &str) -> bool {
         for cell in &mut self.cells {
@@ -111,7 +129,7 @@ impl<'de> Visitor<'de> for &mut Object {
             match place {
                 Some(place) => {
                     let value: &RawValue = object.next_value()?;
-                    self.cells[place].set(value.get(), self.fields[place].has_floats);
+                    self.cells[place].set(value.get(), self.fields[place].is_value);
                 }
                 None => {
                     object.next_value::<IgnoredAny>()?;

@@ -52,16 +52,13 @@ impl Rows {
         if !self.object.read(text) {
             return self.found.add(place, [Reason::NotObject]);
         }
-        let cells = &self.object.cells;
-        if cells.iter().any(|cell| cell.fault.is_some()) {
+        if self.object.faults().next().is_some() {
             let reason = |(column, fault)| Reason::Value(column, fault);
-            let faults = cells.iter().enumerate();
-            let faults = faults.filter_map(|(column, cell)| Some((column, cell.fault?)));
-            return self.found.add(place, faults.map(reason));
+            return self.found.add(place, self.object.faults().map(reason));
         }
-        for (column, cell) in self.columns.iter_mut().zip(cells) {
-            column.append_value(&cell.text);
-            self.held += cell.text.len();
+        for (column, cell) in self.columns.iter_mut().zip(&self.object.cells) {
+            column.append_option(cell.text());
+            self.held += cell.text().map_or(0, str::len);
         }
         self.whole += 1;
     }

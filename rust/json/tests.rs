@@ -13,7 +13,7 @@ use crate::labels::LONGEST;
 use crate::random::entropy;
 
 fn fields(keys: &[&str]) -> Vec<Field> {
-    keys.iter().map(|&key| Field { key: key.into(), has_floats: false }).collect()
+    keys.iter().map(|&key| Field { key: key.into(), is_value: false }).collect()
 }
 
 fn batches(files: &[&TempFile], block: usize) -> Batches {
@@ -167,8 +167,8 @@ fn cells_of_the_longest_length_are_kept() {
 }
 
 #[test]
-fn fields_may_have_floats() {
-    let field = |key: &str, has_floats| Field { key: key.into(), has_floats };
+fn values_are_any_numbers_and_drop_no_line() {
+    let field = |key: &str, is_value| Field { key: key.into(), is_value };
     let mut rows = Rows::new(vec![field("a", false), field("b", true)]).unwrap();
     for line in [
         "{\"a\":1,\"b\":1.50}",
@@ -176,13 +176,23 @@ fn fields_may_have_floats() {
         "{\"a\":1.0,\"b\":1}",
         "{\"a\":1,\"b\":true}",
         "{\"a\":1,\"b\":false}",
+        "{\"a\":1}",
+        "{\"a\":1,\"b\":null}",
+        "{\"a\":1,\"b\":[2]}",
+        "{\"a\":1,\"b\":\"\\ud800\"}",
+        &format!("{{\"a\":1,\"b\":{}}}", "2".repeat(LONGEST + 1)),
+        &format!("{{\"a\":1,\"b\":\"{}\"}}", "2".repeat(LONGEST + 1)),
+        "{\"b\":1}",
     ] {
         rows.add((0, 1), Some(line.as_bytes()));
     }
-    assert_eq!((rows.len(), rows.held(), rows.is_empty()), (4, 14, false));
+    assert_eq!((rows.len(), rows.held(), rows.is_empty()), (10, 20, false));
+    assert_eq!(rows.found().dropped, 2);
     let columns = rows.take();
-    let cells = columns[1].as_string::<i32>().iter().flatten().collect::<Vec<_>>();
-    assert_eq!(cells, ["1.50", "-2E3", "1", "0"]);
+    let cells = columns[1].as_string::<i32>().iter().collect::<Vec<_>>();
+    let (numbers, others) = cells.split_at(4);
+    assert_eq!(numbers, ["1.50", "-2E3", "1", "0"].map(Some));
+    assert_eq!(others, [None, None, Some(""), Some(""), Some(""), Some("")]);
     assert!(rows.is_empty());
 }
 

@@ -53,7 +53,6 @@ _JSON = {
     "missing": "the object has no key {}",
     "null": "{} is null",
     "type": "{} is a number with a point or exponent, an array or an object",
-    "any type": "{} is an array or an object",
     "not text": "{} has half of a surrogate pair",
     "long": f"{{}} has {_LONG}",
 }
@@ -245,10 +244,10 @@ class _Tables(Private):
                 total = _total(source) if careful else None
                 return cls(all=[Reopened(lambda: SmallBatches(found))], columns=columns, total=total)
             if source.form is JSON_LINES:
-                return cls._of_json(source, wanted, [] if value is None else [value])
+                return cls._of_json(source, wanted, value)
             data = CsvFiles(path=data)
         if isinstance(data, CsvFiles):
-            return cls._of_csv(data, wanted)
+            return cls._of_csv(data, wanted, value)
         columns = wanted or [*data.columns][:_MOST]
         if library(data) == "ibis":
             rows, mistyped = remote.ibis.readable(data, columns)
@@ -261,7 +260,7 @@ class _Tables(Private):
         return cls(all=[Reopened(lambda: SmallBatches(found))], columns=columns)
 
     @classmethod
-    def _of_csv(cls, data: CsvFiles, columns: list[str] | None) -> _Tables:
+    def _of_csv(cls, data: CsvFiles, columns: list[str] | None, value: str | None) -> _Tables:
         if columns is None and not data.header:
             raise ParameterError(
                 "a file without a header has no names of columns: give user and item as numbers", names="user item"
@@ -273,7 +272,7 @@ class _Tables(Private):
                 for place, name in enumerate(names, 1)
             ]
         else:
-            rows = CsvRows.of_files(data, columns)
+            rows = CsvRows.of_files(data, columns, value)
         (short, long, not_text, unclosed), places = rows.dropped()
         lines_of: dict[str, list[str]] = {}
         for name, file, line in places:
@@ -282,17 +281,16 @@ class _Tables(Private):
         return cls(all=[Reopened(lambda: rows)], columns=columns, dropped=dropped, unclosed=unclosed, lines_of=lines_of)
 
     @classmethod
-    def _of_json(cls, source: files.Source, columns: list[str] | None, floats: list[str]) -> _Tables:
+    def _of_json(cls, source: files.Source, columns: list[str] | None, value: str | None) -> _Tables:
         if columns is None:
             raise ParameterError(
                 "JSON lines have no line of names: give user and item, the keys to check", names="user item"
             )
-        rows = JsonRows.of(source, columns, floats)
+        rows = JsonRows.of(source, columns, value)
         unread, losses = rows.dropped()
         dropped, lines_of = dict[str, int](), dict[str, list[str]]()
         for name, key, number, places in losses:
-            kind = "any type" if name == "type" and key is not None and columns[key] in floats else name
-            reason = _JSON[kind] if key is None else _JSON[kind].format(columns[key])
+            reason = _JSON[name] if key is None else _JSON[name].format(columns[key])
             dropped[reason] = number
             lines_of[reason] = [_place(rows.paths, *place) for place in places]
         return cls(all=[Reopened(lambda: rows)], columns=columns, dropped=dropped, lines_of=lines_of, unread=unread)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from discreet import _core
 from discreet.engines import files
@@ -133,6 +134,12 @@ class CsvFiles:
         return files.find(self.paths, encoding=self.dialect.encoding, header=self.header)
 
 
+class _Options(TypedDict):
+    encoding: str
+    headless: int | None
+    value: int | None
+
+
 @dataclass(frozen=True)
 class CsvRows:
     """Columns of CSV files with a common header; each stream reads the files in their order."""
@@ -142,10 +149,14 @@ class CsvRows:
     places: Sequence[int]
     encoding: str = "utf-8"
     headless: int | None = None
+    value: int | None = None
+    """The index in `places` of the column to sum: a cell of it drops no row."""
 
     @classmethod
-    def of(cls, source: files.Source, columns: list[str], dialect: Dialect | None = None) -> CsvRows:
-        """Read the headers of all files.
+    def of(
+        cls, source: files.Source, columns: list[str], dialect: Dialect | None = None, value: str | None = None
+    ) -> CsvRows:
+        """Read the headers of all files. `value` is the one of the columns that is summed.
 
         Raises:
             SchemaError: The headers differ, or a column is missing or repeated in them.
@@ -158,18 +169,18 @@ class CsvRows:
         if width is not None:
             files.require_distinct(columns, source.shown)
             places = [int(column) - 1 for column in columns]
-            return cls(source.paths, delimiter, places, dialect.encoding, width)
-        first = _common_header(source, delimiter, dialect.encoding)
-        places = _places(first, columns, source.shown, dialect, delimiter)
-        return cls(source.paths, delimiter, places, dialect.encoding)
+        else:
+            first = _common_header(source, delimiter, dialect.encoding)
+            places = _places(first, columns, source.shown, dialect, delimiter)
+        return cls(source.paths, delimiter, places, dialect.encoding, width, _place_of(value, columns))
 
     @classmethod
-    def of_files(cls, given: CsvFiles, columns: list[str]) -> CsvRows:
+    def of_files(cls, given: CsvFiles, columns: list[str], value: str | None = None) -> CsvRows:
         """Read the headers of files with a dialect; see `of`."""
         source = given.found()
         if source.form is not CSV:
             raise InputError(f"cannot read {source.shown} as CSV: its suffix is that of {source.form.name}")
-        return cls.of(source, columns, given.dialect)
+        return cls.of(source, columns, given.dialect, value)
 
     @classmethod
     def whole(cls, given: CsvFiles, most: int) -> tuple[CsvRows, list[str]]:
@@ -181,9 +192,7 @@ class CsvRows:
         return cls(source.paths, delimiter, range(len(names)), encoding), names
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return _core.csv_stream(
-            self.paths, ord(self.delimiter), self.places, encoding=self.encoding, headless=self.headless
-        )
+        return _core.csv_stream(self.paths, ord(self.delimiter), self.places, **self._options)
 
     def dropped(self) -> tuple[tuple[int, int, int, int], list[tuple[str, int, int]]]:
         """Return how many rows have too few cells, a cell that is too long, and a cell that is not UTF-8. SENSITIVE.
@@ -191,9 +200,11 @@ class CsvRows:
         The last number is that of files that end in a quoted cell. The list has the reason, the file's number and the
         line of the first of these rows: "short", "long", "not text" or "unclosed".
         """
-        return _core.csv_dropped(
-            self.paths, ord(self.delimiter), self.places, encoding=self.encoding, headless=self.headless
-        )
+        return _core.csv_dropped(self.paths, ord(self.delimiter), self.places, **self._options)
+
+    @property
+    def _options(self) -> _Options:
+        return {"encoding": self.encoding, "headless": self.headless, "value": self.value}
 
 
 class CsvInput:
@@ -220,13 +231,19 @@ class CsvInput:
                 raise InputError(f"cannot read standard input as CSV: {error}") from None
         return self._table
 
-    def columns(self, columns: list[str]) -> object:
+    def columns(self, columns: list[str], value: str | None = None) -> object:
         """Return these columns as an Arrow stream, once; raise SchemaError if one is missing."""
         headless = self._dialect.headless(columns)
         table = self._open(headless)
         if headless is not None:
-            return table.stream([int(column) - 1 for column in columns])
-        return table.stream(_places(table.header, columns, self.shown, self._dialect))
+            places = [int(column) - 1 for column in columns]
+        else:
+            places = _places(table.header, columns, self.shown, self._dialect)
+        return table.stream(places, value=_place_of(value, columns))
+
+
+def _place_of(value: str | None, columns: list[str]) -> int | None:
+    return None if value is None else columns.index(value)
 
 
 def _header(path: str, delimiter: str, encoding: str) -> list[bytes]:

@@ -151,9 +151,9 @@ def read(
         opened.clear()
         found = scan(on_disk, columns, room, careful=careful, value=value) if on_disk is not None else None
         scanned = [] if found is None else [found if isinstance(found, CsvRows | JsonRows) else SmallBatches(found)]
-        scanned += [CsvRows.of_files(table, columns) for table in csv]
+        scanned += [CsvRows.of_files(table, columns, value) for table in csv]
         given = [
-            table.columns(columns) if isinstance(table, CsvInput) else frame(table, columns, value, kinds)
+            table.columns(columns, value) if isinstance(table, CsvInput) else frame(table, columns, value, kinds)
             for table in frames
         ]
         is_parquet = any(not isinstance(table, CsvRows | JsonRows) for table in scanned)
@@ -233,16 +233,16 @@ def scan(
 ) -> DuckDBPyRelation | CsvRows | JsonRows:
     """Return the named columns of files of any format, given by paths and globs, as an Arrow stream.
 
-    A row with text that is not UTF-8 is always dropped from files of text. It fails the scan of Parquet files, unless
-    the scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than `_core.LONGEST`
-    bytes is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too. The column `value` may hold
-    any numbers.
+    A row with a label that is not UTF-8 is always dropped from files of text. It fails the scan of Parquet files,
+    unless the scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than
+    `_core.LONGEST` bytes is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too. The column `value` is to be
+    summed: it may hold any numbers, and none of its cells drops a row.
     """
     source = paths if isinstance(paths, files.Source) else files.find(paths)
     if source.form is CSV:
-        return CsvRows.of(source, columns)
+        return CsvRows.of(source, columns, value=value)
     if source.form is JSON_LINES:
-        return JsonRows.of(source, columns, [] if value is None else [value])
+        return JsonRows.of(source, columns, value)
     with importing():
         import duckdb
 
@@ -257,7 +257,7 @@ def scan(
             raise_alone(SchemaError(f"a column of {source.shown} has a type that DuckDB cannot read; cast it"))
     try:
         of_folders = _require_one_schema(connection, source, columns)
-        found = _rows(connection, source, columns, of_folders, careful=careful)
+        found = _rows(connection, source, columns, of_folders, careful=careful, value=value)
         found = found if value is None else of_duckdb(found, value)
         return found if keeps_long else without_long_labels(found)
     except duckdb.Error:
@@ -319,9 +319,15 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
 
 
 def _rows(
-    connection: DuckDBPyConnection, source: files.Source, columns: list[str], of_folders: list[str], *, careful: bool
+    connection: DuckDBPyConnection,
+    source: files.Source,
+    columns: list[str],
+    of_folders: list[str],
+    *,
+    careful: bool,
+    value: str | None,
 ) -> DuckDBPyRelation:
-    """Return a relation over Parquet files; if `careful`, without the rows whose text is not UTF-8.
+    """Return a relation over Parquet files; if `careful`, without the rows whose labels are not UTF-8.
 
     Invalid text is detected by two scans: one replaces every invalid byte with a question mark, the other drops it, so
     that the results differ.
@@ -363,7 +369,10 @@ def _rows(
         tables.append(f"times{number}")
         zone = "::TIMESTAMPTZ" if time in zoned else ""
         cells[time] = f"make_timestamp(times{number}.moment){zone} AS {quoted(time)}"
-    whole = [f"a.{quoted(name)} IS NOT DISTINCT FROM b.{quoted(name)}" for name in text] or ["true"]
+    valid = {name: f"a.{quoted(name)} IS NOT DISTINCT FROM b.{quoted(name)}" for name in text}
+    if value in valid:
+        cells[value] = f"CASE WHEN {valid.pop(value)} THEN a.{quoted(value)} ELSE '' END AS {quoted(value)}"
+    whole = [*valid.values()] or ["true"]
     return connection.sql(
         f"SELECT {', '.join(cells.values())} FROM {' POSITIONAL JOIN '.join(tables)} WHERE {' AND '.join(whole)}",
         params=given,
