@@ -451,6 +451,9 @@ def _paid_by(
 def total_of(found: Sequence[Verified], ledger: str | os.PathLike[str] | None) -> tuple[Guarantee, list[Guarantee]]:
     """Return the sum of the guarantees of verified files, and the costs in it of charges that have none of the files.
 
+    A file that was charged by its epsilon costs what was charged, as the charges without a file do: its guarantee may
+    state a rho alone, and the sum of all epsilons would be lost.
+
     Args:
         found: The files, as `verify_all` verified them with this ledger.
         ledger: The ledger, whose other charges to the datasets that paid count; or None.
@@ -459,14 +462,17 @@ def total_of(found: Sequence[Verified], ledger: str | os.PathLike[str] | None) -
         LedgerError: The ledger cannot be read.
         ParameterError: The guarantees have different units, which do not add up.
     """
-    others = list[Guarantee]()
+    given, others = [one.guarantee for one in found], list[Guarantee]()
     if ledger is not None:
         opened = Ledger.open(ledger, create=False)
         accounts = {one.dataset: opened.dataset(one.dataset)._account() for one in found if one.dataset}  # noqa: SLF001 - as it adds up
-        charged = {one.charge for one in found}
-        rows = [row for row in opened.history if row.dataset in accounts and row.number not in charged]
-        others = [accounts[row.dataset].cost_of(*row.stated, row.pair) for row in rows]
-    return sum_of([*(one.guarantee for one in found), *others]), others
+        rows = {row.number: row for row in opened.history if row.dataset in accounts}
+        costs = {number: accounts[row.dataset].cost_of(*row.stated, row.pair) for number, row in rows.items()}
+        paid = [(one.guarantee, one.charge) for one in found if one.charge is not None]
+        if len(rows) > 1:
+            given = [costs[number] if rows[number].pair is not None else own for own, number in paid]
+        others = [cost for number, cost in costs.items() if number not in {number for _, number in paid}]
+    return sum_of([*given, *others]), others
 
 
 def sum_of(costs: Sequence[Guarantee]) -> Guarantee:

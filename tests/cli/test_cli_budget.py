@@ -257,6 +257,20 @@ def test_ten_nights_of_a_tenth_keep_the_policy_of_the_whole():
     assert "epsilon 1 at delta 1e-06" in output("budget", "verify", "l", "--dataset", "views", *policy)[0]
 
 
+def test_files_of_a_budget_in_epsilon_have_one_sum_whichever_are_given():
+    budget = Ledger.open("l").dataset("few", epsilon=5, delta=1e-5)
+    log = {"user": [*range(3000)], "item": ["a"] * 3000}
+    costs = {"a.csv": {"epsilon": 1}, "b.csv": {"rho": 0.1}, "c.csv": {"epsilon": 1.5}}
+    for name, cost in costs.items():
+        release = count(log, user="user", item="item", l0=1, delta=1e-7, **cost, budget=budget)
+        release.write(name, certificate=True)
+    policy = ["--max-epsilon", "4.9", "--delta", "1e-5"]
+    whole = output("budget", "verify", "l", "--dataset", "few", *policy)[0].splitlines()[-1]
+    assert whole.startswith("epsilon 4.")
+    for names in (["a.csv"], ["b.csv"], ["c.csv", "b.csv"], ["a.csv", "b.csv", "c.csv"]):
+        assert output("verify", *names, "--ledger", "l", *policy)[0].splitlines()[-1] == whole
+
+
 def test_three_nights_of_a_tenth_keep_a_policy_of_three_tenths():
     discreet("budget", "init", "l", "--dataset", "views", "--epsilon", "1", "--delta", "1e-5")
     for name in ("a.csv", "b.csv", "c.csv"):
