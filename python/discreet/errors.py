@@ -35,8 +35,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_LEAST_RHO = 1e-9
-"""The smallest useful cost of a release. Rounding of charges can leave less."""
+LEAST = 1e-9
+"""The smallest rho or epsilon that is suggested for a release. Rounding of charges can leave less."""
 
 
 OUT_OF_DELTA = "No delta is left: give each release a share of the total delta, or use one that needs none."
@@ -200,7 +200,7 @@ def _remedy(requested: Amount, remaining: Amount, advice: str | None) -> str:
     """
     if remaining.dp is not None and advice is None:
         return "Try epsilon={} and delta={}.".format(*map(_digits, remaining.dp))
-    if remaining.rho < _LEAST_RHO:
+    if remaining.rho < LEAST:
         return "No rho is left: nothing more can be released from this data."
     if remaining.delta == 0 and requested.delta > 0:
         return OUT_OF_DELTA

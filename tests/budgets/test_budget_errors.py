@@ -46,6 +46,27 @@ def test_budget_exceeded_suggests_parameters_that_fit():
     assert "No rho is left" in str(error.value)
 
 
+def test_what_rounding_leaves_is_not_offered():
+    log = {"user": list(range(3000)), "item": ["home"] * 3000}
+    by_pair, by_rho = discreet.Budget(epsilon=1, delta=1e-5), discreet.Budget(rho=1, delta=1e-5)
+    for _ in range(3):
+        by_pair.charge(Guarantee.from_dp(1 / 3, 1e-7))
+    by_rho.charge(Guarantee(1 - 1e-10, 1e-7))
+    for budget, nothing in ((by_pair, "No epsilon is left"), (by_rho, "No rho is left")):
+        for cost in ({"epsilon": 0.1}, {"rho": 0.1}, {"epsilon": 0.1, "l0": 1}, {"rho": 0.1, "l0": 1}):
+            with pytest.raises(BudgetExceeded, match=nothing) as caught:
+                discreet.count(log, user="user", item="item", **cost, delta=1e-7, budget=budget)
+            assert "inf" not in str(caught.value)
+
+
+def test_a_release_beyond_a_budget_in_epsilon_states_its_own_cost():
+    budget = discreet.Budget(epsilon=1, delta=1e-5)
+    budget.charge(Guarantee.from_dp(1 / 3, 1e-7))
+    for guarantee, cost in ((Guarantee(50, 1e-7), "rho=50.0 and delta=1e-07"), (Guarantee.from_dp(30), "epsilon=30.0")):
+        with pytest.raises(BudgetExceeded, match=f"this needs {cost}.*Try epsilon=0.666 and delta=9.9e-06"):
+            budget.charge(guarantee)
+
+
 def test_budget_exceeded_names_the_parameter_used_up():
     budget = discreet.Budget(rho=1.0, delta=1e-6)
     for _ in range(9):

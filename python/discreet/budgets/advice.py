@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from discreet.budgets.balance import Balance
-from discreet.errors import BudgetExceeded, ParameterError, fitting, to_three_digits
+from discreet.errors import LEAST, BudgetExceeded, ParameterError, fitting, to_three_digits
 from discreet.privacy.guarantee import Guarantee, Promising
 
 __all__ = ["require"]
@@ -38,7 +38,7 @@ def require(
         found = None if delta is None else _fitting(budget, made, epsilon, delta)
         if found is not None:
             advice = "Try epsilon={:g} and delta={:g}.".format(*found)
-        elif isinstance(requested, str) or isinstance(left, str) or left.dp is not None:
+        elif isinstance(requested, str) or isinstance(left, str) or left.dp or left.rho < LEAST:
             raise
         else:
             advice = f"Try {fitting(requested, left)}, without epsilon."
@@ -51,6 +51,8 @@ def _fitting(
     """Return an epsilon and delta, with three digits, that fit into the remaining budget; None if none is found."""
     left, cost = budget.remaining, budget.cost(made(epsilon, delta))
     if left.dp is not None:
+        if left.dp[0] < LEAST:
+            return None
         epsilon, delta = min(epsilon, left.dp[0]), min(delta, left.dp[1])
     elif cost.delta > left.delta:
         delta = delta * left.delta / cost.delta

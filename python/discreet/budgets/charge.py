@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError, to_three_digits
+from discreet.errors import LEAST, OUT_OF_DELTA, BudgetExceeded, ParameterError, to_three_digits
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, claimed_pair, require_one, resolve_rho
 from discreet.privacy.validation import require_number
@@ -20,8 +20,7 @@ RHO_UNIT = 2**64
 DELTA_UNIT = 2**128
 _LARGEST_TOTAL = 5_000.0
 """The largest rho of a budget. One release may promise more (`privacy.guarantee.RHO_LIMIT`)."""
-_LEAST = 1e-9
-"""The least epsilon that is suggested for another release."""
+_AS_PAIR = "epsilon={} and delta={}"
 Neighbours = Literal["added", "replaced"]
 EpsilonDelta = tuple[float, float]
 """An epsilon and a delta."""
@@ -312,11 +311,14 @@ class Account:
         charge = self.price(guarantee, by_rho=by_rho)
         if not self.fits(charge):
             if (left := self._pair_left) is not None and charge.pair is not None:
-                needed, rest = ("epsilon={} and delta={}".format(*pair) for pair in (charge.pair, left))
+                pair = guarantee.dp if math.isinf(charge.pair[0]) else charge.pair
+                needed = f"rho={guarantee.rho} and delta={guarantee.delta}" if pair is None else _AS_PAIR.format(*pair)
                 advice = "Try epsilon={:g} and delta={:g}.".format(*map(to_three_digits, left))
-                if left[0] < _LEAST or left[1] == 0:
-                    advice = OUT_OF_DELTA if left[0] > _LEAST else "No epsilon is left: nothing more can be released."
-                raise BudgetExceeded(needed, rest, advice)
+                if left[0] < LEAST:
+                    advice = "No epsilon is left: nothing more can be released."
+                elif left[1] == 0:
+                    advice = OUT_OF_DELTA
+                raise BudgetExceeded(needed, _AS_PAIR.format(*left), advice)
             raise BudgetExceeded(replace(self.guarantee(charge), dp=guarantee.dp), self.remaining)
         return charge
 
