@@ -123,16 +123,17 @@ def own_step(table: Table, column: str) -> float:
     The schema alone decides it. Tables of several types have the finest step. An error is left to the reading.
     """
     tables = table.data if isinstance(table.data, list | tuple) else [table.data]
-    kinds = [kind for one in tables for kind in _types(one, column)]
+    return min((_step(kind) for one in tables for kind in _types(one, column)), default=FINE)
+
+
+def _step(kind: object) -> float:
+    # The values of a dictionary of Arrow, and the categories of pandas.
+    kind = getattr(getattr(kind, "categories", None), "dtype", getattr(kind, "value_type", kind))
     # The text of a numpy type with the other order of bytes is no name.
-    steps = [_step(str(kind.name if isinstance(kind, np.dtype) else kind).lower()) for kind in kinds]
-    return min(steps, default=FINE)
-
-
-def _step(kind: str) -> float:
-    if _WHOLE.fullmatch(kind):
+    text = str(kind.name if isinstance(kind, np.dtype) else kind).lower()
+    if _WHOLE.fullmatch(text):
         return 1.0
-    scale = _DECIMAL.fullmatch(kind)
+    scale = _DECIMAL.fullmatch(text)
     return FINE if scale is None else float(f"1e{max(-_FINEST, min(_FINEST, -int(scale[1])))}")
 
 
