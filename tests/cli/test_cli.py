@@ -8,6 +8,7 @@ import re
 import pytest
 from command import BUDGET, COUNT, SURE, discreet, errors_of, output, process
 
+import discreet as dp
 from discreet.formats import RELEASED
 
 
@@ -56,7 +57,7 @@ def test_help_lists_all_options_within_100_columns():
         assert f"--{option}" in out
     assert "--seed" not in out
     assert max(map(len, out.splitlines())) <= 100
-    assert discreet("--version")[1].startswith("discreet, version ")
+    assert discreet("--version")[1] == f"discreet, version {dp.__version__}\n"
     assert "3    insufficient privacy budget" in discreet("--help")[1]
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from discreet import startup
+from discreet import __version__, startup
 from discreet.cli import commands, endings, work
 from discreet.cli.parsing import ExtraWordsError
 from discreet.cli.texts import in_options, restore_help
@@ -211,7 +211,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="discreet", prog_name="discreet")
+@click.version_option(__version__, prog_name="discreet")
 def cli() -> None:
     """Publish how many users visited each page or searched each term, even if the list of items is unknown and itself
     sensitive, with a differential-privacy guarantee.
