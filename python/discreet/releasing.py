@@ -394,6 +394,8 @@ def publish(
             release = changed(release, item_type=data._named(release.item_type))  # noqa: SLF001 - as above
         if without_counts:
             release = changed(uncounted(release), items=sorted(release.items))
-        return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
+        whole, cost = release.guarantee, release.spent
+        spent = guarantee if (cost.rho, cost.delta) == (whole.rho, whole.delta) else cost  # as files say it
+        return changed(release, guarantee=guarantee, spent=spent, notes=(*release.notes, *reasons))
 
     return call.published(mechanism, draw, promise, asked)

@@ -48,6 +48,17 @@ def test_a_written_release_is_read_with_all_its_fields(tmp_path, suffix, kind, m
         assert "its rows match its certificate" in found.notes[-1]
 
 
+@pytest.mark.parametrize("call", [dp.count, dp.top_k, dp.select, dp.sum, dp.aggregate])
+def test_a_release_that_is_asked_for_in_epsilon_has_its_cost_in_files(tmp_path, call):
+    log = {"user": [*range(3000)], "item": ["a"] * 3000, "n": [1] * 3000}
+    more = {dp.top_k: {"k": 1}, dp.sum: {"value": "n", "bounds": (0, 1)}, dp.aggregate: {"rows": 1}}.get(call, {})
+    release = call(log, user="user", item="item", epsilon=0.7, delta=1e-6, **more)
+    for suffix in RELEASED:
+        release.write(tmp_path / f"rows.{suffix}", certificate=True)
+        found = Release.read(tmp_path / f"rows.{suffix}")
+        assert (found.guarantee, found.spent) == (release.guarantee, release.spent)
+
+
 @pytest.mark.parametrize("suffix", WITH_HEADER)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_header_suffices_and_the_release_says_that_nothing_verifies_it(tmp_path, suffix, kind):

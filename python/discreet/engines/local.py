@@ -235,8 +235,8 @@ def scan(
 
     A row with a label that is not UTF-8 is always dropped from files of text. It fails the scan of Parquet files,
     unless the scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than
-    `_core.LONGEST` bytes is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too. The column `value` is to be
-    summed: it may hold any numbers, and none of its cells drops a row.
+    `_core.LONGEST` bytes is NULL, unless `keeps_long`. A time beyond the range of TIMESTAMP is NULL too. The column
+    `value` is to be summed: it may hold any numbers, and none of its cells drops a row.
     """
     source = paths if isinstance(paths, files.Source) else files.find(paths)
     if source.form is CSV:
