@@ -10,7 +10,8 @@ from typing import NoReturn
 
 import click
 
-from discreet import __version__, startup
+import discreet
+from discreet import startup
 from discreet.cli import commands, endings, work
 from discreet.cli.parsing import ExtraWordsError
 from discreet.cli.texts import in_options, restore_help
@@ -210,8 +211,18 @@ class _Commands(click.Group):
         return name, command, rest
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    """Show the version of the code that runs: the metadata of an editable install is stale."""
+    if is_asked:
+        click.echo(f"discreet, version {discreet.__version__}")
+        ctx.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="discreet")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
+    help="Show the version and exit.",
+)  # fmt: skip
 def cli() -> None:
     """Publish how many users visited each page or searched each term, even if the list of items is unknown and itself
     sensitive, with a differential-privacy guarantee.
