@@ -19,7 +19,7 @@
 //! hash          keyed hashes of users and items
 //! random        the only source of randomness
 //! accounting    convolution of privacy-loss distributions
-//! string_prefix output ledger error
+//! string_prefix output error
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
@@ -33,7 +33,6 @@ pub mod files;
 pub mod hash;
 pub mod json;
 pub mod labels;
-pub mod ledger;
 mod memory;
 pub mod noise;
 pub mod output;

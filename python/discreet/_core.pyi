@@ -39,7 +39,6 @@ __all__ = [
     "items_per_user",
     "json_dropped",
     "json_stream",
-    "ledger_changes",
     "moment_of",
     "partition_selection",
     "private_count_release",
@@ -387,9 +386,6 @@ def corrected(
     rng: Rng,
 ) -> NDArray[np.int64]: ...
 def compose(parts: Sequence[tuple[NDArray[np.float64], int]]) -> tuple[NDArray[np.float64], float]: ...
-def ledger_changes(
-    content: bytes, start: int, number: int, seal: str
-) -> tuple[list[tuple[str, bytes, int, int, int]], int, int, str]: ...
 def arrow_stream(columns: Sequence[tuple[str, object, str]]) -> object: ...
 def text_rows(
     columns: Sequence[object],

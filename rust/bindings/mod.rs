@@ -12,7 +12,6 @@ mod import;
 mod item_table;
 mod json;
 mod known;
-mod ledger;
 mod node_noise;
 mod noise;
 mod pairs;
@@ -63,7 +62,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     count::register(module)?;
     csv::register(module)?;
     json::register(module)?;
-    ledger::register(module)?;
     confirmed_counts::register(module)?;
     private_count_release::register(module)?;
     sparse_vector::register(module)?;

@@ -359,14 +359,6 @@ def book_of(content):
         return None
 
 
-def read_twice(content, monkeypatch):
-    """Return the book as the core and Python read it, and as Python reads it alone."""
-    together = book_of(content)
-    with monkeypatch.context() as alone:
-        alone.setattr(ledger_format, "_add_plain", lambda book, content, place: place)
-        return together, book_of(content)
-
-
 def every_kind(path):
     """Return the content of a ledger with events of every kind, and names that JSON escapes."""
     ledger = Ledger.open(path)
@@ -379,65 +371,40 @@ def every_kind(path):
     return path.read_bytes()
 
 
-def test_the_core_reads_what_python_reads(path, monkeypatch):
-    content = every_kind(path)
-    together, alone = read_twice(content, monkeypatch)
-    assert together == alone is not None
-    # Python reads only few lines from each line on that creates or opens.
-    read, kept = [], ledger_format._add
-    monkeypatch.setattr(
-        ledger_format, "_add", lambda book, lines, rows: read.append(len(lines)) or kept(book, lines, rows)
-    )
-    assert ledger_format.parse(content) == alone
-    assert sum(read) < alone.number
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_core_and_python_refuse_the_same_damage(path, monkeypatch, seed):
-    content, chance = every_kind(path), random.Random(seed)
-    for _ in range(200):
-        broken = bytearray(content)
-        place = chance.randrange(len(broken))
-        broken[place : place + chance.choice([0, 1, 1, 400])] = chance.randbytes(chance.choice([0, 1, 1, 3]))
-        together, alone = read_twice(bytes(broken), monkeypatch)
-        assert together == alone
-
-
-def test_the_core_and_python_read_the_same_forgeries(path, monkeypatch):
+def test_charges_of_a_forger_are_whole_and_not_negative(path):
     content = every_kind(path)
     head, book = content[:HEAD], ledger_format.parse(content)
     first = ledger_format.head_of(head, path).line
     number = book.number + 1
     start = f'{{"number":{number},"time":"t","kind":"charged","dataset":"views"'
-    for rest in FORGED:
+    for rest, rho in FORGED.items():
         payload = (start + rest).encode() + b" "
         line = payload + ledger_format._seal(book.hash, payload) + b"\n"
         grown = copy(book)
         grown.number, grown.hash, grown.end = number, line[-65:-1].decode(), book.end + len(line)
         mark = ledger_format.mark_line(first, grown)
-        forged = first + mark + ledger_format.mark_line(first, book) + content[HEAD:] + line
-        together, alone = read_twice(forged, monkeypatch)
-        assert together == alone, rest
-    assert alone.accounts["views"].spent.rho - book.accounts["views"].spent.rho == 5
+        read = book_of(first + mark + ledger_format.mark_line(first, book) + content[HEAD:] + line)
+        more = None if read is None else read.accounts["views"].spent.rho - book.accounts["views"].spent.rho
+        assert more == rho, rest
 
 
-FORGED = [
-    ',"rho":5,"delta":0,"rho":7,"nonce":"0"}',
-    ',"rho":-5,"delta":0,"nonce":"0"}',
-    ',"rho":5.0,"delta":0,"nonce":"0"}',
-    ',"rho":true,"delta":0,"nonce":"0"}',
-    ',"rho":05,"delta":0,"nonce":"0"}',
-    ',"rho":' + "9" * 36 + ',"delta":0,"nonce":"0"}',
-    ',"rho":' + "9" * 50 + ',"delta":0,"nonce":"0"}',
-    ',"of":3,"rho":5,"delta":0,"nonce":"0"}',
-    ',"rho":5,"nonce":"0"}',
-    ',"rho":5,"delta":0,"mechanism":"\\x","nonce":"0"}',
-    ',"rho":5,"delta":0,"mechanism":"\\ud800","nonce":"0"}',
-    ',"rho":5,"delta":0,"mechanism":"a\tb","nonce":"0"}',
-    ',"rho":5,"delta":0,"mechanism":"\xff","nonce":"0"}',
-    ',"rho":5,"delta":0,"nonce":"0"},{}',
-    ',"kind":"released","of":9,"nonce":"0"}',
-    ',"dataset":"none","rho":5,"delta":0,"nonce":"0"}',
-    ',"rho":5,"delta":0,"nonce":"0"}',
-]
-"""The ends of lines with valid seals. The last one is as Python writes it."""
+FORGED = {
+    ',"rho":5,"delta":0,"rho":7,"nonce":"0"}': 7,
+    ',"rho":-5,"delta":0,"nonce":"0"}': None,
+    ',"rho":5.0,"delta":0,"nonce":"0"}': None,
+    ',"rho":true,"delta":0,"nonce":"0"}': None,
+    ',"rho":05,"delta":0,"nonce":"0"}': None,
+    ',"rho":' + "9" * 36 + ',"delta":0,"nonce":"0"}': int("9" * 36),
+    ',"rho":' + "9" * 50 + ',"delta":0,"nonce":"0"}': None,
+    ',"of":3,"rho":5,"delta":0,"nonce":"0"}': 5,
+    ',"rho":5,"nonce":"0"}': 5,
+    ',"rho":5,"delta":0,"mechanism":"\\x","nonce":"0"}': None,
+    ',"rho":5,"delta":0,"mechanism":"\\ud800","nonce":"0"}': 5,
+    ',"rho":5,"delta":0,"mechanism":"a\tb","nonce":"0"}': None,
+    ',"rho":5,"delta":0,"mechanism":"\xff","nonce":"0"}': 5,
+    ',"rho":5,"delta":0,"nonce":"0"},{}': None,
+    ',"kind":"released","of":9,"nonce":"0"}': None,
+    ',"dataset":"none","rho":5,"delta":0,"nonce":"0"}': None,
+    ',"rho":5,"delta":0,"nonce":"0"}': 5,
+}
+"""The ends of lines with valid seals, and the units of rho that each adds: None if it is refused."""

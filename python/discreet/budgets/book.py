@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -12,12 +11,8 @@ from discreet.budgets.record import Event
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 
-__all__ = ["Book", "Change"]
+__all__ = ["Book"]
 
-Change = tuple[str, str, int, int, int]
-"""The kind of an event, its dataset, the number of the event that reserved its charge, and units of rho and delta.
-
-Successive charges may be one change."""
 _ALL = Fraction(2**64), Fraction(2**64)
 """An epsilon and a delta above those of every budget."""
 _CHARGE_LIMIT = 2**140
@@ -42,11 +37,9 @@ class Book:
     """The number of charges with a label and the keys of the last five, by their dataset and label."""
     by_rho: set[str] = field(default_factory=set)
     """The datasets with a charge that has no pair of epsilon and delta, among the past events."""
-    paired: int = -1
-    """The number of the last past event whose charge has a pair."""
 
     def __copy__(self) -> Book:
-        named = dict(self.keys), dict(self.labels), set(self.by_rho), self.paired
+        named = dict(self.keys), dict(self.labels), set(self.by_rho)
         return Book(self.number, self.hash, self.end, dict(self.accounts), dict(self.drawing), *named)
 
     def add(self, event: Event) -> None:
@@ -80,37 +73,7 @@ class Book:
         All charges are summed, even if they exceed the total: they were spent, and nothing more fits then. Raises
         ValueError, TypeError, LookupError or AttributeError if a row is invalid.
         """
-        self.replay_changes(self._changes(rows), self.number + len(rows))
-
-    def replay_changes(self, changes: Iterable[Change], number: int) -> None:
-        """Add past events up to a number, given as changes of datasets; raise the same errors as `replay`."""
         spent: dict[str, list[int]] = {}
-        for kind, name, reserver, rho, delta in changes:
-            if name not in spent:
-                account = self.account(name)
-                spent[name] = [account.spent.rho, account.spent.delta]
-            if kind == "reserved":
-                self.drawing[reserver] = name, Charge(rho, delta)
-            elif kind == "released":
-                rho, delta = self._settled(reserver, name, Charge(rho, delta))
-            elif kind != "charged":
-                raise ParameterError("an event has an unknown kind")
-            if kind != "released" and reserver != self.paired and (rho or delta):
-                self.by_rho.add(name)
-            sums = spent[name]
-            sums[0] += rho
-            sums[1] += delta
-        self.number = number
-        for name, (rho, delta) in spent.items():
-            account = self.accounts[name]
-            account = replace(account, spent=Charge(rho, delta, less=account.spent.less))
-            if name in self.by_rho and account.used is not None:  # an earlier version summed shares of pairs as rhos
-                account = replace(account, used=_ALL)
-            self.accounts[name] = account
-
-    def _changes(self, rows: list[Fields]) -> Iterator[Change]:
-        """Open the datasets of past events, and yield the other events as changes."""
-        lesses = dict[str, int]()
         for number, row in enumerate(rows, self.number + 1):
             kind, (rho, delta, less) = row["kind"], (row.get(name, 0) for name in ("rho", "delta", "less"))
             if not type(row["number"]) is type(rho) is type(delta) is type(less) is int or row["number"] != number:
@@ -119,22 +82,40 @@ class Book:
                 number == 1
             ):
                 raise ParameterError("a charge is out of range, or a ledger is created twice")
-            name = "" if kind == "created" else row["dataset"]
+            if kind == "created":
+                continue
+            name = row["dataset"]
             if kind == "opened":
                 self._open(Event(kind=kind, dataset=name, charge=Charge(rho, delta), parameters=row["parameters"]))
-            elif kind != "created":
-                if "pair" in row:
-                    epsilon, delta_used = map(float, row["pair"])
-                    account, self.paired = self.account(name), number
-                    self.accounts[name] = replace(account, used=account.used_with((epsilon, delta_used)))
-                lesses[name] = lesses.get(name, 0) + (-less if kind == "released" else less)
-                if "about" in row:
-                    self._name(number, name, row["about"], row.get("promise", ""))
-                yield kind, name, row["of"] if kind == "released" else number, rho, delta
-        for name, less in lesses.items():
-            account = self.account(name)
-            spent = replace(account.spent, less=account.spent.less + less)
-            self.accounts[name] = replace(account, spent=spent)
+                continue
+            if name not in spent:
+                before = self.account(name).spent
+                spent[name] = [before.rho, before.delta, before.less]
+            if "pair" in row:
+                epsilon, delta_used = map(float, row["pair"])
+                account = self.account(name)
+                self.accounts[name] = replace(account, used=account.used_with((epsilon, delta_used)))
+            elif (rho or delta) and kind != "released":
+                self.by_rho.add(name)
+            if "about" in row:
+                self._name(number, name, row["about"], row.get("promise", ""))
+            if kind == "reserved":
+                self.drawing[number] = name, Charge(rho, delta)
+            elif kind == "released":
+                self._settle(row["of"], name, Charge(rho, delta))
+                rho, delta, less = -rho, -delta, -less
+            elif kind != "charged":
+                raise ParameterError("an event has an unknown kind")
+            sums = spent[name]
+            sums[0] += rho
+            sums[1] += delta
+            sums[2] += less
+        self.number += len(rows)
+        for name, (rho, delta, less) in spent.items():
+            account = replace(self.accounts[name], spent=Charge(rho, delta, less=less))
+            if name in self.by_rho and account.used is not None:  # an earlier version summed shares of pairs as rhos
+                account = replace(account, used=_ALL)
+            self.accounts[name] = account
 
     def _name(self, number: int, dataset: str, about: dict[str, str], promise: str) -> None:
         """Note the key and the label of a charge, which are the texts of its provenance."""
@@ -151,12 +132,11 @@ class Book:
             raise ParameterError(f"the ledger has no dataset {dataset!r}")
         return self.accounts[dataset]
 
-    def _settled(self, number: int, dataset: str, given_back: Charge) -> tuple[int, int]:
-        """Close a reservation; return the units to add to the spent rho and delta, which are negative or 0."""
+    def _settle(self, number: int, dataset: str, given_back: Charge) -> None:
+        """Close a reservation, whose charge is at least what is given back."""
         reserver, reserved = self.drawing.pop(number)
         if reserver != dataset or not given_back.within(reserved):
             raise ParameterError("the release matches no reservation")
-        return -given_back.rho, -given_back.delta
 
     def _open(self, event: Event) -> None:
         if not isinstance(event.dataset, str):

@@ -39,7 +39,6 @@ import json
 from copy import copy
 from typing import NamedTuple
 
-from discreet import _core
 from discreet.budgets.book import Book
 from discreet.budgets.charge import NOTHING, Charge
 from discreet.budgets.record import Event
@@ -70,10 +69,8 @@ _MAGIC = b"discreet ledger "
 _VERSION = 1
 _SQLITE = b"SQLite format 3\0"
 _SQLITE_APPLICATION = slice(68, 72), b"dcrt"
-_FEW = 8
-"""The least number of lines that Python reads before the core continues."""
 _CHUNK = 512
-"""The number of lines that are parsed as one JSON list if all rows are kept."""
+"""The number of lines that are parsed as one JSON list."""
 
 _TEXTS = ("time", "dataset", "mechanism", "parameters", "version", "digest")
 
@@ -246,35 +243,9 @@ def _add_all(book: Book, content: bytes, kept: list[dict[str, object]] | None) -
     """Add the events of complete lines to a book; raise ValueError or another error if they do not continue it."""
     if content and not content.endswith(b"\n"):
         raise ValueError
-    if kept is not None:
-        lines = content.split(b"\n")[:-1]
-        for start in range(0, len(lines), _CHUNK):
-            _add(book, lines[start : start + _CHUNK], kept)
-        return
-    place, few = 0, _FEW
-    while (end := _add_plain(book, content, place)) < len(content):
-        # The core stops at each line with provenance. Where it reads little, Python reads more lines at a time: 1,500
-        # such charges take 30 ms instead of 150.
-        few = min(_CHUNK, 2 * few) if end - place < _LINE * few else _FEW
-        lines, place = [], end
-        while place < len(content) and len(lines) < few:
-            end = content.index(b"\n", place)
-            lines.append(content[place:end])
-            place = end + 1
-        _add(book, lines, None)
-
-
-def _add_plain(book: Book, content: bytes, place: int) -> int:
-    """Add the events of plain lines from a place on, which the core reads; return the end of the last one.
-
-    The core stops at any line that it does not expect, and at a wrong seal. Then `_add` reads the line, and raises.
-    """
-    changes, end, number, seal = _core.ledger_changes(content, place, book.number, book.hash)
-    names = {name: json.loads(b'"%b"' % name) for name in {change[1] for change in changes}}
-    book.replay_changes(((kind, names[name], *numbers) for kind, name, *numbers in changes), number)
-    book.hash = seal
-    book.end += end - place
-    return end
+    lines = content.split(b"\n")[:-1]
+    for start in range(0, len(lines), _CHUNK):
+        _add(book, lines[start : start + _CHUNK], kept)
 
 
 def _add(book: Book, lines: list[bytes], kept: list[dict[str, object]] | None) -> None:
