@@ -45,7 +45,7 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         (["missing.parquet", *COUNT, *BUDGET], 1, "missing.parquet"),
         (["https://example.org/x.csv", *COUNT, *BUDGET], 1, "Download it first"),
         (["--sql", "SELEC 1", *COUNT, *BUDGET], 1, "query"),
-        (["--sql", "WITH x AS (COPY (SELECT 1) TO 'x') FROM x", *COUNT, *BUDGET], 1, "must only read"),
+        (["--sql", "WITH x AS (COPY (SELECT 1) TO 'x') FROM x", *COUNT, *BUDGET], 1, "does not only read"),
     ],
 )
 def test_a_bad_argument_has_an_exit_code_and_a_message(log, arguments, code, message):

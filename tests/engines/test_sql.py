@@ -46,31 +46,9 @@ SELECTS = [
     "SELECT 1 AS a; WITH x AS (WRITE) FROM x",
     "EXPLAIN ANALYZE WITH x AS (WRITE) FROM x",
 ]
-CALLS = [
-    "FROM query('SELECT 1 AS a')",
-    "FROM query_table('rows.csv')",
-    "FROM json_execute_serialized_sql(json_serialize_sql('WITH x AS (COPY (SELECT 1) TO ''x'') FROM x'))",
-    "SELECT json_serialize_plan('FROM enable_logging(storage = ''file'', storage_path = ''x'')') AS a",
-    "FROM enable_logging(storage = 'file', storage_path = 'x')",
-    "FROM enable_profiling(save_location = 'x.json')",
-    "FROM checkpoint()",
-    "FROM force_checkpoint()",
-    "FROM truncate_duckdb_logs()",
-    "FROM arrow_scan(1, 2, 3)",
-    "FROM pandas_scan(1)",
-    "SELECT write_log('x') AS a",
-    "SELECT system.main.write_log('x') AS a",
-    "SELECT 'x'.write_log() AS a",
-    "SELECT \"Write_Log\"('x') AS a",
-    "SELECT list_transform(['x'], lambda y: write_log(y)) AS a",
-    "SELECT sum(nextval('s')) OVER () AS a",
-    "SELECT setval('s', 1) AS a",
-    "SELECT setseed(0.5) AS a",
-    "SELECT nothing_like_it(1) AS a",
-]
 OTHERS = ["ATTACH 'x.duckdb'", "SET memory_limit = '1GB'", "INSTALL httpfs", "LOAD json", "CALL checkpoint()"]
 OTHERS += ["PRAGMA version", "CREATE TABLE t AS SELECT 1", "EXPORT DATABASE 'x'", "IMPORT DATABASE 'x'"]
-OTHERS += ["CREATE MACRO m() AS TABLE SELECT 1", "PREPARE p AS SELECT 1", "SHOW TABLES", "FROM (SHOW TABLES)"]
+OTHERS += ["CREATE MACRO m() AS TABLE SELECT 1", "PREPARE p AS SELECT 1"]
 
 
 @pytest.fixture(scope="module")
@@ -103,29 +81,12 @@ NESTED = [select.replace("WRITE", WRITES[n % len(WRITES)]) for n, select in enum
 NESTED += [SELECTS[0].replace("WRITE", write) for write in WRITES[1:]]
 
 
-@pytest.mark.parametrize("sql", [*NESTED, *CALLS, *OTHERS])
+@pytest.mark.parametrize("sql", [*NESTED, *OTHERS])
 def test_a_query_that_may_write_is_refused(folder, sql):
     before = state(folder)
     with pytest.raises(SchemaError, match="the query"):
         query(sql).fetchall()
     assert state(folder) == before
-
-
-def test_a_refused_query_is_never_bound_by_duckdb(folder, monkeypatch):
-    from discreet.engines import sql
-
-    class Watched:
-        def __init__(self, connection):
-            self._connection = connection
-
-        def __getattr__(self, name):
-            assert name in ("extract_statements", "execute")
-            return getattr(self._connection, name)
-
-    connect = sql.connect
-    monkeypatch.setattr(sql, "connect", lambda *room, **limit: Watched(connect(*room, **limit)))
-    with pytest.raises(SchemaError, match="COPY is not allowed"):
-        query("WITH x AS (COPY (SELECT 1) TO 'x') FROM x")
 
 
 def test_python_variables_are_not_tables():
@@ -146,6 +107,8 @@ def test_python_variables_are_not_tables():
         "auto_detect = false, header = true)",
         "FROM read_csv(['rows.csv', 'rows.csv'], Parallel = false, QUOTE := chr(34), escape = '\"')",
         "WITH x AS NOT MATERIALIZED (FROM LOG) FROM x UNION FROM x",
+        "WITH x AS MATERIALIZED (FROM LOG) FROM x WHERE item = 'a' UNION FROM x WHERE item = 'b'",
+        "WITH x AS NOT MATERIALIZED (FROM LOG) FROM x WHERE item = 'a' UNION FROM x WHERE item = 'b'",
         "WITH rows AS (FROM LOG) FROM rows",
         "WITH a AS (FROM LOG), b AS MATERIALIZED (FROM a WHERE item IN ('a', 'b')) SELECT \"user\", item FROM b",
         'SELECT DISTINCT a."user", b.item FROM LOG a JOIN LOG b USING ("user", item)',
@@ -190,6 +153,8 @@ def test_a_query_that_only_reads_is_counted(folder, sql):
         "(FROM LOG UNION ALL FROM rows.csv)",
         "(FROM LOG UNION ALL FROM read_csv('rows.csv'))",
         "(SELECT * FROM (VALUES (1)) v, read_CSV(['rows.csv']))",
+        "query('FROM rows.csv')",
+        "json_execute_serialized_sql(json_serialize_sql('FROM rows.csv'))",
     ],
 )
 def test_a_query_with_a_parallel_csv_scan_is_refused(folder, read):
