@@ -218,15 +218,17 @@ def uses_names(tree):
 
 
 def lazy_table(tree):
-    """Return the type-checking branch and the table of a module with lazy names; raise ValueError for another form.
+    """Return the type-checking branch and the lazy names of a module with their places.
 
-    The form is `if TYPE_CHECKING: from ... import ...`, `else: __getattr__, __dir__ = lazy(__name__, {...})`.
+    The form is `if TYPE_CHECKING: from ... import ...`, `else: __getattr__, __dir__, __all__ = lazy(__name__, {...})`.
+    Raises ValueError for another form.
     """
     try:
         (branch,) = (node for node in tree.body if isinstance(node, ast.If))
         (used,) = (node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "discreet.names")
         call = branch.orelse[0].value
-        table = ast.literal_eval(call.args[1])
+        tables = [call.args[1], *(keyword.value for keyword in call.keywords if keyword.arg == "inner")]
+        pairs = [pair for table in tables for pair in ast.literal_eval(table).items()]
     except (AttributeError, IndexError) as error:
         raise ValueError from error
     plain = ast.Call(call.func, [call.args[0], ast.Constant(0)], [])
@@ -235,13 +237,13 @@ def lazy_table(tree):
     mentioned = {getattr(node, "id", "") for node in ast.walk(rest)}
     if (
         ast.unparse(branch.test) != "TYPE_CHECKING"
-        or taken.strip() != "__getattr__, __dir__ = lazy(__name__, 0)"
+        or taken.strip() != "__getattr__, __dir__, __all__ = lazy(__name__, 0)"
         or {(alias.name, alias.asname) for alias in used.names} - {("lazy", None), ("deprecated", None)}
         or uses_names(rest)
         or mentioned & {"lazy", "deprecated"}
     ):
         raise ValueError
-    return branch, table
+    return branch, pairs
 
 
 def lazy_imports(package):
@@ -255,11 +257,11 @@ def lazy_imports(package):
         if not uses_names(tree):
             continue
         try:
-            branch, table = lazy_table(tree)
+            branch, listed = lazy_table(tree)
         except ValueError:
             yield f"{file} uses discreet.names in another form"
             continue
-        pairs = {(f"discreet.{place}".rstrip("."), name) for place, names in table.items() for name in names.split()}
+        pairs = {(f"discreet.{place}".rstrip("."), name) for place, names in listed for name in names.split()}
         once = {".".join(pair) for pair in pairs} ^ {*imported(ast.Module(branch.body, []))}
         yield from (f"{file} lists {name} once" for name in sorted(once))
         # A submodule with the name would hide the lazy name once it is imported.

@@ -40,17 +40,23 @@ MOVED = {
 
 
 def lazy(
-    module: str, names: Mapping[str, str], otherwise: Callable[[str], object] | None = None
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a module that imports its names when they are first used.
+    module: str,
+    names: Mapping[str, str],
+    otherwise: Callable[[str], object] | None = None,
+    inner: Mapping[str, str] | None = None,
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Return the `__getattr__`, `__dir__` and `__all__` of a module that imports its names when they are first used.
 
     Args:
         module: The `__name__` of the module.
         names: The names, separated by spaces, by the path under `discreet` of the module that defines them. Names with
             the path of `module` itself are its submodules.
         otherwise: Returns the value of another name, or raises AttributeError.
+        inner: The names for the library alone, which are not in `__all__`.
     """
-    paths = {name: f"discreet.{path}".rstrip(".") for path, listed in names.items() for name in listed.split()}
+    both = [*names.items(), *(inner or {}).items()]
+    paths = {name: f"discreet.{path}".rstrip(".") for path, listed in both for name in listed.split()}
+    public = sorted(name for listed in names.values() for name in listed.split() if paths[name] != module)
 
     def get(name: str) -> object:
         if name not in paths:
@@ -71,9 +77,9 @@ def lazy(
             return value
 
     def shown() -> list[str]:
-        return sorted({*sys.modules[module].__all__, *(name for name in paths if paths[name] == module)})
+        return sorted({*public, *(name for name in paths if paths[name] == module)})
 
-    return get, shown
+    return get, shown, public
 
 
 def deprecated(name: str) -> object:

@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
-    from discreet.audit.exact import audit
+    from discreet.audit.exact import audit as audit
     from discreet.audit.exact import examine as examine
-    from discreet.audit.findings import Audit, Cost, Divergence, Finding, Misfit
-    from discreet.audit.sampled import Trial, trial
+    from discreet.audit.findings import Audit as Audit
+    from discreet.audit.findings import Cost as Cost
+    from discreet.audit.findings import Divergence as Divergence
+    from discreet.audit.findings import Finding as Finding
+    from discreet.audit.findings import Misfit as Misfit
+    from discreet.audit.sampled import Trial as Trial
+    from discreet.audit.sampled import trial as trial
 else:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
-            "audit.exact": "audit examine",
+            "audit.exact": "audit",
             "audit.findings": "Audit Cost Divergence Finding Misfit",
             "audit.sampled": "Trial trial",
         },
+        inner={
+            "audit.exact": "examine",
+        },
     )
-
-__all__ = ["Audit", "Cost", "Divergence", "Finding", "Misfit", "Trial", "audit", "trial"]

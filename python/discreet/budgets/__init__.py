@@ -6,28 +6,24 @@ from discreet.names import lazy
 
 if TYPE_CHECKING:
     from discreet.budgets.advice import require as require
-    from discreet.budgets.budget import Budget
-    from discreet.budgets.exchange import Exchange
+    from discreet.budgets.budget import Budget as Budget
+    from discreet.budgets.exchange import Exchange as Exchange
     from discreet.budgets.filter import PrivacyFilter as PrivacyFilter
     from discreet.budgets.filter import require_charging as require_charging
-    from discreet.budgets.ledger import Dataset, Ledger
+    from discreet.budgets.ledger import Dataset as Dataset
+    from discreet.budgets.ledger import Ledger as Ledger
     from discreet.budgets.paid import watching as watching
 else:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
-            "budgets.advice": "require",
             "budgets.budget": "Budget",
             "budgets.exchange": "Exchange",
-            "budgets.filter": "PrivacyFilter require_charging",
             "budgets.ledger": "Dataset Ledger",
+        },
+        inner={
+            "budgets.advice": "require",
+            "budgets.filter": "PrivacyFilter require_charging",
             "budgets.paid": "watching",
         },
     )
-
-__all__ = [
-    "Budget",
-    "Dataset",
-    "Exchange",
-    "Ledger",
-]

@@ -5,15 +5,21 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
-    from discreet.cli.budget import budget, verify
-    from discreet.cli.check import check
-    from discreet.cli.demo import demo
-    from discreet.cli.doctor import doctor
-    from discreet.cli.releases import aggregate, count, select, sum, top_k  # noqa: A004 - the name of a command
-    from discreet.cli.stream import stream
-    from discreet.cli.without_data import audit, plan
+    from discreet.cli.budget import budget as budget
+    from discreet.cli.budget import verify as verify
+    from discreet.cli.check import check as check
+    from discreet.cli.demo import demo as demo
+    from discreet.cli.doctor import doctor as doctor
+    from discreet.cli.releases import aggregate as aggregate
+    from discreet.cli.releases import count as count
+    from discreet.cli.releases import select as select
+    from discreet.cli.releases import sum as sum  # noqa: A004 - the name of a command
+    from discreet.cli.releases import top_k as top_k
+    from discreet.cli.stream import stream as stream
+    from discreet.cli.without_data import audit as audit
+    from discreet.cli.without_data import plan as plan
 else:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "cli.budget": "budget verify",
@@ -25,22 +31,6 @@ else:
             "cli.without_data": "audit plan",
         },
     )
-
-__all__ = [
-    "aggregate",
-    "audit",
-    "budget",
-    "check",
-    "count",
-    "demo",
-    "doctor",
-    "plan",
-    "select",
-    "stream",
-    "sum",
-    "top_k",
-    "verify",
-]
 
 SUMMARIES = {
     "aggregate": "Count users and rows, add up and average columns.",

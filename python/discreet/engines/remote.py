@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
-    from discreet.engines import ibis, spark
+    from discreet.engines import ibis as ibis
+    from discreet.engines import spark as spark
 else:
-    __getattr__, __dir__ = lazy(__name__, {"engines": "ibis spark"})
-
-__all__ = ["ibis", "spark"]
+    __getattr__, __dir__, __all__ = lazy(__name__, {"engines": "ibis spark"})

@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
-    from discreet.laws.joint import joint_law
+    from discreet.laws.joint import joint_law as joint_law
 else:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "laws.joint": "joint_law",
         },
     )
-
-__all__ = ["joint_law"]

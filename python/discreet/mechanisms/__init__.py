@@ -5,42 +5,43 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.base import Mechanism
-    from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
-    from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
-    from discreet.mechanisms.counts.contribution_bound import ContributionBound
-    from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
-    from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
-    from discreet.mechanisms.counts.kept_pairs import KeptPairs
-    from discreet.mechanisms.counts.laplace_counts import LaplaceCounts
-    from discreet.mechanisms.counts.plume import Plume
-    from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
-    from discreet.mechanisms.counts.refinement import Refinement
-    from discreet.mechanisms.from_histogram import HistogramMechanism
-    from discreet.mechanisms.from_table import TableMechanism
-    from discreet.mechanisms.sums.aggregates import Aggregates
-    from discreet.mechanisms.sums.clipped_sums import ClippedSums
-    from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum
-    from discreet.mechanisms.sums.found_bounds import SumsWithFoundBounds
-    from discreet.mechanisms.sums.private_sum_release import PrivateSumRelease
-    from discreet.mechanisms.threshold.gaussian import GaussianThreshold
-    from discreet.mechanisms.threshold.laplace import LaplaceThreshold
-    from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
-    from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
-    from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
-    from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism
-    from discreet.mechanisms.top_k.gaussian import GaussianTopK
-    from discreet.mechanisms.top_k.gumbel import GumbelTopK
-    from discreet.mechanisms.top_k.laplace import LaplaceTopK
-    from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
-    from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
-    from discreet.mechanisms.wrappers.counts_with_found_bound import CountsWithFoundBound
-    from discreet.mechanisms.wrappers.counts_with_public_items import CountsWithPublicItems
-    from discreet.mechanisms.wrappers.counts_with_share import CountsWithShare
-    from discreet.mechanisms.wrappers.known_items import KnownItems
-    from discreet.mechanisms.wrappers.replacement import Replacement
+    from discreet.mechanisms.base import Mechanism as Mechanism
+    from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts as CalibratedCounts
+    from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts as ConfirmedCounts
+    from discreet.mechanisms.counts.contribution_bound import ContributionBound as ContributionBound
+    from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts as CorrelatedCounts
+    from discreet.mechanisms.counts.gaussian_counts import GaussianCounts as GaussianCounts
+    from discreet.mechanisms.counts.kept_pairs import KeptPairs as KeptPairs
+    from discreet.mechanisms.counts.laplace_counts import LaplaceCounts as LaplaceCounts
+    from discreet.mechanisms.counts.plume import Plume as Plume
+    from discreet.mechanisms.counts.private_count_release import PrivateCountRelease as PrivateCountRelease
+    from discreet.mechanisms.counts.refinement import Refinement as Refinement
+    from discreet.mechanisms.from_histogram import HistogramMechanism as HistogramMechanism
+    from discreet.mechanisms.from_table import TableMechanism as TableMechanism
+    from discreet.mechanisms.sums.aggregates import Aggregates as Aggregates
+    from discreet.mechanisms.sums.clipped_sums import ClippedSums as ClippedSums
+    from discreet.mechanisms.sums.discover_and_sum import DiscoverAndSum as DiscoverAndSum
+    from discreet.mechanisms.sums.found_bounds import SumsWithFoundBounds as SumsWithFoundBounds
+    from discreet.mechanisms.sums.private_sum_release import PrivateSumRelease as PrivateSumRelease
+    from discreet.mechanisms.threshold.gaussian import GaussianThreshold as GaussianThreshold
+    from discreet.mechanisms.threshold.laplace import LaplaceThreshold as LaplaceThreshold
+    from discreet.mechanisms.threshold.optimal_selection import OptimalSelection as OptimalSelection
+    from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric as TruncatedGeometric
+    from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel as DiscoverAndPeel
+    from discreet.mechanisms.top_k.exponential_mechanism import ExponentialMechanism as ExponentialMechanism
+    from discreet.mechanisms.top_k.gaussian import GaussianTopK as GaussianTopK
+    from discreet.mechanisms.top_k.gumbel import GumbelTopK as GumbelTopK
+    from discreet.mechanisms.top_k.laplace import LaplaceTopK as LaplaceTopK
+    from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion as IteratedSetUnion
+    from discreet.mechanisms.union.set_union import SetUnion as SetUnion
+    from discreet.mechanisms.union.set_union import UnionMechanism as UnionMechanism
+    from discreet.mechanisms.wrappers.counts_with_found_bound import CountsWithFoundBound as CountsWithFoundBound
+    from discreet.mechanisms.wrappers.counts_with_public_items import CountsWithPublicItems as CountsWithPublicItems
+    from discreet.mechanisms.wrappers.counts_with_share import CountsWithShare as CountsWithShare
+    from discreet.mechanisms.wrappers.known_items import KnownItems as KnownItems
+    from discreet.mechanisms.wrappers.replacement import Replacement as Replacement
 else:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "mechanisms.base": "Mechanism",
@@ -79,41 +80,3 @@ else:
             "mechanisms.wrappers.replacement": "Replacement",
         },
     )
-
-__all__ = [
-    "Aggregates",
-    "CalibratedCounts",
-    "ClippedSums",
-    "ConfirmedCounts",
-    "ContributionBound",
-    "CorrelatedCounts",
-    "CountsWithFoundBound",
-    "CountsWithPublicItems",
-    "CountsWithShare",
-    "DiscoverAndPeel",
-    "DiscoverAndSum",
-    "ExponentialMechanism",
-    "GaussianCounts",
-    "GaussianThreshold",
-    "GaussianTopK",
-    "GumbelTopK",
-    "HistogramMechanism",
-    "IteratedSetUnion",
-    "KeptPairs",
-    "KnownItems",
-    "LaplaceCounts",
-    "LaplaceThreshold",
-    "LaplaceTopK",
-    "Mechanism",
-    "OptimalSelection",
-    "Plume",
-    "PrivateCountRelease",
-    "PrivateSumRelease",
-    "Refinement",
-    "Replacement",
-    "SetUnion",
-    "SumsWithFoundBounds",
-    "TableMechanism",
-    "TruncatedGeometric",
-    "UnionMechanism",
-]

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
-    from discreet.planning.comparison import Outlook, PlanComparison
-    from discreet.planning.inverse import Needed
-    from discreet.planning.plan import Plan
-    from discreet.planning.shape import Shape
+    from discreet.planning.comparison import Outlook as Outlook
+    from discreet.planning.comparison import PlanComparison as PlanComparison
+    from discreet.planning.inverse import Needed as Needed
+    from discreet.planning.plan import Plan as Plan
+    from discreet.planning.shape import Shape as Shape
 else:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "planning.comparison": "Outlook PlanComparison",
@@ -19,5 +20,3 @@ else:
             "planning.shape": "Shape",
         },
     )
-
-__all__ = ["Needed", "Outlook", "Plan", "PlanComparison", "Shape"]

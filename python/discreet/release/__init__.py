@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
-    from discreet.release.comparison import Comparison
-    from discreet.release.kept import KeptShare
-    from discreet.release.provenance import Provenance
-    from discreet.release.release import Release
+    from discreet.release.comparison import Comparison as Comparison
+    from discreet.release.kept import KeptShare as KeptShare
+    from discreet.release.provenance import Provenance as Provenance
+    from discreet.release.release import Release as Release
 else:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "release.comparison": "Comparison",
@@ -19,5 +19,3 @@ else:
             "release.release": "Release",
         },
     )
-
-__all__ = ["Comparison", "KeptShare", "Provenance", "Release"]

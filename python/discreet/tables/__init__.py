@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from discreet.names import lazy
 
 if TYPE_CHECKING:
-    from discreet.engines.csv_rows import CsvFiles
-    from discreet.engines.databases import open_database
-    from discreet.tables.histogram import Histogram
-    from discreet.tables.table import Table
-    from discreet.tables.user_items import UserItems
+    from discreet.engines.csv_rows import CsvFiles as CsvFiles
+    from discreet.engines.databases import open_database as open_database
+    from discreet.tables.histogram import Histogram as Histogram
+    from discreet.tables.table import Table as Table
+    from discreet.tables.user_items import UserItems as UserItems
 else:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "engines.csv_rows": "CsvFiles",
@@ -21,5 +21,3 @@ else:
             "tables.user_items": "UserItems",
         },
     )
-
-__all__ = ["CsvFiles", "Histogram", "Table", "UserItems", "open_database"]
