@@ -43,26 +43,6 @@ TERMINAL = {"click", "rich"}
 AT_IMPORT = {*sys.stdlib_module_names, "discreet", "numpy"}
 """The packages that every module may import when it is loaded."""
 MORE_AT_IMPORT = {"cli": TERMINAL}
-LOADED = {
-    "engines/batches.py": {"duckdb"},
-    "engines/columns.py": {"pandas", "polars"},
-    "engines/frames.py": {"pandas", "polars"},
-    "engines/ibis.py": {"ibis"},
-    "engines/ibis_columns.py": {"ibis"},
-    "engines/milliseconds.py": {"pyarrow"},
-    "engines/pandas_columns.py": {"pandas", "pyarrow"},
-    "engines/parquet.py": {"duckdb"},
-    "engines/spark.py": {"pyspark"},
-    "engines/spark_session.py": {"pyspark"},
-    "engines/typed_arrays.py": {"polars", "pyarrow"},
-    "engines/validated.py": {"pyarrow"},
-    "engines/values.py": {"pandas"},
-    "errors.py": {"decimal"},
-    "privacy/guarantee.py": {"decimal"},
-    "startup.py": {"gc"},
-}
-"""The libraries that functions of a file import again, because the caller gave an object of the library, or an earlier
-call or `fractions` imported it."""
 AT_RUN_TIME = {"importlib", "pkgutil", "runpy"}
 DYNAMIC = "names.py"
 """The only file that imports modules by their names at run time: lazy names on first use, and moved names."""
@@ -186,30 +166,6 @@ def hidden_imports(package):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = {name for name in imported(node) if name.split(".")[0] == "discreet"}
                 yield from (f"{path.relative_to(package)} imports {name} in {node.name}" for name in sorted(names))
-
-
-def bare_imports(package):
-    """Yield imports inside functions that a fork does not wait for: those outside `with importing()` or `needs(...)`.
-
-    A child that is forked while another thread imports a module would wait for its lock for good. A module of `LOADED`
-    is imported before; the command forks nothing, so it needs `importing` for heavy libraries only.
-    """
-    for path in sources(package):
-        file = path.relative_to(package).as_posix()
-        in_command = TERMINAL | sys.stdlib_module_names if room(path, package) == "cli" else set()
-        allowed = LOADED.get(file, set()) | in_command
-        tree = parsed(path)
-        held = {
-            id(inner)
-            for node in executed(tree, functions=True)
-            if isinstance(node, ast.With) and re.match(r"(importing|needs)\(", ast.unparse(node.items[0]))
-            for inner in executed(node, functions=True)
-        }
-        top = {id(node) for node in executed(tree, functions=False)}
-        for node in executed(tree, functions=True):
-            names = {name.split(".")[0] for name in names_of(node)} - allowed
-            if id(node) not in held | top:
-                yield from (f"{file} imports {name} without importing()" for name in sorted(names))
 
 
 def uses_names(tree):

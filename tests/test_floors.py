@@ -12,7 +12,6 @@ from floors import (
     PACKAGE,
     RUST,
     TERMINAL,
-    bare_imports,
     circles,
     core_imports,
     eager_imports,
@@ -33,10 +32,6 @@ def test_python_imports_point_down():
 def test_imports_inside_a_package_have_no_cycles():
     assert list(circles(PACKAGE)) == []
     assert list(hidden_imports(PACKAGE)) == []
-
-
-def test_forks_wait_for_all_imports_in_functions():
-    assert list(bare_imports(PACKAGE)) == []
 
 
 def test_all_imports_are_absolute_statements():
@@ -169,27 +164,6 @@ def test_an_import_cycle_is_detected(tmp_path, modules, found):
 def test_an_import_in_a_function_is_detected(tmp_path):
     (tmp_path / "api.py").write_text("def f():\n    from discreet import planning\n    import polars")
     assert list(hidden_imports(tmp_path)) == ["api.py imports discreet.planning in f"]
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "found"),
-    [
-        ("api", "def f():\n    import html", ["html"]),
-        ("api", "def f():\n    try:\n        from a.b import c\n    except ImportError:\n        import d", ["a", "d"]),
-        ("api", "class A:\n    def f(self):\n        def g():\n            import html", ["html"]),
-        ("api", "import html\nclass A:\n    import html\nif TYPE_CHECKING:\n    import polars", []),
-        ("api", "def f():\n    with importing():\n        import html", []),
-        ("api", "def f():\n    with needs('polars'):\n        import polars", []),
-        ("api", "def f():\n    with open('x'):\n        import html", ["html"]),
-        ("errors", "def f():\n    import decimal, html", ["html"]),
-        ("cli/show", "def f():\n    import html, rich, duckdb", ["duckdb"]),
-    ],
-)
-def test_an_import_that_no_fork_waits_for_is_detected(tmp_path, file, text, found):
-    path = tmp_path / f"{file}.py"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    assert [*bare_imports(tmp_path)] == [f"{file}.py imports {name} without importing()" for name in found]
 
 
 LAZY = """

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import discreet as dp
-from discreet import _core, imports
+from discreet import _core
 from discreet.engines import local, validated
 from discreet.engines.validated import interrupted_with_call, interruptible
 from discreet.errors import ResourceError
@@ -108,12 +108,6 @@ def test_a_fork_waits_for_the_imports_of_another_thread(module):
     command = [sys.executable, "-W", "ignore", "-c", FORK_IN_AN_IMPORT, module]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout == "0\n"
-
-
-def test_a_child_forgets_the_imports_of_other_threads(monkeypatch):
-    monkeypatch.setattr(imports, "_LONGEST", 0)
-    monkeypatch.setattr(imports, "_running", {-1, threading.get_ident()})
-    assert forked(lambda: str(imports._running == {threading.get_ident()})) == "True"
 
 
 def test_a_child_ends_no_call_of_its_parent():

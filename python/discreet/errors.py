@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
-from discreet.imports import importing
-
 __all__ = [
     "AlreadyCharged",
     "BudgetExceeded",
@@ -295,7 +293,6 @@ def raise_alone(error: BaseException) -> NoReturn:
 def needs(library: str) -> Iterator[None]:
     """Wrap the import of an optional library. An ImportError then says how to install the library."""
     try:
-        with importing():
-            yield
+        yield
     except ImportError as error:
         raise MissingLibraryError(f"this needs {library}: pip install {library}") from error

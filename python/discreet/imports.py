@@ -1,7 +1,8 @@
-"""Imports on first use, for which a fork waits, and work for which an interrupt of the command waits."""
+"""Forks that wait for imports of other threads, and work for which an interrupt of the command waits."""
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,37 +12,17 @@ from typing import TypeAlias
 
 from discreet.startup import state
 
-__all__ = ["Handler", "handling", "held", "importing"]
+__all__ = ["Handler", "handling", "held"]
 
 Handler: TypeAlias = Callable[[int, FrameType | None], object]
 """A signal handler."""
 
 _LONGEST = 30.0
 """The most seconds that a fork waits for imports."""
-_running: set[int] = set()
-"""The threads that import."""
-_fork_lock = threading.RLock()
-"""A lock that a fork holds, so that no thread begins an import. Imports hold no lock: two threads may import at once,
-each with modules that the other one needs."""
-
-
-@contextmanager
-def importing() -> Iterator[None]:
-    """Let forks of this process wait for an import, because a child could not end what another thread began.
-
-    An interrupt of the command waits too, because some compiled modules end the process if it stops their import.
-    """
-    own = threading.get_ident()
-    if own in _running:
-        yield
-        return
-    with held():
-        with _fork_lock:
-            _running.add(own)
-        try:
-            yield
-        finally:
-            _running.discard(own)
+_LIBRARIES = frozenset(
+    ["discreet", "duckdb", "ibis", "matplotlib", "numpy", "pandas", "polars", "pyarrow", "pyspark", "rich"]
+)
+"""The packages that a call may import. Imports of other packages may take as long as a program runs."""
 
 
 @contextmanager
@@ -76,17 +57,23 @@ def handling(handlers: Mapping[int, Handler]) -> Iterator[None]:
             signal.signal(number, found)
 
 
+def _others_import() -> bool:
+    """Return whether another thread imports a module of `_LIBRARIES`. Python has a lock for each module meanwhile."""
+    locks = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
+    found = [lock for name, made in [*locks.items()] if name.partition(".")[0] in _LIBRARIES and (lock := made())]
+    return any(lock.owner != threading.get_ident() for lock in found)
+
+
 def _wait_for_imports() -> None:
-    _fork_lock.acquire()
+    """Wait for imports of other threads, whose locks a child would hold for good.
+
+    An import may begin between this and the fork. To keep Python's lock of imports until then could end in a deadlock
+    with the locks that other packages take before a fork.
+    """
     last = time.monotonic() + _LONGEST
-    while _running - {threading.get_ident()} and time.monotonic() < last:
+    while _others_import() and time.monotonic() < last:
         time.sleep(0.0005)
 
 
-def _begin_child() -> None:
-    _running.intersection_update({threading.get_ident()})  # other threads do not exist in a child
-    _fork_lock.release()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_imports, after_in_parent=_fork_lock.release, after_in_child=_begin_child)
+    os.register_at_fork(before=_wait_for_imports)

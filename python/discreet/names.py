@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from discreet.imports import importing
 from discreet.wording import meant
 
 __all__ = ["MODULES", "MOVED", "deprecated", "lazy"]
@@ -63,18 +62,17 @@ def lazy(
             if otherwise is not None:
                 return otherwise(name)
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        with importing():
-            if paths[name] == module:
-                return import_module(f"{module}.{name}")
-            owner = import_module(paths[name])
-            try:
-                value = getattr(owner, name)
-            except AttributeError as error:
-                if error.obj is not owner:
-                    raise
-                value = import_module(f"{paths[name]}.{name}")
-            setattr(sys.modules[module], name, value)
-            return value
+        if paths[name] == module:
+            return import_module(f"{module}.{name}")
+        owner = import_module(paths[name])
+        try:
+            value = getattr(owner, name)
+        except AttributeError as error:
+            if error.obj is not owner:
+                raise
+            value = import_module(f"{paths[name]}.{name}")
+        setattr(sys.modules[module], name, value)
+        return value
 
     def shown() -> list[str]:
         return sorted({*public, *(name for name in paths if paths[name] == module)})

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from discreet.errors import ParameterError, raise_alone
-from discreet.imports import importing
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -42,8 +41,7 @@ def _bar_shown(*, is_shown: bool) -> Iterator[Tick | None]:
     elif _in_notebook():
         yield from _shown_in_notebook()
     elif sys.stderr is not None and sys.stderr.isatty():
-        with importing():
-            from rich.console import Console
+        from rich.console import Console
 
         bar = _bar(Console(stderr=True))
         try:
@@ -84,8 +82,7 @@ class _Passing:
 
 
 def _bar(console: object = None) -> Bar:
-    with importing():
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True)  # type: ignore[arg-type]  # rich takes None
@@ -99,8 +96,7 @@ def _in_notebook() -> bool:
 
 def _shown_in_notebook() -> Iterator[Tick | None]:
     """Show a bar in the output of a cell; empty the output at the end, so that a saved notebook has no elapsed time."""
-    with importing():
-        from IPython.display import HTML, display
+    from IPython.display import HTML, display
 
     bar = _bar()  # rich's own display in a notebook would need ipywidgets
     bar.add_task("reading and counting", total=None)

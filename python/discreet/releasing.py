@@ -15,7 +15,6 @@ from discreet import budgets, mechanisms
 from discreet.engines.projection import is_free
 from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
-from discreet.imports import importing
 from discreet.logs import debug
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
@@ -164,8 +163,8 @@ class Call:
 
 
 def _sha256(text: str) -> str:
-    with importing():
-        from hashlib import sha256
+    from hashlib import sha256
+
     return sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 

@@ -1,9 +1,15 @@
 """The start of the command `discreet`: the handler of Ctrl-C, SIGTERM and SIGHUP, and faster imports."""
 
-# Python has loaded these three itself. Ctrl-C in the import of another module, such as `signal`, prints a traceback.
+# Python has loaded these itself. Ctrl-C in the import of another module, such as `signal`, prints a traceback.
 import _signal  # type: ignore[import-not-found]
+import _thread
 import os
 import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # an import of `typing` takes milliseconds
+    from types import FrameType
 
 __all__ = ["ENDS", "INTERRUPTED", "end", "handle", "hasten", "hold", "is_command", "release", "restore", "state"]
 
@@ -65,11 +71,31 @@ def is_command() -> bool:
     )
 
 
-def handle(number: int, frame: object) -> None:
+def _imports(frame: "FrameType | None") -> bool:
+    """Return whether the code of a frame, or of one that called it, imports a module."""
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
+
+
+def _repeat(number: int, main: int) -> None:
+    """Send a signal to the main thread in a moment. A signal to this thread would not end a sleep of the main one."""
+    time.sleep(0.01)
+    if hasattr(_signal, "pthread_kill"):
+        _signal.pthread_kill(main, number)
+    else:  # Windows
+        _signal.raise_signal(number)
+
+
+def handle(number: int, frame: "FrameType | None") -> None:
     """Handle a signal that ends the command.
 
-    A command that ends says its charge, so it goes on after a signal. The third signal ends the process.
+    A command that ends says its charge, so it goes on after a signal. The third signal ends the process. A signal in an
+    import comes again after it, because some compiled modules end the process if an exception stops their import.
     """
+    if state.stage == "work" and _imports(frame):
+        _thread.start_new_thread(_repeat, (number, _thread.get_ident()))
+        return
     state.received.append(number)
     if state.stage == "start":  # no resource that needs closing is open yet
         try:

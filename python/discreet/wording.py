@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from discreet.imports import importing
-
 __all__ = ["counted", "meant", "number"]
 
 
@@ -16,8 +14,7 @@ def counted(number: int, noun: str) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """Return a question with the known name that is most like a wrong one, in any case; empty if none is."""
-    with importing():
-        from difflib import get_close_matches
+    from difflib import get_close_matches
 
     shown = {one.lower(): one for one in reversed([*known])}
     near = get_close_matches(name.lower(), shown, n=1)

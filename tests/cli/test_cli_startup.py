@@ -88,6 +88,15 @@ def test_an_interrupt_while_running_is_an_exception(interrupted_at, module, argu
 
 
 @pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_of_running_work_lets_an_import_end(tmp_path):
+    (tmp_path / "slow.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nended = True")
+    code = "from discreet import startup\nstartup.hold()\ntry:\n    import slow, time\n    time.sleep(60)\n"
+    code += "except KeyboardInterrupt:\n    print(slow.ended, startup.state.received)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.stdout == f"True [{int(signal.SIGINT)}]\n"
+
+
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("module", ["numpy", "numpy.lib", "numpy.linalg"])
 def test_an_interrupt_of_numpys_import_stays_an_interrupt(interrupted_at, module):
     code = "from discreet import _core\n_core.Rng().words(4)"

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import LedgerError
-from discreet.imports import importing
 
 if sys.platform == "win32":
     import msvcrt
@@ -153,8 +152,7 @@ def _linked_from_nameless(path: Path, content: bytes) -> bool:
 
 def _linked_from_draft(path: Path, content: bytes) -> None:
     """Create the file under a temporary name in its folder and link it to its path."""
-    with importing():
-        import tempfile
+    import tempfile
 
     descriptor, draft = tempfile.mkstemp(prefix=".discreet-", dir=path.parent)
     try:
@@ -169,8 +167,7 @@ def _linked_from_draft(path: Path, content: bytes) -> None:
 
 def _locked(path: Path, timeout: float, writable: bool) -> io.FileIO:
     """Open and lock the file at this path, and return it."""
-    with importing():
-        import random
+    import random
 
     thread = threading.get_ident()
     interrupted = _held.pop(thread, None)

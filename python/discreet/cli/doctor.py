@@ -13,7 +13,6 @@ from discreet.cli.parsing import Command
 from discreet.engines import local, sql
 from discreet.engines.table import Table
 from discreet.engines.versions import version_hint
-from discreet.imports import importing
 from discreet.wording import counted
 
 __all__ = ["doctor"]
@@ -41,8 +40,7 @@ def _check_count() -> str:
 
 
 def _check_duckdb() -> str:
-    with importing():
-        import duckdb
+    import duckdb
 
     if version_hint("duckdb"):
         return f"version {duckdb.__version__} is too old for Parquet, databases, --sql and relations, which need 2.0"

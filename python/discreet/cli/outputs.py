@@ -20,7 +20,6 @@ from discreet.engines.typed_arrays import Foreign
 from discreet.engines.versions import require_version
 from discreet.errors import AlreadyCharged
 from discreet.formats import RELEASED
-from discreet.imports import importing
 from discreet.release import export, reading
 
 __all__ = [
@@ -56,8 +55,7 @@ def require_writable(output: str | None, *, certificate: bool = False) -> None:
     if output is None:
         return
     if export.form_of(output) == "parquet":
-        with importing():
-            import duckdb  # noqa: F401 - writes Parquet
+        import duckdb  # noqa: F401 - writes Parquet
 
         require_version("duckdb")
     export.require_replaceable(output, certified=certificate)

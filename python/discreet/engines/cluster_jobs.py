@@ -16,7 +16,6 @@ from discreet.engines.engine import Progress
 from discreet.engines.entropy import fresh_bits
 from discreet.engines.validated import interruptible
 from discreet.errors import DiscreetError, InputError, ResourceError, raise_alone
-from discreet.imports import importing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,8 +82,8 @@ def hidden_cells() -> Iterator[None]:
     """
     if "pyspark" in sys.modules:  # otherwise there is no session that could run a query
         with suppress(ImportError):  # PySpark 3.5 prints no cells
-            with importing():
-                from pyspark.logger import PySparkLogger
+            from pyspark.logger import PySparkLogger
+
             for kind in ("DataFrame", "SQL"):
                 PySparkLogger.getLogger(f"{kind}QueryContextLogger").addFilter(_is_of_others)
         # `toPandas`, which Ibis calls, warns with the text of the error that it raises. The filter stays, because

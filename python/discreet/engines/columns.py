@@ -15,7 +15,6 @@ from discreet.engines.cells import cells_of_kind, encodable
 from discreet.engines.pandas_columns import as_arrow, is_untyped, label_cells, plain_cells
 from discreet.engines.typed_arrays import Foreign, digits_of, is_backed_by_arrow, of_polars, of_pyarrow
 from discreet.errors import ParameterError, SchemaError
-from discreet.imports import importing
 from discreet.privacy.validation import require_array
 
 if TYPE_CHECKING:
@@ -249,8 +248,7 @@ def without_masked(table: dict[str, Foreign]) -> dict[str, Foreign]:
 def pyarrow_if_installed() -> Foreign:
     """Return pyarrow, or None if it is not installed."""
     try:
-        with importing():
-            import pyarrow
+        import pyarrow
     except ImportError:
         return None
     return pyarrow

@@ -12,7 +12,6 @@ from discreet.engines.engine import PART, ItemFields, require_no_period, tag
 from discreet.engines.projection import Names, columns_of
 from discreet.engines.table import Table as GivenTable
 from discreet.errors import ParameterError, SchemaError
-from discreet.imports import importing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,8 +175,7 @@ def _byte_length(cell: Value, backend: BaseBackend) -> Value:
 
 def _lengths(cells: object) -> object:
     """Return the length in bytes of each cell, for polars, which passes cells as Arrow."""
-    with importing():
-        from pyarrow import compute
+    from pyarrow import compute
 
     return compute.binary_length(cells).cast("int64")
 

@@ -37,7 +37,6 @@ from discreet.engines.values import of_duckdb
 from discreet.engines.versions import version_hint
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 from discreet.formats import CSV, JSON_LINES, PARQUET
-from discreet.imports import importing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -243,8 +242,7 @@ def scan(
         return CsvRows.of(source, columns, value=value)
     if source.form is JSON_LINES:
         return JsonRows.of(source, columns, value)
-    with importing():
-        import duckdb
+    import duckdb
 
     connection = connect(room)
     if source.form.dataset is not None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from discreet.engines.entropy import fresh_bits
 from discreet.errors import ParameterError
-from discreet.imports import importing
 
 __all__ = ["Memory", "random_limit"]
 
@@ -109,8 +108,7 @@ def _machine_memory() -> int:
 def _address_space() -> list[int]:
     """Return the limit of the process's address space (`ulimit -v`), if there is one."""
     try:
-        with importing():
-            import resource
+        import resource
     except ImportError:  # Windows
         return []
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from discreet.engines import files
 from discreet.engines.validated import validated
 from discreet.errors import SchemaError
-from discreet.imports import importing
 
 if TYPE_CHECKING:
     import pyarrow
@@ -46,8 +45,7 @@ class Microseconds:
 
     def __init__(self, paths: Sequence[str], column: str) -> None:
         try:
-            with importing():
-                from pyarrow import compute, parquet  # noqa: F401 - `_batches` and `_scaled` need them
+            from pyarrow import compute, parquet  # noqa: F401 - `_batches` and `_scaled` need them
         except ImportError:
             # A fallback to DuckDB would let one cell decide whether there is a release.
             raise SchemaError(

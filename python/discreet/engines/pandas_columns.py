@@ -12,7 +12,6 @@ import numpy as np
 from discreet.engines.cells import is_missing, is_whole_decimal, text_of
 from discreet.engines.typed_arrays import Foreign, digits_of, is_backed_by_arrow, of_pandas_zone, of_pyarrow
 from discreet.errors import SchemaError
-from discreet.imports import importing
 
 if TYPE_CHECKING:
     import pandas
@@ -109,8 +108,7 @@ def as_arrow(frame: pandas.DataFrame, labels: list[str]) -> pyarrow.Table:
         SchemaError: A column of labels holds floats.
         ImportError: pyarrow is not installed.
     """
-    with importing():
-        import pyarrow
+    import pyarrow
 
     columns = {}
     for name in frame.columns:

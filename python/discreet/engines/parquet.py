@@ -15,7 +15,6 @@ from discreet.engines.files import quoted
 from discreet.engines.sql import ArrowColumns, connect
 from discreet.engines.validated import interruptible
 from discreet.errors import InputError, raise_alone
-from discreet.imports import importing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,8 +50,7 @@ def write(path: Path, columns: Iterable[tuple[str, object, str]], metadata: Mapp
     Raises:
         OSError: The disk fails.
     """
-    with importing():
-        import duckdb
+    import duckdb
 
     connection = connect(ordered=True)
     connection.register("released", ArrowColumns(list(columns)))

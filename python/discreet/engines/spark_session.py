@@ -16,7 +16,7 @@ from discreet.engines.entropy import fresh_bits
 from discreet.engines.validated import interruptible
 from discreet.errors import InputError, ResourceError, raise_alone
 from discreet.formats import PARQUET
-from discreet.imports import handling, importing
+from discreet.imports import handling
 from discreet.startup import ENDS, state
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def opened(path: str, master: str, columns: Sequence[str]) -> Iterator[DataFrame
             f"cannot read {path} with Spark: this needs Parquet files; write the table as Parquet, or count it without "
             "Spark"
         )
-    with importing():
-        import logging  # takes milliseconds
+    import logging  # takes milliseconds
 
     # PySpark logs an interrupt with its traceback, which the standard library prints if the root logger has no handler.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -61,8 +60,8 @@ def opened(path: str, master: str, columns: Sequence[str]) -> Iterator[DataFrame
 
 def _started(master: str) -> SparkSession:
     try:
-        with importing():
-            from pyspark.sql import DataFrame, SparkSession
+        from pyspark.sql import DataFrame, SparkSession
+
         if not hasattr(DataFrame, "metadataColumn"):
             raise ImportError
     except ImportError:

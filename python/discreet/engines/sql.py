@@ -12,7 +12,6 @@ from discreet.engines.memory import Memory, random_limit
 from discreet.engines.validated import interrupted_with_call, interruptible
 from discreet.engines.versions import require_version
 from discreet.errors import InputError, SchemaError, raise_alone
-from discreet.imports import importing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -68,8 +67,7 @@ def connect(room: Memory | None = None, *, limit: int | None = None, ordered: bo
         ImportError: DuckDB is older than 2.0. Such a version fails at Parquet text that is not UTF-8, so one cell would
             decide whether there is a release.
     """
-    with importing():
-        import duckdb
+    import duckdb
 
     if duckdb.__version__ < "2":  # the usual case needs no search for the package
         require_version("duckdb")
@@ -104,8 +102,7 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
             only.
         InputError: A file cannot be read. DuckDB's text is withheld, because it may quote cells.
     """
-    with importing():
-        import duckdb
+    import duckdb
 
     room = Memory.of(memory)
     connection = connect(room, limit=max(room.total, Memory.of(None).total))
@@ -137,8 +134,7 @@ def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
     In DuckDB 2 a common table expression may be COPY, INSERT, UPDATE or DELETE, but only at the top level. So DuckDB
     itself refuses each of them as soon as it binds the query as a subquery, which runs nothing.
     """
-    with importing():
-        import duckdb
+    import duckdb
 
     statements = connection.extract_statements(sql)
     if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.errors import SchemaError
-from discreet.imports import importing
 
 if TYPE_CHECKING:
     import pandas
@@ -90,8 +89,7 @@ def is_backed_by_arrow(dtype: object) -> bool:
     if not hasattr(dtype, "pyarrow_dtype") and getattr(dtype, "storage", "") != "pyarrow":
         return False
     try:
-        with importing():
-            import pyarrow  # noqa: F401
+        import pyarrow  # noqa: F401
     except ImportError:
         return False
     return True
@@ -107,8 +105,7 @@ def _moments(values: NDArray[np.datetime64], name: str) -> list[object]:
     """Return times in UTC as times of Python with a zone; of nanoseconds, as times of pandas."""
     if np.datetime_data(values.dtype)[0] == "ns":
         try:
-            with importing():
-                import pandas
+            import pandas
         except ImportError:
             raise SchemaError(
                 f"{name} has times with a zone in nanoseconds; cast it to microseconds, or install pandas"

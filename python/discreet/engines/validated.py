@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from discreet.errors import ParameterError, raise_alone
-from discreet.imports import Handler, handling, importing
+from discreet.imports import Handler, handling
 from discreet.startup import ENDS, handle, state
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ class _Call:
 
         Python's handlers run in the main thread alone, when DuckDB returns to it.
         """
-        with importing():
-            import socket
+        import socket
 
         ending = {number for number in ENDS if _is_ending(signal.getsignal(number))}
         with suppress(OSError, RuntimeError):  # the system refused the sockets or the thread

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from discreet.imports import importing
-
 __all__ = ["Outlook", "PlanComparison", "Regime", "with_best"]
 
 Regime = Literal["confirmed", "estimated", "one item", "either"]
@@ -116,8 +114,7 @@ class PlanComparison:
         return "\n".join([self._title, *_aligned(self._table), *self._advice])
 
     def _repr_html_(self) -> str:
-        with importing():
-            import html
+        import html
 
         head, *rows = ([html.escape(cell) for cell in cells] for cells in self._table)
         cells = "".join(f"<tr><td>{'<td>'.join(row)}</tr>" for row in rows)

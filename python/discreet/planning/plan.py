@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, cast, overload
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.imports import importing
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
@@ -194,9 +193,8 @@ class Plan:
             return None
 
     def _repr_html_(self) -> str:
-        with importing():
-            import base64
-            import html
+        import base64
+        import html
 
         lines = html.escape("\n".join(self._lines(NUMBERS)))
         compared = "" if self.comparison is None else self.comparison._repr_html_()

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Literal, Protocol
 
 from discreet.errors import ParameterError
-from discreet.imports import importing
 from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_implies, cdp_rho, pure_rho, round_down
 from discreet.privacy.validation import require_choice, require_flag, require_number, require_whole
 
@@ -273,8 +272,7 @@ class Guarantee:
         return replace(self, dp=(epsilon, delta))
 
     def _repr_html_(self) -> str:
-        with importing():
-            import html
+        import html
 
         rows = [("rho", f"{self.rho:.6g}"), ("delta", f"{self.delta:.6g}"), ("unit", self.unit)]
         rows += [("neighbours", self.neighbours)]

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from discreet.errors import ParameterError
-from discreet.imports import importing
 from discreet.logs import debug
 from discreet.mechanisms.base import FromEpsilon, made_for
 from discreet.privacy.guarantee import Guarantee, require_promise
@@ -62,8 +61,7 @@ class AnswerPlan:
         return str(self)
 
     def _repr_html_(self) -> str:
-        with importing():
-            import html
+        import html
 
         return f"<pre>{html.escape(str(self))}</pre>"
 

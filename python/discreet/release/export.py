@@ -15,7 +15,6 @@ from discreet import _core
 from discreet.engines import parquet, untrusted
 from discreet.errors import InputError, ParameterError, ResourceError
 from discreet.formats import WRITTEN, require_suffix
-from discreet.imports import importing
 from discreet.release.aggregates import column_names, read_aggregates
 from discreet.release.blocks import Column, Values, blocks, csv_of, distinct_keys, escapes, header_of
 from discreet.release.replacing import (
@@ -282,8 +281,7 @@ def _require_as_written(
 
 def _sha256(content: bytes = b"") -> hashlib._Hash:
     # A release that is only shown needs no hash, and the module takes milliseconds to import.
-    with importing():
-        import hashlib
+    import hashlib
 
     return hashlib.sha256(content)
 

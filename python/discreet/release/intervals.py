@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from discreet.imports import importing
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -27,8 +25,7 @@ _MOST = 2**62
 
 def score(confidence: float) -> float:
     """Return the number of standard deviations that a normal variable exceeds with probability 1 - confidence."""
-    with importing():
-        from statistics import NormalDist  # takes milliseconds to import, and most releases need no interval
+    from statistics import NormalDist  # takes milliseconds to import, and most releases need no interval
 
     return -NormalDist().inv_cdf((1 - confidence) / 2)  # (1 + confidence) / 2 may round to 1
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.errors import ParameterError, needs
-from discreet.imports import importing
 from discreet.release.export import Numbers, shortened
 
 if TYPE_CHECKING:
@@ -196,9 +195,8 @@ def picture(draw: Callable[[Axes], object]) -> bytes:
 
 def _png(figure: Figure | SubFigure) -> bytes:
     """Return a figure as PNG, and close it if the backend of notebooks would show it a second time."""
-    with importing():
-        import matplotlib
-        from matplotlib import pyplot
+    import matplotlib
+    from matplotlib import pyplot
 
     content, figure = io.BytesIO(), figure.figure
     figure.savefig(content, format="png")

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from discreet.engines import untrusted
 from discreet.errors import InputError
-from discreet.imports import importing
 
 __all__ = [
     "certificate_path",
@@ -127,8 +126,7 @@ def _rename(draft: Path, target: Path, new: Path | None, certified: str | os.Pat
 
 def _drafting(target: Path) -> AbstractContextManager[str]:
     """Return a new folder beside the target, which only its owner may read."""
-    with importing():
-        import tempfile
+    import tempfile
 
     return tempfile.TemporaryDirectory(dir=target.parent, prefix=".discreet-", ignore_cleanup_errors=True)
 
@@ -172,8 +170,7 @@ def require_replaceable(path: str | os.PathLike[str], *, certified: bool = False
 
 def require_space(folder: Path, size: int = _ROWS) -> None:
     """Raise InputError if a folder cannot get a new file of this size, which is removed again."""
-    with importing():
-        import tempfile
+    import tempfile
 
     try:
         with tempfile.TemporaryFile(dir=folder, prefix=".discreet-") as file:

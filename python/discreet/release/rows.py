@@ -14,7 +14,6 @@ from discreet import _core
 from discreet.engines.sql import ArrowColumns
 from discreet.engines.typed_arrays import Foreign
 from discreet.errors import ParameterError, needs
-from discreet.imports import importing
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release import export
 from discreet.release.export import ItemType
@@ -372,8 +371,7 @@ def series(pandas: ModuleType, values: export.Values, kind: str) -> Foreign:
     dtype = {"string": "str", "binary": "object"}.get(kind, kind)
     if kind == "string" and getattr(pandas.api.types.pandas_dtype(dtype), "storage", "") == "pyarrow":
         # pandas 3 keeps text in Arrow arrays if pyarrow is installed. From Python's strings it takes ten times as long.
-        with importing():
-            import pyarrow
+        import pyarrow
 
         array = pyarrow.table(ArrowColumns([("", values, kind)])).column(0)
         return pandas.Series(pandas.api.types.pandas_dtype(dtype).__from_arrow__(array))

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from discreet import _core
 from discreet.errors import StateError
-from discreet.imports import importing
 from discreet.streams.paths import make_durable, open_plain, write_all
 
 __all__ = ["Journal", "Lines", "failure_point", "read_lines"]
@@ -142,8 +141,7 @@ def failure_point(name: str) -> None:
 
 def _lock(handle: int, path: Path) -> None:
     try:
-        with importing():
-            import fcntl
+        import fcntl
     except ImportError:  # on Windows SQLite's lock of the stream's file is enough: readers do not release it
         return
     try:
@@ -155,8 +153,7 @@ def _lock(handle: int, path: Path) -> None:
 
 def _unlock(handle: int) -> None:
     try:
-        with importing():
-            import fcntl
+        import fcntl
     except ImportError:
         return
     with contextlib.suppress(OSError):

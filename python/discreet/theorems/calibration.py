@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from discreet.imports import importing
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -231,8 +229,7 @@ def _spreads(made: Sequence[Band], measured: Sequence[Measured]) -> NDArray[np.f
 
 def _score(size: int) -> float:
     """Return the normal score of the end of a band of this size, at least 1/2."""
-    with importing():
-        from statistics import NormalDist
+    from statistics import NormalDist
 
     rank, _ = end_ranks(size)
     return max(NormalDist().inv_cdf(1 - (rank + 0.625) / (size + 0.25)), 0.5)

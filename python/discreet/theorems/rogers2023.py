@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 
 from discreet.errors import ParameterError
-from discreet.imports import importing
 from discreet.privacy.conversion import bounded_range_rho, pure_rho, round_down, round_up
 
 __all__ = [
@@ -129,8 +128,7 @@ def gumbel_scale(rho: float, k: int, linf: int) -> float:
 
 def _isf(p: float) -> float:
     """Return the value that a standard normal exceeds with probability p, accurate for small p."""
-    with importing():
-        from statistics import NormalDist
+    from statistics import NormalDist
 
     return -NormalDist().inv_cdf(p)
 
