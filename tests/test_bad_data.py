@@ -176,15 +176,21 @@ def test_a_bad_schema_is_refused_before_a_charge(case, tmp_path):
     assert "secret" not in messages
 
 
-@pytest.mark.parametrize("name", ["a b", "it's", 'say "x"', "a;b", "a,b", "-- x", "é", "1", "*", "a\\b", "SELECT"])
-@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    "name", ["a b", "it's", 'say "x"', "a;b", "a,b", "a\nb", "-- x", "é", "1", "*", "a\\b", "SELECT"]
+)
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_an_odd_name_of_a_column_is_taken_literally(name, suffix, tmp_path):
-    path = tmp_path / f"log.{suffix}"
+    path, table = tmp_path / f"log.{suffix}", {"user": USERS, name: ["a"] * 20}
     quoted = name.replace('"', '""')
     lines = [f'user,"{quoted}"', *(f"{user},a" for user in USERS)]
     rows = lines if suffix == "csv" else [json.dumps({"user": user, name: "a"}) for user in USERS]
-    path.write_text("\n".join(rows), "utf-8")
-    assert dp.count(path, **EXACT | {"item": name}).to_dict() == {"a": 20}
+    if suffix == "parquet":
+        pytest.importorskip("polars").DataFrame(table).write_parquet(path)
+    else:
+        path.write_text("\n".join(rows), "utf-8")
+    for data in (path, table):
+        assert dp.count(data, **EXACT | {"item": name}).to_dict() == {"a": 20}
     code, out, _ = discreet("count", path, "--user", "user", f"--item={name}", *OPTIONS[4:], "-f", "jsonl")
     assert (code, json.loads(out)["count"]) == (0, 20)
 
@@ -206,6 +212,7 @@ FILES = {
     "log.parquet.gz": b"x",
     "log": b"x",
     "https://example.org/x.parquet": None,
+    "s3://bucket/x.parquet": None,
 }
 VERBS = {
     "count": lambda data, **more: dp.count(data, **EXACT, **more),

@@ -346,7 +346,7 @@ class BadPath:
         raise RuntimeError("secret")
 
 
-NO_PATHS = [None, 5, True, math.nan, object(), b"x.csv", [], [5], {}, BadPath, BadPath(), "\0.csv", "\ud800.csv"]
+NO_PATHS = [None, 5, True, math.nan, object(), b"x.csv", [], [(1, "a")], {}, BadPath, BadPath(), "\0.csv", "\ud800.csv"]
 PATH_DOORS = {
     "open_database": lambda path: tables.open_database(path, "t"),
     "CsvFiles": lambda path: tables.CsvFiles(path=path),

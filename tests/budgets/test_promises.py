@@ -550,15 +550,6 @@ def test_equal_releases_of_an_epsilon_all_fit():
     assert budget._account().used <= (1, 1)
 
 
-def test_shares_in_rho_fit_whatever_the_first_release_is():
-    budget = Budget(epsilon=1.0, delta=1e-6)
-    share, *_ = budget.split(3)
-    promise = {"rho": share.rho, "delta": share.delta, "budget": budget}
-    dp.top_k(LOG, **COLUMNS, k=1, **promise)
-    for _ in range(2):
-        dp.count(LOG, **COLUMNS, **promise)
-
-
 def test_an_exchange_must_fit_as_a_sum_of_charges():
     budget = Budget(epsilon=1.0, delta=1e-6)
     # The lists are charged one by one, so their guarantees must fit as a sum.

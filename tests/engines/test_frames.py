@@ -74,12 +74,6 @@ def test_an_error_about_a_broken_dataset_contains_no_cell(tmp_path):
     assert "secret" not in str(caught.value)
 
 
-def test_counting_a_dict_imports_no_other_engine():
-    code = "import sys; import discreet as dp; dp.Histogram.from_table({'u': [1], 'i': [2]}, user='u', item='i'); "
-    code += "print([m for m in ('pyspark', 'ibis', 'duckdb', 'pyarrow') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
 def test_a_subclass_of_a_polars_frame_is_counted():
 
     class Table(polars.DataFrame):

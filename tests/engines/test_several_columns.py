@@ -152,6 +152,7 @@ def test_a_list_of_one_name_is_this_name():
         ({"user": 1}, "a list of names"),
         ({"user": b"user"}, "a list of names"),
         ({"user": "item"}, "two different columns"),
+        ({"item": None}, "a list of names"),
     ],
 )
 def test_names_of_columns_are_checked(names, error):

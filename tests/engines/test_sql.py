@@ -49,6 +49,7 @@ SELECTS = [
 OTHERS = ["ATTACH 'x.duckdb'", "SET memory_limit = '1GB'", "INSTALL httpfs", "LOAD json", "CALL checkpoint()"]
 OTHERS += ["PRAGMA version", "CREATE TABLE t AS SELECT 1", "EXPORT DATABASE 'x'", "IMPORT DATABASE 'x'"]
 OTHERS += ["CREATE MACRO m() AS TABLE SELECT 1", "PREPARE p AS SELECT 1"]
+OTHERS += ["SELEC 1", "SELECT nothing FROM nowhere", "SELECT x", ""]
 
 
 @pytest.fixture(scope="module")
