@@ -6,7 +6,6 @@ Modules and packages directly under `discreet` have a floor. A room is such a mo
 
 import ast
 import re
-import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import dropwhile
@@ -40,9 +39,6 @@ FLOORS = [
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}
 TERMINAL = {"click", "rich"}
-AT_IMPORT = {*sys.stdlib_module_names, "discreet", "numpy"}
-"""The packages that every module may import when it is loaded."""
-MORE_AT_IMPORT = {"cli": TERMINAL}
 AT_RUN_TIME = {"importlib", "pkgutil", "runpy"}
 DYNAMIC = "names.py"
 """The only file that imports modules by their names at run time: lazy names on first use, and moved names."""
@@ -89,28 +85,18 @@ def imported(node):
         yield from imported(child)
 
 
-def executed(node, *, functions):
-    """Yield the nodes that run, which excludes type-checking blocks, and function bodies if `functions` is false."""
-    inner = statements(node)
-    if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-        inner = node.orelse
-    for child in inner:
-        if functions or not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield child
-            yield from executed(child, functions=functions)
-
-
-def imported_at_run_time(tree, *, functions=True):
+def imported_at_run_time(node):
     """Yield the full names that a module imports outside type-checking blocks."""
-    for node in executed(tree, functions=functions):
-        yield from names_of(node)
+    yield from names_of(node)
+    is_typing = isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+    for child in node.orelse if is_typing else statements(node):
+        yield from imported_at_run_time(child)
 
 
 def unreadable_imports(package):
-    """Yield imports that the other rules cannot see: relative imports, and imports by name at run time."""
+    """Yield imports by name at run time, which the other rules cannot see. Ruff refuses relative imports."""
     for path in sources(package):
         tree, file = parsed(path), path.relative_to(package).as_posix()
-        yield from (f"{file} imports {name}" for name in imported(tree) if name.startswith("."))
         if file == DYNAMIC:
             continue
         yield from (f"{file} imports {name}" for name in imported(tree) if name.split(".")[0] in AT_RUN_TIME)
@@ -224,15 +210,6 @@ def lazy_imports(package):
         own = ".".join(["discreet", *path.relative_to(package).parent.parts])
         names = sorted(name for place, name in pairs if place != own and path.name == "__init__.py")
         yield from (f"{file} has a module {name}" for name in names if (path.parent / f"{name}.py").exists())
-
-
-def eager_imports(package):
-    """Yield imports of heavy libraries that run when a module is loaded: only some functions need these libraries."""
-    for path in sources(package):
-        allowed = AT_IMPORT | MORE_AT_IMPORT.get(room(path, package), set())
-        names = {name.split(".")[0] for name in imported_at_run_time(parsed(path), functions=False)}
-        for name in sorted(names - allowed):
-            yield f"{path.relative_to(package)} imports {name} at the top"
 
 
 def core_imports(theorems):

@@ -14,7 +14,6 @@ from floors import (
     TERMINAL,
     circles,
     core_imports,
-    eager_imports,
     hidden_imports,
     lazy_imports,
     map_violations,
@@ -41,10 +40,6 @@ def test_all_imports_are_absolute_statements():
 def test_theorems_of_papers_do_not_import_the_core():
     assert list((PACKAGE / "theorems").glob("*[0-9].py"))
     assert list(core_imports(PACKAGE / "theorems")) == []
-
-
-def test_heavy_libraries_are_imported_lazily():
-    assert list(eager_imports(PACKAGE)) == []
 
 
 def test_lazy_names_are_those_that_the_rules_read():
@@ -216,8 +211,6 @@ def test_a_hidden_lazy_name_is_detected(tmp_path, before, after, found):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("from . import budgets", "imports .budgets"),
-        ("def f():\n    from ..budgets import filter", "imports ..budgets.filter"),
         ("from importlib import import_module as load", "imports importlib.import_module"),
         ("import importlib.util", "imports importlib.util"),
         ("load = __import__", "uses __import__"),
@@ -228,22 +221,6 @@ def test_a_hidden_lazy_name_is_detected(tmp_path, before, after, found):
 def test_an_import_that_no_rule_can_read_is_detected(tmp_path, text, found):
     (tmp_path / "api.py").write_text(text)
     assert list(unreadable_imports(tmp_path)) == [f"api.py {found}"]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("import numpy\nimport duckdb\ndef f():\n    import polars", ["duckdb"]),
-        ("try:\n    import scipy.stats as s\nexcept ImportError:\n    import rich", ["rich", "scipy"]),
-        ("class A:\n    if numpy:\n        from pandas import DataFrame", ["pandas"]),
-        ("if TYPE_CHECKING:\n    import polars\nelse:\n    import pandas", ["pandas"]),
-        ("if not TYPE_CHECKING:\n    import polars", ["polars"]),
-    ],
-)
-def test_an_eager_import_is_detected(tmp_path, text, found):
-    (tmp_path / "api.py").write_text(text)
-    (tmp_path / "cli.py").write_text("import click")
-    assert list(eager_imports(tmp_path)) == [f"api.py imports {name} at the top" for name in found]
 
 
 @pytest.mark.parametrize(
