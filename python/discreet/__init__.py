@@ -1,8 +1,5 @@
 """Differentially private counts, top-k lists and sets of items, even if the items are not known in advance."""
 
-from discreet import startup  # noqa: F401 - first: it handles Ctrl-C during all other imports
-
-# isort: split
 from typing import TYPE_CHECKING
 
 from discreet.names import deprecated, lazy

@@ -1,17 +1,15 @@
 """The start of the command `discreet`: the handler of Ctrl-C, SIGTERM and SIGHUP, and faster imports."""
 
-# Python has loaded these itself. Ctrl-C in the import of another module, such as `signal`, prints a traceback.
 import _signal  # type: ignore[import-not-found]
-import _thread
 import os
 import sys
-import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # an import of `typing` takes milliseconds
     from types import FrameType
+    from typing import NoReturn
 
-__all__ = ["ENDS", "INTERRUPTED", "end", "handle", "hasten", "hold", "is_command", "release", "restore", "state"]
+__all__ = ["ENDS", "INTERRUPTED", "end", "handle", "hasten", "hold", "release", "restore", "state"]
 
 INTERRUPTED = "discreet: interrupted"
 _DEFAULTS = {
@@ -31,11 +29,11 @@ def _stay() -> None:
 
 
 class _State:
-    """What a signal does to the command: it ends the process while the command starts, and raises while it works."""
+    """What a signal does to the command: it raises while the command works."""
 
     def __init__(self) -> None:
         self.stage = ""
-        """Nothing in a library, then "start", "work" or "end"."""
+        """Nothing in a library, then "work" or "end"."""
         self.received: list[int] = []
         """The signals since the command began."""
         self.holding = 0
@@ -54,66 +52,47 @@ class _State:
 state = _State()
 
 
-def is_command() -> bool:
-    """Return whether this process is the command: `python -m discreet`, or the script `discreet` next to `python`.
-
-    Another program with the name `discreet` keeps its own signal handlers.
-    """
-    name = (getattr(sys, "argv", None) or [""])[0]
-    if name == "-m":  # argv[0] until Python has imported the packages of the module
-        words = sys.orig_argv[1:]
-        place = next((place for place, word in enumerate(words) if word.startswith("-m")), len(words))
-        return words[place : place + 2] == ["-m", "discreet"] or words[place : place + 1] == ["-mdiscreet"]
-    folder, script = os.path.split(os.path.realpath(name))
-    return script in ("discreet", "discreet.exe") and folder in (
-        os.path.dirname(sys.executable),  # noqa: PTH120 - every import runs this, and pathlib is slow to import
-        os.path.dirname(os.path.realpath(sys.executable)),  # noqa: PTH120
-    )
-
-
-def _imports(frame: "FrameType | None") -> bool:
-    """Return whether the code of a frame, or of one that called it, imports a module."""
-    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+def _importer(frame: "FrameType | None") -> "FrameType | None":
+    """Return the frame of the code that waits for an import at this place; None if there is none."""
+    found = None
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            found = frame.f_back
         frame = frame.f_back
-    return frame is not None
+    return found
 
 
-def _repeat(number: int, main: int) -> None:
-    """Send a signal to the main thread in a moment. A signal to this thread would not end a sleep of the main one."""
-    time.sleep(0.01)
-    if hasattr(_signal, "pthread_kill"):
-        _signal.pthread_kill(main, number)
-    else:  # Windows
-        _signal.raise_signal(number)
+def _interrupt(*_: object) -> "NoReturn":
+    raise KeyboardInterrupt
 
 
 def handle(number: int, frame: "FrameType | None") -> None:
     """Handle a signal that ends the command.
 
-    A command that ends says its charge, so it goes on after a signal. The third signal ends the process. A signal in an
-    import comes again after it, because some compiled modules end the process if an exception stops their import.
+    A command that ends says its charge, so it goes on after a signal. The third signal ends the process. An import ends
+    before the interrupt is raised in the code that waits for it, because an exception inside of some compiled modules
+    ends the process.
     """
-    if state.stage == "work" and _imports(frame):
-        _thread.start_new_thread(_repeat, (number, _thread.get_ident()))
-        return
     state.received.append(number)
-    if state.stage == "start":  # no resource that needs closing is open yet
-        try:
-            os.write(2, f"{INTERRUPTED}; nothing was published\n".encode())
-        finally:
-            os._exit(state.code)
     if state.stage == "end":
         if len(state.received) > 2:
             os._exit(state.code)
     elif state.holding:
         state.waits = True
+    elif (importer := _importer(frame)) is not None:
+        importer.f_trace = _interrupt
+        sys.settrace(_no_trace)  # Python traces a frame only if there is a trace function
     else:
         raise KeyboardInterrupt
 
 
-def hold(stage: str = "work") -> None:
+def _no_trace(*_: object) -> None:
+    """Trace no new frame."""
+
+
+def hold() -> None:
     """Install the handler, except for signals that another program handles or ignores, as `nohup` does."""
-    state.stage, state.holding, state.waits = stage, 0, False
+    state.stage, state.holding, state.waits = "work", 0, False
     state.received.clear()
     for number, default in _DEFAULTS.items():
         if _signal.getsignal(number) is default:
@@ -153,9 +132,7 @@ def hasten() -> None:
 
 
 def release() -> None:
-    """Undo `hasten`, and let a signal raise KeyboardInterrupt from now on."""
-    if state.stage == "start":
-        state.stage = "work"
+    """Undo `hasten`."""
     if "gc" in _hastened:
         import gc
 
@@ -164,8 +141,3 @@ def release() -> None:
     if _THREADS in _hastened:
         os.environ.pop(_THREADS, None)
     _hastened.clear()
-
-
-if is_command():
-    hold("start")
-    hasten()

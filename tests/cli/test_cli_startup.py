@@ -42,47 +42,32 @@ def interrupted_at(tmp_path):
     return run
 
 
-DOCTOR, AUDIT = ["doctor"], ["audit", "count", *BUDGET, "--l0", "1"]
-MODULES = {
-    "gc": DOCTOR,
-    "numpy": DOCTOR,
+INTERRUPTED = {
+    "numpy": ["doctor"],
+    "duckdb": ["doctor"],
+    "rich.table": ["demo"],
     "discreet.budgets.chain": ["budget", "show", "no.ledger"],
-    "discreet.cli.command": DOCTOR,
-    "discreet.cli.without_data": AUDIT,
+    "discreet.budgets.ledger": ["count", "no.csv", *COUNT, *BUDGET, "--ledger", "x", "--dataset", "x"],
+    "discreet.cli.without_data": ["audit", "count", *BUDGET, "--l0", "1"],
     "discreet.theorems.wilkins2022": ["count", "no.csv", *COUNT, *BUDGET],
 }
-"""Modules that a command imports before it runs, from the first one on."""
+"""Modules that a command imports, from the first one on."""
 
 
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize(
     ("command", "module", "by"),
     [
-        *(("module", module, "SIGINT") for module in MODULES),
-        ("module", "discreet.cli.command", "SIGHUP"),
-        *(("script", module, "SIGTERM") for module in ("gc", "discreet.cli.without_data")),
+        *(("module", module, "SIGINT") for module in INTERRUPTED),
+        ("module", "discreet.cli.without_data", "SIGHUP"),
+        ("script", "discreet.cli.without_data", "SIGTERM"),
     ],
 )
-def test_an_interrupt_while_importing_ends_with_one_line(interrupted_at, command, module, by):
+def test_an_interrupt_in_an_import_ends_the_command(interrupted_at, command, module, by):
     if command == "script" and not SCRIPT.exists():
         pytest.skip("the script is not installed")
-    code, out, err = interrupted_at(COMMANDS[command], module, by, *MODULES[module])
-    ended = 128 + getattr(signal, by)
-    assert (code, out, err) == (ended, b"", "discreet: interrupted; nothing was published\n")
-
-
-@pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize(
-    ("module", "arguments"),
-    [
-        ("duckdb", DOCTOR),
-        ("discreet.budgets.ledger", ["count", "no.csv", *COUNT, *BUDGET, "--ledger", "x", "--dataset", "x"]),
-        ("rich.table", ["demo"]),
-    ],
-)
-def test_an_interrupt_while_running_is_an_exception(interrupted_at, module, arguments):
-    code, _, err = interrupted_at(COMMANDS["module"], module, "SIGINT", *arguments)
-    assert code == 130
+    code, _, err = interrupted_at(COMMANDS[command], module, by, *INTERRUPTED[module])
+    assert code == 128 + getattr(signal, by)
     assert err.endswith("discreet: interrupted; nothing was published\n")
     assert "Traceback" not in err
 
@@ -108,20 +93,6 @@ def test_a_numpy_that_does_not_fit_is_no_interrupt():
     code = "import numpy\nnumpy._core.multiarray._ARRAY_API = None\nfrom discreet import _core"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.splitlines()[-1][:43]) == (1, "ImportError: this version of numpy does not")
-
-
-@pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("how", ["-c", "program.py", "discreet", "module"])
-def test_the_library_leaves_the_handlers_of_a_program_alone(tmp_path, how):
-    program = "import signal, discreet; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
-    for name in ("program.py", "discreet", "__main__.py"):
-        (tmp_path / name).write_text(program)
-    (tmp_path / "__init__.py").write_text("import discreet")
-    arguments = {"-c": ["-c", program], "module": ["-m", tmp_path.name]}.get(how, [str(tmp_path / how)])
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path.parent)}
-    command = [sys.executable, *arguments, "-m", "discreet"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "True\n"
 
 
 HASTENED = """
@@ -154,9 +125,9 @@ def test_an_ignored_interrupt_stays_ignored():
 
 
 IGNORED = [
-    "import os, sys, signal",
-    "sys.argv[0] = os.path.join(os.path.dirname(sys.executable), 'discreet')",
-    "import discreet",
+    "import signal",
+    "from discreet import startup",
+    "startup.hold()",
     "print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)",
 ]
 

@@ -49,6 +49,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     With arguments it raises SystemExit instead, for a caller in the same process.
     """
     if arguments is None:
+        startup.hasten()
         endings.leave(_run(sys.argv[1:]))
     try:
         code = _run(arguments)
@@ -59,8 +60,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str]) -> int:
     """Run a command. What it says at its end no signal interrupts, so a charge is said in any case."""
-    if startup.state.stage != "start":
-        startup.hold()
+    startup.hold()
     ending, error = endings.begin(), None
     code = 1
     try:
@@ -207,7 +207,7 @@ class _Commands(click.Group):
         if sys.flags.optimize > 1:
             restore_help(command)
         if name in work.OF and not {"-h", "--help"} & {*rest}:
-            getattr(work, work.OF[name])  # before `release`: an interrupt waits for the import, and ends the process
+            getattr(work, work.OF[name])  # before `release`
         return name, command, rest
 
 
@@ -240,7 +240,7 @@ def cli() -> None:
       5    charged before (with --once), and FILE does not have the rows
       130  interrupted; 143 by SIGTERM, 129 by SIGHUP
     """
-    # The command is imported by now, so an interrupt can be an exception.
+    # The command is imported by now.
     startup.release()
 
 
