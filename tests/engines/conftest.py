@@ -111,3 +111,33 @@ def spark(request):
     """Yield a session of each form in turn."""
     with spark_session(request.param) as session:
         yield session
+
+
+class Reopened:
+    """A stream of Arrow that is made anew for each query."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.make()
+
+
+@pytest.fixture(scope="module")
+def rows_of():
+    """A function that returns the rows of a stream that a function makes, through one DuckDB connection."""
+    duckdb = pytest.importorskip("duckdb")
+
+    def rows(make):
+        connection.register("given", Reopened(make))
+        return connection.execute("SELECT * FROM given").fetchall()
+
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        yield rows
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """A file that each example overwrites."""
+    return tmp_path_factory.mktemp("rows") / "log"

@@ -7,7 +7,6 @@ import random
 import sys
 from collections import defaultdict
 
-import duckdb
 import pytest
 from counting import counted
 from hypothesis import assume, given, settings
@@ -21,33 +20,10 @@ MEGABYTE = 1_000_000
 PLACES = [8 * MEGABYTE, 16 * MEGABYTE, 24 * MEGABYTE, 64 * MEGABYTE]
 
 
-class Stream:
-    def __init__(self, path, columns, block=1 << 18):
-        self.given = path, columns, block
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        path, columns, block = self.given
-        return _core.csv_stream([str(path)], ord(","), columns, block=block)
-
-
 @pytest.fixture(scope="module")
-def read():
-    """A function that reads columns of a file in blocks of a given size, through one DuckDB connection."""
-    connection = duckdb.connect()
-    connection.execute("SET threads = 1")
-
-    def rows(path, columns, block):
-        connection.register("given", Stream(path, columns, block))
-        return connection.execute("SELECT * FROM given").fetchall()
-
-    with connection:
-        yield rows
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory):
-    """A file that each example overwrites."""
-    return tmp_path_factory.mktemp("rows") / "log.csv"
+def read(rows_of):
+    """A function that reads columns of a file in blocks of a given size."""
+    return lambda path, columns, block: rows_of(lambda: _core.csv_stream([str(path)], ord(","), columns, block=block))
 
 
 def counts_of(pairs):
@@ -189,9 +165,13 @@ def test_several_files_count_as_one_table(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [0.5, 0.999, 4])
-def test_a_truncated_file_is_an_input_error_with_its_path(tmp_path, cut):
-    content = gzip.compress(b"user,item\n" + b"".join(b"%d,secret%d\n" % (n, n) for n in range(300_000)))
-    path = tmp_path / "cut.csv.gz"
+@pytest.mark.parametrize(
+    ("suffix", "head", "row"),
+    [("csv", b"user,item\n", b"%d,secret%d\n"), ("jsonl", b"", b'{"user": %d, "item": "secret%d"}\n')],
+)
+def test_a_truncated_file_is_an_input_error_with_its_path(tmp_path, suffix, head, row, cut):
+    content = gzip.compress(head + b"".join(row % (n, n) for n in range(300_000)), 1)
+    path = tmp_path / f"cut.{suffix}.gz"
     path.write_bytes(content[: int(len(content) * cut) if cut < 1 else cut])
     with pytest.raises(InputError) as caught:
         counted(path)
