@@ -407,22 +407,6 @@ def test_names_that_a_file_cannot_hold_are_refused(names):
         dp.count({name: [1] for name in ["u", *names]}, user="u", item=names, rho=1, delta=1e-6)
 
 
-def test_booleans_among_objects_are_items():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"u": range(6001), "i": pandas.Series([True, False] * 3000 + [None], dtype=object)})
-    assert {*dp.count(frame, user="u", item="i", rho=1, delta=1e-6).items} == {"true", "false"}
-
-
-def test_times_with_nanoseconds_and_a_zone_are_verified_in_parquet(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    moment = pandas.Timestamp("2026-01-01 12:00:00.000000001", tz="UTC")
-    frame = pandas.DataFrame({"u": range(3000), "i": pandas.Series([moment] * 3000, dtype="datetime64[ns, UTC]")})
-    release = dp.count(frame, user="u", item="i", rho=1, delta=1e-6)
-    release.write(tmp_path / "rows.parquet", certificate=True)
-    assert dp.verify(tmp_path / "rows.parquet").digest == release.digest
-    assert dp.Release.read(tmp_path / "rows.parquet").items == ["2026-01-01T12:00:00.000000001Z"]
-
-
 REFUSED = """
 import sys
 import discreet as dp
