@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from discreet import _core
 from discreet.engines.batches import SmallBatches
 from discreet.engines.csv_rows import CsvRows
 from discreet.engines.files import quoted
@@ -25,18 +26,8 @@ __all__ = ["TimedEvents"]
 _LOCAL = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 _ZONED = {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"}
 _TEXT = {"VARCHAR"}
-_MOST_OFFSET = 18
-"""The largest offset from UTC, in hours. Offsets of ISO 8601 in use are at most 14 hours, and java.time allows 18."""
 _FIRST, _END = -62_135_596_800, 253_402_300_800
 """The years 1 to 9999, as counts have them: seconds since 1970 of 0001-01-01, and of the end of 9999."""
-_PARTS: tuple[str, ...] = ("year", "mark", "month", "second_mark", "day", "hour", "minute", "second", "fraction")
-_PARTS += ("sign", "off_hours", "off_minutes")
-_TIME = (
-    "^([0-9]{4})(-|/)([0-9]{1,2})(-|/)([0-9]{1,2})"
-    "(?:[Tt ]([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.]([0-9]*))?)?"
-    "[ \\t\\n\\r\\f]*(?:[Zz]|[Uu][Tt][Cc]|([+-])([0-9]{2})(?::?([0-5][0-9]))?)?)?$"
-)
-"""The text of a time, with a group for each of `_PARTS`."""
 
 
 class TimedEvents:
@@ -75,7 +66,8 @@ class TimedEvents:
         if kind.endswith("_NS"):  # a cast rounds nanoseconds, which may begin the next round
             micros = f"epoch_ns({cell}) // 1000 - CAST(epoch_ns({cell}) % 1000 < 0 AS INTEGER)"
             typed = f"make_timestamp({micros})"
-        self._moment = _text_moment(cell) if self.text else typed
+        # The grammar of counts, so that streams and counts drop the same rows. A cast would also read names of zones.
+        self._moment = f"make_timestamp(moment_of(coalesce({cell}, '')))" if self.text else typed
 
     @interruptible()
     def rows_by_round(self, since: datetime, span: timedelta) -> Callable[[int], DuckDBPyRelation]:
@@ -90,6 +82,10 @@ class TimedEvents:
         def attempt(careful: bool) -> DuckDBPyConnection:
             connection = connect(limit=Memory.of(None).total)
             connection.execute("SET TimeZone = 'UTC'")
+            if self.text:
+                from duckdb.func import SPECIAL  # a function that may return None
+
+                connection.create_function("moment_of", _core.moment_of, ["VARCHAR"], "BIGINT", null_handling=SPECIAL)
             connection.register("given", SmallBatches(scan([self._data], list(self._columns), careful=careful)))
             second = f"epoch({self._moment})"
             place = f"floor(({second} - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
@@ -114,24 +110,3 @@ class TimedEvents:
         # The names of the columns are those of the file: a stream requires the same column of users in all rounds.
         columns = f'"user" AS {event}, item AS {item}'
         return lambda number: connection.sql(f"SELECT {columns} FROM placed WHERE place = {number}")
-
-
-def _text_moment(cell: str) -> str:
-    """Return the SQL of a moment in UTC for a cell of text, NULL if it is not a time.
-
-    It reads the text that `rust/columns/times.rs` reads, so streams and counts drop the same rows. A cast would also
-    read the names of zones, and any two digits as hours and minutes of an offset.
-    """
-    names = ", ".join(f"'{name}'" for name in _PARTS)
-    # DuckDB computes an expression once, however often it occurs.
-    found = f"regexp_extract(trim({cell}, ' \t\n\r\f'), '{_TIME}', [{names}])"
-    part = {name: f"struct_extract({found}, '{name}')" for name in _PARTS}
-    day = f"{part['year']} || '-' || {part['month']} || '-' || {part['day']}"
-    minute = f"if({part['hour']} = '', '00:00', {part['hour']} || ':' || {part['minute']})"
-    second = f"if({part['second']} = '', '00', {part['second']}) || '.' || {part['fraction']}[:6] || '0'"
-    local = f"TRY_CAST({day} || ' ' || {minute} || ':' || {second} AS TIMESTAMP)"
-    hours, minutes = (f"coalesce(TRY_CAST({part[name]} AS INTEGER), 0)" for name in ("off_hours", "off_minutes"))
-    offset = f"({hours} * 3600 + {minutes} * 60)"
-    is_time = f"{part['mark']} = {part['second_mark']} AND {offset} <= {_MOST_OFFSET * 3600}"
-    moment = f"{local} - to_seconds(if({part['sign']} = '-', -1, 1) * {offset})"
-    return f"CASE WHEN {part['year']} <> '' AND {is_time} THEN {moment} END"
