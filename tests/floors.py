@@ -31,7 +31,7 @@ FLOORS = [
     {"theorems"},
     {"reference", "_core"},
     {"formats", "privacy", "private", "progress"},
-    {"cached", "errors", "logs", "names"},
+    {"cached", "errors", "logs", "names", "signatures"},
     {"wording"},
     {"imports"},
     {"startup"},

@@ -31,6 +31,7 @@ from discreet.releasing import (
     require_budget,
     require_known,
     required,
+    with_options,
 )
 from discreet.tables.histogram import Histogram
 from discreet.tables.user_items import read_items
@@ -49,6 +50,7 @@ __all__ = ["answer_queries", "count", "select", "top_k"]
 _Made = TypeVar("_Made", bound=Promising)
 
 
+@with_options
 def count(
     data: object,
     *,
@@ -99,9 +101,7 @@ def count(
             instead of the chosen one. Leave out rho, epsilon, delta, l0, kept_share and relative_error then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **options: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory, progress.
-            And what a ledger remembers of the charge: `label`, a text; `once`, a key, for a release that is charged
-            once; `replaces`, the key or label of an earlier charge. See docs/how-to/nightly-job.md.
+        **options: The columns of rows, and what a ledger remembers of the charge.
 
     Returns:
         A Release of items, counts and the standard deviation (sigma) of each count's error; with `l0`, of its noise
@@ -189,6 +189,7 @@ def _chosen(
     return asked, made, (*notes, *unusual(asked.guarantee(made))) if is_public else notes
 
 
+@with_options
 def top_k(
     data: object,
     *,
@@ -222,7 +223,7 @@ def top_k(
         items: Items that are public, such as the pages of a site map; the k items are among them.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
+        **options: The columns of rows, and what a ledger remembers of the charge.
 
     Returns:
         A Release of items; its rows are ranks 1, 2, 3 and so on.
@@ -261,6 +262,7 @@ def top_k(
     return publish(mechanism, read, call, asked, notes)
 
 
+@with_options
 def select(
     data: object,
     *,
@@ -293,7 +295,7 @@ def select(
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
         charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
-        **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
+        **options: The columns of rows, and what a ledger remembers of the charge.
 
     Returns:
         A Release of items, sorted by item.

@@ -29,6 +29,7 @@ from discreet.privacy.validation import is_equal, is_zero, require_flag
 from discreet.release.export import kind_of
 from discreet.release.provenance import Provenance, ReleaseTexts, inputs_of
 from discreet.release.release import Release, changed
+from discreet.signatures import showing
 from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ __all__ = [
     "require_charge",
     "require_known",
     "required",
+    "with_options",
 ]
 
 _Data = TypeVar("_Data")
@@ -61,7 +63,11 @@ _TEXTS = re.compile(r"""'(-?[0-9]+)'|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 
 class Options(Columns, ReleaseTexts, total=False):
-    """The columns of rows, and the labels of a charge."""
+    """The options of all verbs: the columns of rows, and the labels of a charge."""
+
+
+with_options = showing(Columns, ReleaseTexts, unit="user")
+"""The decorator of a verb, which shows them in its signature and docstring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class Call:
         require_charge(charge, budget)
         texts = {name: options.get(name) for name in ReleaseTexts.__annotations__}
         columns: Any = {name: given for name, given in options.items() if name not in texts}
-        table = as_table(data, columns, value, caller=verb.__name__)
+        table = as_table(data, columns, value, caller=verb)
         about = Provenance.of(verb.__name__, table, values=values, **texts)
         if budget is None:
             budgets.PrivacyFilter._refuse_names(about)  # noqa: SLF001 - as a budget in memory does

@@ -23,7 +23,7 @@ from discreet.mechanisms.sums.measured import FEWEST
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_one, require_promise, unusual
 from discreet.privacy.validation import brief, is_zero, require_number, require_whole
-from discreet.releasing import Asked, Call, Options, publish, quoted_at, require_known, required
+from discreet.releasing import Asked, Call, Options, publish, quoted_at, require_known, required, with_options
 
 if TYPE_CHECKING:
     from discreet.budgets.filter import PrivacyFilter
@@ -37,6 +37,7 @@ _Sums: TypeAlias = mechanisms.DiscoverAndSum | mechanisms.ClippedSums | mechanis
 _SKIPPED_VALUES = "cells that are no finite numbers, such as dates or 3,50, count as rows without a value"
 
 
+@with_options
 def sum(  # noqa: A001 - the name of the command, and of SQL
     data: object,
     *,
@@ -84,7 +85,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
             1e12. Bounds are whole multiples of it.
         items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
         budget: A `Budget` or a `Ledger`'s dataset, as in `count`.
-        **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
+        **options: The columns of rows, and what a ledger remembers of the charge.
 
     Returns:
         A Release whose `counts` are noisy sums in the unit of the column, and whose `sigmas` are in the same unit.
@@ -106,10 +107,10 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     Source:
         Desfontaines et al. (2020), Section 1, and Rogers (2023), Theorems 4, 6 and 7; see `DiscoverAndSum`.
     """
-    require_one(rho, epsilon)
     parameters: dict[str, object] = {"rho": rho, "epsilon": epsilon, "delta": delta, "l0": l0, "items": items}
     parameters |= {"bounds": bounds, "resolution": resolution, "bounds_percentile": bounds_percentile}
     call = Call.of(sum, data, options, budget, parameters, value=value)
+    require_one(rho, epsilon)
     summed_column(call.table)
     is_found = isinstance(bounds, str) and bounds == "auto"
     require_whole("bounds_percentile", bounds_percentile, 1, 99)
@@ -149,6 +150,7 @@ def _listed_rho(rho: float | None, epsilon: float | None, delta: float | None) -
     return own
 
 
+@with_options
 def aggregate(
     data: object,
     *,
@@ -188,7 +190,7 @@ def aggregate(
         delta: The probability that the guarantee fails. May be left out as in `sum`.
         items: Items that are public: numbers are released for each of them, without a threshold.
         budget: A `Budget` or a `Ledger`'s dataset, as in `count`.
-        **options: The columns of rows, and what a ledger remembers of the charge, as in `count`.
+        **options: The columns of rows, and what a ledger remembers of the charge.
 
     Returns:
         A Release of counts of users whose `aggregates` are the other numbers. Files and frames have a column for each
@@ -213,11 +215,11 @@ def aggregate(
     Source:
         Rogers (2023), Theorems 4, 6 and 7, and Desfontaines et al. (2020), Section 1; see `Aggregates`.
     """
-    require_one(rho, epsilon)
     values = dict.fromkeys((*_bounds("sums", sums), *_bounds("means", means)))
     parameters: dict[str, object] = {"rho": rho, "epsilon": epsilon, "delta": delta, "l0": l0, "items": items}
     parameters |= {"rows": rows, "sums": sums, "means": means}
     call = Call.of(aggregate, data, options, budget, parameters, values=[*values])
+    require_one(rho, epsilon)
     bounded = {name: _bounded(name, given, call.table) for name, given in (("sums", sums), ("means", means))}
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 

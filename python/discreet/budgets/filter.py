@@ -25,6 +25,7 @@ from discreet.privacy.validation import require_choice, require_number, require_
 from discreet.release import markup, plot
 from discreet.release.provenance import Provenance
 from discreet.release.release import Release, changed
+from discreet.signatures import showing
 from discreet.tables.histogram import Histogram
 from discreet.tables.user_items import UserItems
 from discreet.wording import counted
@@ -133,6 +134,7 @@ class PrivacyFilter(Balance):
         *,
         charge: Charging = "guarantee",
     ) -> Published: ...
+    @showing(Columns, unit="user")
     def release(
         self,
         mechanism: Releasing,
@@ -153,7 +155,7 @@ class PrivacyFilter(Balance):
                 made (Rogers 2023, Theorem 10). "spent" helps with a mechanism that is a sequence of priced steps, such
                 as GumbelTopK or PrivateCountRelease. The whole guarantee must fit in both cases.
             value: The name of the column to sum, for a mechanism that sums.
-            **columns: The columns of rows, for a mechanism that reads a table; see `Table`.
+            **columns: The columns of rows, for a mechanism that reads a table.
 
         Returns:
             The release of the mechanism.

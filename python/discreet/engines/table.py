@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import date
 from typing import NoReturn, Self, TypedDict
 
 from discreet.engines.memory import Memory
@@ -10,19 +12,41 @@ from discreet.errors import ParameterError
 from discreet.privacy.validation import require_text
 from discreet.private import Private
 from discreet.progress import ProgressOption, require_progress
+from discreet.signatures import refuse_unknown
 
 __all__ = ["Columns", "Table", "as_table"]
 
 
 class Columns(TypedDict, total=False):
-    """The columns of rows that are no `Table`, and how to read them; see `Table`."""
+    """The columns of rows that are no `Table`, and how to read them.
 
-    user: Names
-    item: Names
+    Args:
+        user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
+            dates, times or booleans.
+        item: The name of the column of items, or a list of columns that are one item together, such as ["country",
+            "page"]. They are columns of the release, too. A row with a NULL in one of them is left out.
+        time: The name of a column of times: timestamps, dates or text such as 2026-01-31T12:00. A time without a zone
+            is in UTC. A row whose cell is no time is left out.
+        every: "1h", "1d", "1w" or "1mo": the period of a row becomes the first column of its item, named as the column
+            of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
+        since: Read only rows from this time on.
+        until: Read only rows before this time.
+        unit: What counts as one user, and what the guarantee protects: "user", or a user in one period of `time` in
+            UTC: "user-hour", "user-day", "user-week" or "user-month". Counts are then numbers of distinct pairs of user
+            and period, and l0 bounds the items of a user in one period. The guarantee covers one period of a user; it
+            is weaker for users with rows in many periods.
+        memory: Bytes, or text such as "2GB", that reading may use in addition to the data and its counts; half of the
+            machine's memory by default. Rows that do not fit spill to encrypted temporary files without a name.
+        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
+            numbers: the number of rows is not public.
+    """
+
+    user: str | Sequence[str]
+    item: str | Sequence[str]
     time: str | None
     every: str | None
-    since: Times
-    until: Times
+    since: str | date | None
+    until: str | date | None
     unit: UserUnit
     memory: int | str | None
     progress: ProgressOption
@@ -108,20 +132,20 @@ class Table(Private):
         raise AttributeError("a Table cannot be changed: make a new one")
 
 
-def as_table(data: object, columns: Columns, value: str | None = None, *, caller: str) -> Table:
+def as_table(data: object, columns: Columns, value: str | None = None, *, caller: Callable[..., object]) -> Table:
     """Return `data` if it is a Table, or the rows `data` with these columns.
 
     Raises:
         ParameterError: A column is missing, or given beside a Table. Other errors are those of a Table.
         TypeError: There is no parameter of such a name; `caller` is the function that has none.
     """
-    if unknown := [name for name in columns if name not in Columns.__annotations__]:
-        hint = "; to charge a budget, call budget.release(mechanism, ...)" if unknown[0] in ("budget", "charge") else ""
-        raise TypeError(f"{caller}() got an unexpected keyword argument {unknown[0]!r}{hint}")
+    pays = {"budget", "charge"} & columns.keys()
+    hint = "; to charge a budget, call budget.release(mechanism, ...)" if pays else ""
+    refuse_unknown(caller, columns, Columns.__annotations__, hint)
     if isinstance(data, Table):
         if value is not None or any(given is not None for given in columns.values()):
             raise ParameterError("a Table already has its columns, memory and progress: leave them out")
         return data
     if columns.get("user") is None or columns.get("item") is None:
-        raise ParameterError(f"{caller} reads a table: give user= and item=, the names of the columns")
+        raise ParameterError(f"{caller.__qualname__} reads a table: give user= and item=, the names of the columns")
     return Table(data, **columns, value=value)

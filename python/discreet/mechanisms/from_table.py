@@ -17,6 +17,7 @@ from discreet.privacy.guarantee import Sensitivity
 from discreet.release.export import shortened
 from discreet.release.facts import Summed
 from discreet.release.release import Release
+from discreet.signatures import showing
 from discreet.tables.histogram import Histogram
 from discreet.tables.user_items import UserItems
 
@@ -35,6 +36,7 @@ class TableMechanism(Mechanism[object, Release]):
         """Return the sensitivity: a user may have any rows, because the mechanism clips each user's contribution."""
         return Sensitivity(l0=None, linf=1)
 
+    @showing(Columns, unit="user")
     def release(
         self,
         data: object,
@@ -50,8 +52,7 @@ class TableMechanism(Mechanism[object, Release]):
             value: The name of the column to sum, for a mechanism that sums.
             rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
                 key from the operating system.
-            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory and
-                progress.
+            **columns: The columns of rows.
 
         Returns:
             A Release.
@@ -74,7 +75,7 @@ class TableMechanism(Mechanism[object, Release]):
             raise ParameterError(f"{kind} takes rows, not {type(data).__name__}: give it a table, user= and item=")
         if value is not None and self.releases != "sums":
             raise ParameterError(f"{kind} does not sum a column: leave out value")
-        table = as_table(data, columns, value, caller=kind)
+        table = as_table(data, columns, value, caller=self.release)
         if self.releases == "sums" and table.value is not None:
             names = Summed(0, 1, 1.0, shortened(table.value)).columns
             require_free(names, table.user, table.item, table.period)

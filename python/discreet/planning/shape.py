@@ -23,6 +23,7 @@ from discreet.planning.expected_counts import (
 )
 from discreet.privacy.arrays import whole_array
 from discreet.privacy.validation import require_number, require_whole
+from discreet.signatures import showing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,6 +94,7 @@ class Shape:
         )
 
     @classmethod
+    @showing(Columns, unit="user")
     def of(cls, data: object, **columns: Unpack[Columns]) -> Self:
         """Return the shape of a PUBLIC table. This reads the table WITHOUT privacy: never give it private data.
 
@@ -103,7 +105,7 @@ class Shape:
 
         Args:
             data: A public `Table`, or the public rows that a Table takes.
-            **columns: The columns of rows, as for `Table`.
+            **columns: The columns of rows.
 
         Returns:
             The shape.
@@ -120,7 +122,7 @@ class Shape:
             >>> shape.users, shape.items, round(shape.items_per_user, 2)
             (3, 2, 1.33)
         """
-        table = as_table(data, columns, caller="Shape.of")
+        table = as_table(data, columns, caller=cls.of)
         engines.require_rows_again(table.data)
         counted = engines.histogram(table, users=True)
         if not len(counted.counts) or counted.users is None:

@@ -179,7 +179,7 @@ class PublicTable(PublicData):
 
     def rows(self) -> Table:
         """Return the table."""
-        return as_table(self._data, self._columns, caller="plan")
+        return as_table(self._data, self._columns, caller=type(self))
 
 
 class PublicCounts(PublicData):

@@ -24,7 +24,13 @@ _source: ContextVar[tuple[str, str]] = ContextVar("source", default=("", ""))
 
 
 class ReleaseTexts(TypedDict, total=False):
-    """The texts that a caller gives a release and its charge; see `Provenance`."""
+    """The texts that a caller gives a release and its charge. docs/how-to/nightly-job.md shows their use.
+
+    Args:
+        label: A text for the ledger's history, the certificate and the report.
+        once: A key, for a release that is charged once.
+        replaces: The key or label of the earlier charge that this release replaces. It is charged in full.
+    """
 
     label: str | None
     once: str | None

@@ -166,7 +166,7 @@ def _table(given: Given, key: bytes, number: int) -> tuple[Table, ItemType | Non
     A user with more than l0 items counts for the same ones whenever the same rows are given for this round.
     """
     columns: Columns = {"user": given.user, "item": given.item, "progress": given.progress}  # type: ignore[typeddict-item]
-    table = as_table(given.events, columns, caller="step")._changed(
+    table = as_table(given.events, columns, caller=Histogram.from_table)._changed(
         secret=keyed(key, b"rows", number.to_bytes(8, "little"))
     )
     name, rows = table.item, table.data

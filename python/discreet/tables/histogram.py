@@ -18,6 +18,7 @@ from discreet.privacy.arrays import whole_array
 from discreet.privacy.guarantee import Sensitivity, Unit
 from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
+from discreet.signatures import showing
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -60,6 +61,7 @@ class Histogram(Private):
         raise TypeError("use Histogram.from_table, Histogram.from_pairs or Histogram.from_counts")
 
     @classmethod
+    @showing(Columns, unit="user")
     def from_table(
         cls,
         data: object,
@@ -86,8 +88,7 @@ class Histogram(Private):
             count_users: Also count the users who have any counted item. `ConfirmedCounts` then releases more items.
             linf: The most rows of a user for an item that count: from 1 to 2^30. Above 1 the rows must be on this
                 machine, and cap and count_users are not taken. Mechanisms need the same linf.
-            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory and
-                progress.
+            **columns: The columns of rows.
 
         Returns:
             A Histogram.
@@ -103,7 +104,7 @@ class Histogram(Private):
             >>> dp.Histogram.from_table({"user": [1, 1, 2], "page": ["a", "b", "a"]}, user="user", item="page", l0=1)
             Histogram(l0=1, linf=1, SENSITIVE)
         """
-        table = as_table(data, columns, caller="from_table")
+        table = as_table(data, columns, caller=cls.from_table)
         sensitivity = Sensitivity(l0=l0, linf=require_whole("linf", linf, 1, 2**30))
         require_flag("count_users", count_users)
         if sensitivity.linf > 1 and (cap is not None or count_users):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from discreet import engines
+from discreet.engines.table import Columns
 from discreet.engines.table import Table as GivenTable
 from discreet.errors import ParameterError
+from discreet.signatures import showing
 
 __all__ = ["Table"]
 
 
+@showing(Columns)
 class Table(GivenTable):
     """Rows of users and items, with the names of their columns. It is as sensitive as its rows.
 
@@ -20,26 +23,9 @@ class Table(GivenTable):
             with `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of arrays of equal length, a list of
             these, a Spark DataFrame or an Ibis table. A list in a dict has the type of most of its cells, and a cell
             that does not fit is left out.
-        user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
-            dates, times or booleans.
-        item: The name of the column of items, or a list of columns that are one item together, such as ["country",
-            "page"]. They are columns of the release, too. A row with a NULL in one of them is left out.
-        time: The name of a column of times: timestamps, dates or text such as 2026-01-31T12:00. A time without a zone
-            is in UTC. A row whose cell is no time is left out.
-        every: "1h", "1d", "1w" or "1mo": the period of a row becomes the first column of its item, named as the column
-            of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
-        since: Read only rows from this time on.
-        until: Read only rows before this time.
-        unit: What counts as one user, and what the guarantee protects: "user", or a user in one period of `time` in
-            UTC: "user-hour", "user-day", "user-week" or "user-month". Counts are then numbers of distinct pairs of user
-            and period, and l0 bounds the items of a user in one period. The guarantee covers one period of a user; it
-            is weaker for users with rows in many periods.
+        **columns: The columns of rows.
         value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits. Only sums
             read it.
-        memory: Bytes, or text such as "2GB", that reading may use in addition to the data and its counts; half of the
-            machine's memory by default. Rows that do not fit spill to encrypted temporary files without a name.
-        progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
-            numbers: the number of rows is not public.
 
     Raises:
         ParameterError: A name is no string, two names are the same, or another parameter is out of range.

@@ -12,6 +12,7 @@ from discreet.engines.table import Columns, Table, as_table
 from discreet.engines.weighing import Lists, LocalLists
 from discreet.privacy.guarantee import Sensitivity, Unit
 from discreet.private import Private
+from discreet.signatures import showing
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -36,6 +37,7 @@ class UserItems(Private):
         raise TypeError("use UserItems.from_table or UserItems.from_pairs")
 
     @classmethod
+    @showing(Columns, unit="user")
     def from_table(cls, data: object, *, l0: int | None = None, **columns: Unpack[Columns]) -> UserItems:
         """Read the items of every user from a table of (user, item) rows.
 
@@ -44,8 +46,7 @@ class UserItems(Private):
                 they are, and every release weighs them there. The table's memory limits the items, too.
             l0: Keep at most l0 items of each user, chosen uniformly. This saves memory for a `SetUnion` of this l0,
                 which bounds the items anyway. Leave l0 out for `IteratedSetUnion`, which chooses items in every round.
-            **columns: The columns of rows, as for `Table`: user, item, time, every, since, until, unit, memory and
-                progress.
+            **columns: The columns of rows.
 
         Returns:
             A UserItems.
@@ -55,7 +56,7 @@ class UserItems(Private):
                 `Histogram.from_table`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
-        table = as_table(data, columns, caller="from_table")
+        table = as_table(data, columns, caller=cls.from_table)
         return read_items(table, l0=l0)
 
     @classmethod
