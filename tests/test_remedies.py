@@ -13,8 +13,7 @@ import pytest
 from command import BUDGET, COUNT, discreet
 
 import discreet as dp
-from discreet.cli.texts import in_options
-from discreet.errors import BudgetExceeded, ParameterError, SchemaError
+from discreet.errors import BudgetExceeded, OnlyInPython, Parameter, ParameterError, SchemaError
 from discreet.planning.choose import choose
 from discreet.releasing import Asked
 
@@ -254,34 +253,46 @@ def test_a_misspelt_column_of_times_gets_the_near_miss(tmp_path):
     assert "did you mean 'when'?" in discreet("stream", "step", stream, data, *columns, *times)[2]
 
 
-def test_parameters_in_errors_become_options():
-    given = ParameterError("with unit='event' and certificate=True")
-    assert in_options(given) == "with --unit event and --certificate"
-    short = BudgetExceeded(dp.Guarantee(1, 1e-6), dp.Guarantee(0.5, 1e-6))
-    assert "this release costs rho=1;" in in_options(short)
-    assert in_options(short).endswith("Nothing was charged. Try --rho 0.5.")
-    assert in_options(SchemaError("Try the column 'rho=1'")) == "Try the column 'rho=1'"
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("l0", "k_bar", "time", "unit", "certificate", "user")}
+OPTIONS |= {"k": "-k", "value": "--column"}
 
 
 @pytest.mark.parametrize(
-    ("text", "names", "expected"),
+    ("template", "values", "in_python", "in_shell"),
     [
-        ("every and until need time, the time", "every until time", "--every and --until need --time, the time"),
-        ("others needs items, the items that are public", "others items", "--others needs --items, the items that are"),
-        ('percentile is for l0="auto": leave', "percentile", "--percentile is for --l0 auto: leave"),
-        ("kept_share needs l0: without l0, all", "kept_share l0", "--kept-share needs --l0: without --l0, all"),
-        ("l0 excludes k_bar: leave", "l0 k_bar", "--l0 excludes --k-bar: leave"),
-        ("k (9) must be at most k_bar (5): lower k", "k k_bar", "-k (9) must be at most --k-bar (5): lower -k"),
-        ("user, item and value must be", "user item value", "--user, --item and --column must be"),
-        ("there is no column 'k_bar' for l0='auto'", "", "there is no column 'k_bar' for --l0 auto"),
-        ("item: no column 'item' or \"items='a'\"", "item", "--item: no column 'item' or \"items='a'\""),
-        ("every, since and until need time", "", "every, since and until need time"),
-        ("there is no column 'l0' or 'time'", "", "there is no column 'l0' or 'time'"),
+        ("{l0} excludes {k_bar}: leave", [], "l0 excludes k_bar: leave", "--l0 excludes --k-bar: leave"),
+        ("{k} ({}): lower {k}", [9], "k (9): lower k", "-k (9): lower -k"),
+        ("{user} and {value} differ", [], "user and value differ", "--user and --column differ"),
+        ("for {l0:'auto'} alone", [], "for l0='auto' alone", "for --l0 auto alone"),
+        ("with {certificate:True}", [], "with certificate=True", "with --certificate"),
+        ("give {user:=}, a name", [], "give user=, a name", "give --user, a name"),
+        ("{} must be {!r}", [Parameter("unit"), "{l0}"], "unit must be '{l0}'", "--unit must be '{l0}'"),
+        ("no column {}: l0 or time", ["'l0'"], "no column 'l0': l0 or time", "no column 'l0': l0 or time"),
+        ("lower {scale}", [], "lower scale", "lower scale"),
+        ("with {as_of:'2026'}", [], "with as_of='2026'", "with --as-of 2026"),
+        ("it is late{}", [OnlyInPython(": write it again")], "it is late: write it again", "it is late"),
+        ("{}: {}", ["a", ParameterError.about("lower {l0}")], "a: lower l0", "a: lower --l0"),
     ],
 )
-def test_an_error_names_options_by_its_field_alone(text, names, expected):
-    assert in_options(ParameterError(text, names=names)).startswith(expected)
-    assert pickle.loads(pickle.dumps(ParameterError(text, names=names))).names == tuple(names.split())
+def test_an_error_spells_its_parameters_for_python_and_for_a_shell(template, values, in_python, in_shell):
+    error = ParameterError.about(template, *values)
+    assert (str(error), error.in_options(OPTIONS)) == (in_python, in_shell)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.in_options(OPTIONS), again.names) == (in_python, in_shell, error.names)
+
+
+def test_an_error_knows_the_parameters_that_it_names():
+    assert ParameterError.about("{l0} and {k} ({}) exclude {l0}", Parameter("rho", 1)).names == ("l0", "k", "rho")
+    assert ParameterError("l0 and {k}").names == ()
+    assert SchemaError("Try the column 'rho=1'").in_options(OPTIONS) == "Try the column 'rho=1'"
+
+
+def test_a_short_budget_suggests_options_that_fit():
+    short = BudgetExceeded(dp.Guarantee(1, 1e-6), dp.Guarantee(0.5, 1e-6))
+    for error in (short, pickle.loads(pickle.dumps(short))):
+        assert "this release costs rho=1;" in error.in_options(OPTIONS)
+        assert error.in_options(OPTIONS).endswith("Nothing was charged. Try --rho 0.5.")
+        assert str(error).endswith("Nothing was charged. Try rho=0.5.")
 
 
 def test_errors_of_the_command_name_its_options(log):

@@ -243,9 +243,7 @@ def top_k(
     call = Call.of(top_k, data, options, budget, parameters, charge)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
     if listed is not None and (k_bar, method, l0) != (1_000, "gumbel", None):
-        raise ParameterError(
-            "items excludes k_bar, method and l0: leave out these, or items", names="items k_bar method l0"
-        )
+        raise ParameterError.about("{items} excludes {k_bar}, {method} and {l0}: leave out these, or items")
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
         if listed is not None:

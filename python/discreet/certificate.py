@@ -16,7 +16,7 @@ from discreet import _core, mechanisms, streams
 from discreet.budgets.ledger import Ledger
 from discreet.budgets.record import Spending
 from discreet.engines import untrusted
-from discreet.errors import InputError
+from discreet.errors import InputError, OnlyInPython
 from discreet.formats import RELEASED, TEXTS, alternatives, require_suffix
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.verifiable import COUNTS, RANKS, Verifiable
@@ -252,9 +252,7 @@ def _fault(content: untrusted.Fields, error: Exception) -> str:
 def _written_again(text: str) -> InputError:
     """Return an error with the remedy of a caller who still has the Release."""
     remedy = ". If you still have the Release, write it again with certificate=True, which costs no budget"
-    error = InputError(text + remedy)
-    error.only_in_python = remedy
-    return error
+    return InputError.about("{}{}", text, OnlyInPython(remedy))
 
 
 def _rows(path: str) -> untrusted.Fields | None:

@@ -6,10 +6,11 @@ depends on the data is a leak.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from string import Formatter
+from typing import NamedTuple, NoReturn, Protocol, Self
 
 __all__ = [
     "AlreadyCharged",
@@ -92,30 +93,118 @@ class Charged:
         return f"{self.cost} The release is complete: it is in the attribute charged.release of this error."
 
 
+class Parameter(NamedTuple):
+    """A parameter in a text, and the value that the text gives it, as in a call; "=" for any value."""
+
+    name: str
+    given: object = ""
+
+
+class OnlyInPython(str):
+    """A part of a text about a step that the command line does not have, and leaves out."""
+
+    __slots__ = ()
+
+
+_Spelling = Callable[[Parameter], str]
+
+
+def _in_call(parameter: Parameter) -> str:
+    """Return a parameter as a call has it: l0, l0="auto", or user= for any value."""
+    return f"{parameter.name}{'=' * (parameter.given not in ('', '='))}{parameter.given}"
+
+
+class _Spelt(Formatter):
+    """A formatter whose named fields are parameters, and whose numbered fields are values."""
+
+    def __init__(self, spelling: _Spelling) -> None:
+        self._spelling = spelling
+
+    def get_value(self, key: int | str, args: Sequence[object], _named: Mapping[str, object]) -> object:
+        return args[key] if isinstance(key, int) else Parameter(key)
+
+    def format_field(self, value: object, spec: str) -> str:
+        if isinstance(value, Parameter):
+            return self._spelling(Parameter(value.name, spec) if spec else value)
+        if isinstance(value, Text | DiscreetError | OnlyInPython) and self._spelling is not _in_call:
+            return "" if isinstance(value, OnlyInPython) else _spelt(value, self._spelling)
+        return format(value, spec)
+
+
+class Text(str):
+    """A text as Python shows it, which knows where it names parameters; `about` makes it."""
+
+    template: str
+    values: tuple[object, ...]
+
+
+def about(template: str, *values: object) -> Text:
+    """Return a text about parameters, which a call and a command spell in different ways.
+
+    Args:
+        template: The text. `{}` is the next value, whose own braces and words stay as they are. `{l0}` is a parameter,
+            `{l0:"auto"}` one with a value, `{certificate:True}` a flag and `{user:=}` one with any value.
+        *values: The values, which may be a `Parameter`, an `OnlyInPython` or another text or error.
+    """
+    made = Text(_Spelt(_in_call).vformat(template, values, {}))
+    made.template, made.values = template, values
+    return made
+
+
+def _spelt(text: str | DiscreetError, spelling: _Spelling) -> str:
+    given = text.args[0] if isinstance(text, DiscreetError) and text.args else text
+    return _Spelt(spelling).vformat(given.template, given.values, {}) if isinstance(given, Text) else str(text)
+
+
 class DiscreetError(Exception):
     """The base class of the errors that discreet raises deliberately."""
 
     charged: Charged | None = None
     """The charge to a budget before the error; None if nothing was charged."""
-    names: tuple[str, ...] = ()
-    """The parameters that the text names. The command line shows them as options."""
     remedy: str = ""
-    """The end of the text, if it gives parameters of a call that works. The command line shows them as options."""
-    only_in_python: str = ""
-    """The part of the text about a step that the command line does not have, and leaves out."""
+    """The end of the text, if it gives parameters of a call that works."""
+
+    @classmethod
+    def about(cls, template: str, *values: object) -> Self:
+        """Return an error whose text names parameters: `{l0}` in the template is one, and `{}` is the next value.
+
+        Args:
+            template: The text, as `about` takes it.
+            *values: The values.
+        """
+        return cls(about(template, *values))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that the text names."""
+        found: dict[str, None] = {}
+
+        def note(parameter: Parameter) -> str:
+            found[parameter.name] = None
+            return ""
+
+        _spelt(self, note)
+        return tuple(found)
+
+    def in_options(self, options: Mapping[str, str]) -> str:
+        """Return the text for a command, with options in place of the parameters that it names.
+
+        Args:
+            options: The options of the command, by parameter. Other parameters stay as they are, but if the text gives
+                them a value, they are options of another command.
+        """
+
+        def spelling(parameter: Parameter) -> str:
+            name, given = parameter
+            option = options.get(name, f"--{name.replace('_', '-')}" if given else name)
+            value = str(given).strip("'\"")
+            return option if value in ("", "=", "True") else f"{option} {value}"
+
+        return _spelt(self, spelling)
 
 
 class ParameterError(DiscreetError, ValueError):
-    """A parameter is outside the range for which the theorem holds.
-
-    Args:
-        text: The message.
-        names: The parameters that the text names, with spaces between them.
-    """
-
-    def __init__(self, text: object = "", *, names: str = "") -> None:
-        super().__init__(text)
-        self.names = tuple(names.split())
+    """A parameter is outside the range for which the theorem holds."""
 
 
 class MissingLibraryError(ImportError):
@@ -167,7 +256,13 @@ class BudgetExceeded(DiscreetError):
 
     def __init__(self, requested: Amount | str, remaining: Amount | str, advice: str | None = None) -> None:
         shortfall, self.remedy = _shortfall(requested, remaining, advice)
-        super().__init__(f"Privacy budget exceeded: {shortfall} {self.remedy}".rstrip())
+        super().__init__(
+            about(
+                "Privacy budget exceeded: {} {}" if self.remedy else "Privacy budget exceeded: {}",
+                shortfall,
+                self.remedy,
+            )
+        )
         self.requested = requested
         self.remaining = remaining
         self._advice = advice
@@ -197,24 +292,29 @@ def _remedy(requested: Amount, remaining: Amount, advice: str | None) -> str:
     given.
     """
     if remaining.dp is not None and advice is None:
-        return "Try epsilon={} and delta={}.".format(*map(_digits, remaining.dp))
+        return trying(dict(zip(("epsilon", "delta"), remaining.dp, strict=True)))
     if remaining.rho < LEAST:
         return "No rho is left: nothing more can be released from this data."
     if remaining.delta == 0 and requested.delta > 0:
         return OUT_OF_DELTA
     if advice is not None:
         return advice
-    return f"Try {fitting(requested, remaining)}."
+    return trying(fitting(requested, remaining))
 
 
-def fitting(requested: Amount, remaining: Amount) -> str:
+def trying(amounts: Mapping[str, float], more: str = "") -> Text:
+    """Return the remedy to try these parameters, rounded down to three digits."""
+    given = (Parameter(name, _digits(amount)) for name, amount in amounts.items())
+    return about(f"Try {' and '.join('{}' for _ in amounts)}{more}.", *given)
+
+
+def fitting(requested: Amount, remaining: Amount) -> dict[str, float]:
     """Return the parameters of a charge in rho that fits the rest of the budget."""
     # A guarantee in epsilon may split delta differently, so its charge names a delta if it has one.
     names = [name for name in ("rho", "delta") if getattr(requested, name) > getattr(remaining, name)]
     if requested.dp is not None:
         names = ["rho", "delta"] if requested.delta > 0 else ["rho"]
-    amounts = (min(getattr(requested, name), getattr(remaining, name)) for name in names)
-    return " and ".join(f"{name}={_digits(amount)}" for name, amount in zip(names, amounts, strict=True))
+    return {name: min(getattr(requested, name), getattr(remaining, name)) for name in names}
 
 
 def _apart(more: float, less: float) -> tuple[str, str]:
@@ -249,17 +349,24 @@ class AlreadyCharged(DiscreetError):
     def __init__(self, once: str, dataset: str, time: str, digest: str, replaced_by: str = "") -> None:
         self.once, self.dataset, self.time, self.digest = once, dataset, time, digest
         self.replaced_by = replaced_by
-        self.remedy = (
-            f"If the rows are lost, they cannot be drawn again: give a new key and replaces {once!r}, which is "
-            "charged in full."
+        self.remedy = about(
+            "If the rows are lost, they cannot be drawn again: give a new key and {replaces} {!r}, which is charged in "
+            "full.",
+            once,
         )
         if replaced_by:
             self.remedy = f"The charge with the key {replaced_by!r} replaced it."
         found = f"Its rows have the SHA-256 {digest}." if digest else "It still runs, or ended without a release."
         super().__init__(
-            f"once {once!r} was charged to {dataset} at {time}. Nothing is charged again. {found} {self.remedy}"
+            about(
+                "{once} {!r} was charged to {} at {}. Nothing is charged again. {} {}",
+                once,
+                dataset,
+                time,
+                found,
+                self.remedy,
+            )
         )
-        self.names = ("once", "replaces")
 
     def __reduce__(self) -> tuple[type[AlreadyCharged], tuple[str, ...]]:
         return type(self), (self.once, self.dataset, self.time, self.digest, self.replaced_by)

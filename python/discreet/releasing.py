@@ -262,8 +262,8 @@ class Bounding:
         if not measures:
             return None
         if l0 is None:
-            raise ParameterError(
-                "kept_share needs l0: without a bound, all pairs of users and items are kept", names="kept_share l0"
+            raise ParameterError.about(
+                "{kept_share} needs {l0}: without a bound, all pairs of users and items are kept"
             )
         return cls(l0=l0)
 
@@ -273,13 +273,11 @@ class Bounding:
         if mechanism is not None:
             raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
         if not is_equal(relative_error, RELATIVE_ERROR):
-            raise ParameterError("l0 excludes relative_error: leave out either of them", names="l0 relative_error")
+            raise ParameterError.about("{l0} excludes {relative_error}: leave out either of them")
         if items is not None and self.l0 is None:
-            raise ParameterError('l0="auto" finds a bound for all items: with items, give l0 as a number', names="l0")
+            raise ParameterError.about('{l0:"auto"} finds a bound for all items: with items, give {l0} as a number')
         if items is not None and not others:
-            raise ParameterError(
-                "kept_share is about all items of a user: with items, give others=True", names="kept_share"
-            )
+            raise ParameterError.about("{kept_share} is about all items of a user: with items, give {others:True}")
 
     def made(
         self, rho: float | None, epsilon: float | None, delta: float, listed: tuple[object, ...] | None
@@ -335,7 +333,7 @@ def require_known(
     """Return the public items of a count, or None; raise ParameterError if other parameters contradict them."""
     if items is None:
         if require_flag("others", others):
-            raise ParameterError("others needs items, the items that are public", names="others items")
+            raise ParameterError.about("{others} needs {items}, the items that are public")
         return None
     items = require_list(items)
     if mechanism is not None:

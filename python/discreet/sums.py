@@ -14,7 +14,7 @@ from discreet import mechanisms
 from discreet.engines.engine import Label
 from discreet.engines.projection import FINE, exact_step
 from discreet.engines.sums import own_step, summed_column
-from discreet.errors import ParameterError
+from discreet.errors import Parameter, ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.parameters import PERCENTILE
@@ -115,7 +115,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     is_found = isinstance(bounds, str) and bounds == "auto"
     require_whole("bounds_percentile", bounds_percentile, 1, 99)
     if not (is_found or bounds_percentile == PERCENTILE):
-        raise ParameterError('bounds_percentile is for bounds="auto": leave it out', names="bounds_percentile bounds")
+        raise ParameterError.about('{bounds_percentile} is for {bounds:"auto"}: leave it out')
     low, high, step = _in_steps((0, 0) if is_found else bounds, resolution, call.table, value, is_found=is_found)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
@@ -238,17 +238,19 @@ def aggregate(
 def _bounds(name: str, given: object) -> dict[str, list[object]]:
     """Return the bounds of each column, and its resolution if there is one, or raise ParameterError."""
     if not isinstance(given, Mapping | None):
-        raise ParameterError(f'{name} must be a dict of columns and bounds, such as {{"price": (0, 50)}}', names=name)
+        raise ParameterError.about(
+            '{} must be a dict of columns and bounds, such as {{"price": (0, 50)}}', Parameter(name)
+        )
     found = {}
     for column, bounds in (given or {}).items():
         if not isinstance(column, str):
-            raise ParameterError(f"a key of {name} must be the name of a column", names=name)
+            raise ParameterError.about("a key of {} must be the name of a column", Parameter(name))
         found[column] = list(bounds) if isinstance(bounds, tuple | list) else []
         if len(found[column]) not in (2, 3):
-            raise ParameterError(
-                f"a value of {name} must have the least and the largest value of one user for one item, such as "
+            raise ParameterError.about(
+                "a value of {} must have the least and the largest value of one user for one item, such as "
                 "(0, 50), and may have a resolution: (0, 50, 0.01)",
-                names=name,
+                Parameter(name),
             )
     return found
 
@@ -262,7 +264,7 @@ def _bounded(name: str, given: object, table: Table) -> tuple[tuple[str, int, in
                 (column, *_in_steps((low, high), step[0] if step else None, table, column, is_mean=name == "means"))
             )
         except ParameterError as error:
-            raise ParameterError(f"{name} of {brief(column)}: {error}", names=f"{name} resolution") from None
+            raise ParameterError.about("{} of {}: {}", Parameter(name), brief(column), error) from None
     return tuple(found)
 
 
@@ -286,33 +288,31 @@ def _in_steps(
     given: Foreign = bounds
     pair = list(given) if isinstance(given, tuple | list) or getattr(given, "ndim", 0) == 1 else []
     if len(pair) != 2:
-        raise ParameterError(
-            "bounds must be a pair of the least and the largest sum of a user for an item, such as (0, 20), or "
-            '"auto" to find them with privacy',
-            names="bounds",
+        raise ParameterError.about(
+            "{bounds} must be a pair of the least and the largest sum of a user for an item, such as (0, "
+            '20), or "auto" to find them with privacy'
         )
     unit = exact_step(step)
     least, most = (_number(bound) for bound in pair)
     if least >= most:
-        raise ParameterError("bounds must be in order: low must be below high", names="bounds")
+        raise ParameterError.about("{bounds} must be in order: low must be below high")
     for bound, one in zip(pair, (least, most), strict=True):
         if not is_own and one % unit:
-            raise ParameterError(
-                f"bounds must be whole multiples of the resolution, {step:g}, and {bound} is not; give another "
+            raise ParameterError.about(
+                "{bounds} must be whole multiples of the {resolution}, {:g}, and {} is not; give another "
                 "resolution, such as 0.01 for amounts with two decimal places",
-                names="bounds resolution",
+                step,
+                bound,
             )
         if abs(one / unit) > 2**95:
-            raise ParameterError(
-                f"bounds must be at most 2^95 steps of {step:g}; give a larger resolution, or narrower bounds",
-                names="bounds resolution",
+            raise ParameterError.about(
+                "{bounds} must be at most 2^95 steps of {:g}; give a larger {resolution}, or narrower bounds", step
             )
     largest = most - least if is_mean else max(abs(least), abs(most))
     if is_own and step == FINE and largest < FEWEST * unit:
-        raise ParameterError(
-            "bounds must be at least 2^20 steps, and those of floats and text are 2^-32: give a resolution, such as "
-            "1e-12, or multiply the column and its bounds, such as by 1e6",
-            names="bounds resolution",
+        raise ParameterError.about(
+            "{bounds} must be at least 2^20 steps, and those of floats and text are 2^-32: give a "
+            "{resolution}, such as 1e-12, or multiply the column and its bounds, such as by 1e6"
         )
     return math.floor(least / unit), math.ceil(most / unit), step
 
@@ -338,14 +338,11 @@ def _number(bound: object) -> Fraction:
         if number.is_snan():
             raise TypeError
     except (InvalidOperation, TypeError, ValueError):
-        raise ParameterError(
-            f"bounds must be two numbers, such as (0, 20), and each an int, a float or a Decimal, not {brief(bound)}",
-            names="bounds",
+        raise ParameterError.about(
+            "{bounds} must be two numbers, such as (0, 20), and each an int, a float or a Decimal, not {}", brief(bound)
         ) from None
     if not number.is_finite():
-        raise ParameterError(
-            "bounds must be finite: choose the least and the largest sum without the data", names="bounds"
-        )
+        raise ParameterError.about("{bounds} must be finite: choose the least and the largest sum without the data")
     if number.adjusted() > 100:
-        raise ParameterError("bounds must be below 1e100: give a larger resolution, or narrower bounds", names="bounds")
+        raise ParameterError.about("{bounds} must be below 1e100: give a larger resolution, or narrower bounds")
     return Fraction(number)

@@ -17,7 +17,7 @@ from discreet.budgets import charge, ledger_format, record
 from discreet.budgets.ledger_file import LedgerFile
 from discreet.errors import AlreadyCharged, LedgerError, ParameterError
 from discreet.release.provenance import Provenance
-from discreet.releasing import Call
+from discreet.releasing import Call, Options
 
 LOG = {"user": [*range(3000)] * 2, "page": ["home"] * 3000 + ["help"] * 3000, "ts": ["2026-02-01T10:00"] * 6000}
 COUNT = {"user": "user", "item": "page", "rho": 0.01, "delta": 1e-9}
@@ -124,8 +124,8 @@ def test_a_promise_has_what_the_caller_stated(views, verb, monkeypatch):
     monkeypatch.setattr(Call, "_stated", lambda call: calls.append(call) or stated(call))
     VERBS[verb](budget=views, once="night")
     (call,) = calls
-    known = inspect.signature(call.verb).parameters.keys() - {"data", "value", "budget", "charge", "options"}
-    assert call.parameters.keys() == known
+    known = inspect.signature(call.verb).parameters.keys() - {"data", "value", "budget", "charge"}
+    assert call.parameters.keys() == known - Options.__annotations__.keys()
     assert stated(call) == STATED[verb]
     promise = views._chain.read().keys["views", "night"][1]
     assert promise == hashlib.sha256(STATED[verb].encode()).hexdigest()

@@ -141,9 +141,10 @@ def auditable(mechanism: object) -> HistogramMechanism | CalibratedCounts:
     """Return `mechanism` if its law is known, else raise ParameterError."""
     if isinstance(mechanism, HistogramMechanism | CalibratedCounts):
         return mechanism
-    raise ParameterError(
-        f"the exact law of {type(mechanism).__name__} is not known, so its guarantee rests on its proof and cannot be "
-        "audited; choose a mechanism of count, of top_k with method='gumbel' or of select with method='threshold'"
+    raise ParameterError.about(
+        "the exact law of {} is not known, so its guarantee rests on its proof and cannot be "
+        "audited; choose a mechanism of count, of top_k with {method:'gumbel'} or of select with {method:'threshold'}",
+        type(mechanism).__name__,
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from discreet.budgets.balance import Balance
-from discreet.errors import LEAST, BudgetExceeded, ParameterError, fitting, to_three_digits
+from discreet.errors import LEAST, BudgetExceeded, ParameterError, fitting, to_three_digits, trying
 from discreet.privacy.guarantee import Guarantee, Promising
 
 __all__ = ["require"]
@@ -37,11 +37,11 @@ def require(
         requested, left = error.requested, error.remaining
         found = None if delta is None else _fitting(budget, made, epsilon, delta)
         if found is not None:
-            advice = "Try epsilon={:g} and delta={:g}.".format(*found)
+            advice = trying(dict(zip(("epsilon", "delta"), found, strict=True)))
         elif isinstance(requested, str) or isinstance(left, str) or left.dp or left.rho < LEAST:
             raise
         else:
-            advice = f"Try {fitting(requested, left)}, without epsilon."
+            advice = trying(fitting(requested, left), ", without {epsilon}")
         raise BudgetExceeded(requested, left, advice) from None
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from discreet.budgets.charge import NOTHING, Account, Charge, Protected
 from discreet.budgets.owner import Uncopied
-from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
+from discreet.errors import OUT_OF_DELTA, BudgetExceeded, Parameter, ParameterError
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
@@ -230,10 +230,13 @@ class Balance(Uncopied, ABC):
         protected = Protected.by(guarantee)
         if protected != self._protected:
             unlike = zip(protected._fields, protected, self._protected, strict=True)
-            needed = " and ".join(f"{name}={value!r}" for name, value, own in unlike if value != own)
-            raise ParameterError(
-                f"a budget per {self._protected} cannot pay for a guarantee per {protected}, since unit and neighbours "
-                f"must match: release with the unit and neighbours of the budget, or open one with {needed}"
+            needed = [Parameter(name, repr(value)) for name, value, own in unlike if value != own]
+            raise ParameterError.about(
+                "a budget per {} cannot pay for a guarantee per {}, since unit and neighbours must match: release with "
+                f"the unit and neighbours of the budget, or open one with {' and '.join('{}' for _ in needed)}",
+                self._protected,
+                protected,
+                *needed,
             )
         return guarantee
 

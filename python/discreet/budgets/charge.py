@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from discreet.errors import LEAST, OUT_OF_DELTA, BudgetExceeded, ParameterError, to_three_digits
+from discreet.errors import LEAST, OUT_OF_DELTA, BudgetExceeded, ParameterError, trying
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, claimed_pair, require_one, resolve_rho
 from discreet.privacy.validation import require_number
@@ -313,7 +313,7 @@ class Account:
             if (left := self._pair_left) is not None and charge.pair is not None:
                 pair = guarantee.dp if math.isinf(charge.pair[0]) else charge.pair
                 needed = f"rho={guarantee.rho} and delta={guarantee.delta}" if pair is None else _AS_PAIR.format(*pair)
-                advice = "Try epsilon={:g} and delta={:g}.".format(*map(to_three_digits, left))
+                advice: str = trying(dict(zip(("epsilon", "delta"), left, strict=True)))
                 if left[0] < LEAST:
                     advice = "No epsilon is left: nothing more can be released."
                 elif left[1] == 0:

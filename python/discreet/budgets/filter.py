@@ -287,10 +287,9 @@ class PrivacyFilter(Balance):
     def _refuse_names(about: Provenance | None) -> None:
         """Raise ParameterError for a key or a replaced charge, which only the datasets of a ledger remember."""
         if about is not None and (about.once or about.replaces):
-            raise ParameterError(
-                "once and replaces need a dataset of a Ledger, which remembers charges: budget=Ledger.open(path)"
-                ".dataset(name)",
-                names="once replaces",
+            raise ParameterError.about(
+                "{once} and {replaces} need a dataset of a Ledger, which remembers charges: "
+                "budget=Ledger.open(path).dataset(name)"
             )
 
     @property

@@ -273,35 +273,40 @@ class Dataset(PrivacyFilter):
             _, promise, files = before
             (stated, _, inputs), *now = (text.partition(".") for text in (promise, *promises))
             if stated not in (one[0] for one in now):
-                raise ParameterError(
-                    f"once {about.once!r} was charged for a release with other parameters or columns, and nothing is "
+                raise ParameterError.about(
+                    "{once} {!r} was charged for a release with other parameters or columns, and nothing is "
                     "charged now: repeat these, or give another key",
-                    names="once",
+                    about.once,
                 )
             others = [one[2] for one in now if one[2]]
             if (inputs and others and inputs not in others) or (files and about.files and files != about.files):
                 which = f", which was {files}" if files and files != about.files else ""
-                raise ParameterError(
-                    f"once {about.once!r} was charged for another input{which}, and nothing is charged now: repeat the "
-                    "call with that input, or give another key",
-                    names="once",
+                raise ParameterError.about(
+                    "{once} {!r} was charged for another input{}, and nothing is charged now: repeat the call "
+                    "with that input, or give another key",
+                    about.once,
+                    which,
                 )
         named = (self.name, about.replaces)
         if before is None and about.replaces and named not in book.keys:
             many, found = book.labels.get(named, (0, ()))
             keys = ", ".join(repr(key) for key in found if key)
             if many == 0:
-                raise ParameterError(
-                    f"no charge to {self.name} has the key or label {about.replaces!r} that replaces names; the "
-                    "history of the dataset lists them",
-                    names="replaces",
+                raise ParameterError.about(
+                    "no charge to {} has the key or label {!r} that {replaces} names; the history of the dataset "
+                    "lists them",
+                    self.name,
+                    about.replaces,
                 )
             if many > 1:
                 last = f"their last keys are {keys}" if keys else "the last ones have no key"
-                raise ParameterError(
-                    f"{many:,} charges to {self.name} have the label {about.replaces!r} that replaces names, and "
-                    f"{last}: name a charge by its key (once), or by a label that no other has",
-                    names="replaces",
+                raise ParameterError.about(
+                    "{:,} charges to {} have the label {!r} that {replaces} names, and {}: name a charge by its "
+                    "key (once), or by a label that no other has",
+                    many,
+                    self.name,
+                    about.replaces,
+                    last,
                 )
         return before is not None
 

@@ -13,8 +13,7 @@ import click
 import discreet
 from discreet import startup
 from discreet.cli import commands, endings, work
-from discreet.cli.parsing import ExtraWordsError
-from discreet.cli.texts import in_options, restore_help
+from discreet.cli.parsing import ExtraWordsError, restore_help
 from discreet.errors import AlreadyCharged, BudgetExceeded, DiscreetError, MissingLibraryError, ParameterError
 
 __all__ = ["main"]
@@ -100,7 +99,7 @@ def _code_of(error: BaseException, ending: endings.Ending) -> int:
             _with_remedy(error).show()
         return error.exit_code
     except DiscreetError as error:
-        endings.say(f"discreet: {in_options(error)}")
+        endings.say(f"discreet: {error.in_options(ending.options)}")
         return next((code for kind, code in _EXIT.items() if isinstance(error, kind)), 1)
     except MissingLibraryError as error:
         endings.say(f"discreet: {error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -40,6 +40,8 @@ class Ending:
         """The sentence about a charge without a result."""
         self.done = ""
         """The text about the charge of a command that has done all its work."""
+        self.options: Mapping[str, str] = {}
+        """The options of the command that failed, by parameter."""
 
     @property
     def charged(self) -> Charged | None:

@@ -30,7 +30,7 @@ def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -
     assert listed is not None
     asked: dict[str, Any] = {**parameters}
     if asked.pop("k_bar", K_BAR) != K_BAR:
-        raise ParameterError("items excludes k_bar: leave out either of them", names="items k_bar")
+        raise ParameterError.about("{items} excludes {k_bar}: leave out either of them")
     mechanism, reasons = for_public_items(listed, others=others, **asked)
     title, others_need, another = f"{type(mechanism).__name__} of {counted(len(listed), 'item')}", list[int](), ""
     counting = mechanism.public if isinstance(mechanism, CountsWithPublicItems) else mechanism

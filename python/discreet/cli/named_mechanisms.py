@@ -33,11 +33,11 @@ def mechanism_named(
     """
     if (selection := PLUME.get(name)) is not None:
         if l0 is None:
-            raise ParameterError(f"{name} needs l0: the most items of a user that count", names="l0")
+            raise ParameterError.about("{} needs {l0}: the most items of a user that count", name)
         require_whole("l0", l0, 1, 2**30 if name == "plume" else 4096)
         return made_for(mechanisms.Plume, rho, epsilon, delta=delta, m=l0, m_prime=l0, selection=selection)
     if l0 is not None:
-        raise ParameterError(f"{name} counts all items of a user: leave out l0", names="l0")
+        raise ParameterError.about("{} counts all items of a user: leave out {l0}", name)
     limits = {"relative_error": relative_error, "k_bar": k_bar}
     if name == "confirmed-counts":
         return made_for(mechanisms.ConfirmedCounts, rho, epsilon, delta=delta, **limits)

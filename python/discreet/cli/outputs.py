@@ -18,7 +18,7 @@ from discreet.engines.files import files_in
 from discreet.engines.sql import files_of, reads_files
 from discreet.engines.typed_arrays import Foreign
 from discreet.engines.versions import require_version
-from discreet.errors import AlreadyCharged
+from discreet.errors import AlreadyCharged, about
 from discreet.formats import RELEASED
 from discreet.release import export, reading
 
@@ -65,14 +65,19 @@ def require_writable(output: str | None, *, certificate: bool = False) -> None:
 
 def uncertified(output: str, error: AlreadyCharged) -> AlreadyCharged:
     """Return the error for a repeated --certificate if the rows of the key have none."""
-    error.remedy = (
-        f"Leave out --certificate to keep the rows, or give a new key and replaces {error.once!r}, which is charged in "
-        "full."
+    error.remedy = about(
+        "Leave out {certificate} to keep the rows, or give a new key and {replaces} {!r}, which is charged in full.",
+        error.once,
     )
     error.args = (
-        f"{export.plain_text(output)} has the rows that were charged to {error.dataset} for this key at {error.time}, "
-        "but they have no certificate, which can only be written with the rows. Nothing was charged or written. "
-        f"{error.remedy}",
+        about(
+            "{} has the rows that were charged to {} for this key at {}, but they have no certificate, which can only "
+            "be written with the rows. Nothing was charged or written. {}",
+            export.plain_text(output),
+            error.dataset,
+            error.time,
+            error.remedy,
+        ),
     )
     return error
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import click
 
+from discreet.cli import endings
+from discreet.errors import DiscreetError
 from discreet.formats import DATA_NAMES, RELEASED_NAMES
 from discreet.privacy.validation import is_comma
 
-__all__ = ["FLOAT", "L0", "WHOLE", "AtLeast", "Command", "ExtraWordsError", "Form", "Group", "is_in_digits"]
+__all__ = [
+    "FLOAT",
+    "L0",
+    "WHOLE",
+    "AtLeast",
+    "Command",
+    "ExtraWordsError",
+    "Form",
+    "Group",
+    "is_in_digits",
+    "restore_help",
+]
 
 
 class ExtraWordsError(click.UsageError):
@@ -38,6 +52,14 @@ class Command(click.Command):
         if left and not ctx.resilient_parsing:
             raise ExtraWordsError(left, ctx)
         return left
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command. An error that it raises then knows the options of the command."""
+        try:
+            return super().invoke(ctx)
+        except DiscreetError:
+            endings.current().options = {one.name or "": min(one.opts, key=len) for one in self.params}
+            raise
 
 
 class Group(click.Group):
@@ -109,3 +131,17 @@ WHOLE = _Whole()
 """The type of an option for a whole number."""
 L0 = _L0()
 """The type of --l0 of commands that cannot find it."""
+
+
+def restore_help(command: click.Command) -> None:
+    """Read the help of a command and its commands from their source, because `python -OO` drops docstrings."""
+    import ast
+    import inspect
+    from textwrap import dedent
+
+    if command.help is None and command.callback is not None:
+        with suppress(OSError, SyntaxError):
+            function = ast.parse(dedent(inspect.getsource(command.callback))).body[0]
+            command.help = ast.get_docstring(function) if isinstance(function, ast.FunctionDef) else None
+    for other in command.commands.values() if isinstance(command, click.Group) else ():
+        restore_help(other)

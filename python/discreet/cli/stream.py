@@ -198,13 +198,12 @@ def init(
 @click.argument("data", type=FILE)
 @click.option(
     "--user",
-    "events",
     required=True,
     multiple=True,
     metavar="COLUMN",
     help="Column that identifies an event, such as a visit. With `init --rounds`, it identifies a user.",
 )
-@click.option("--item", "items", required=True, multiple=True, metavar="COLUMN", help="Column of items.")
+@click.option("--item", required=True, multiple=True, metavar="COLUMN", help="Column of items.")
 @click.option("--time", metavar="COLUMN", help="Column of times, if DATA has several rounds. Needs --until.")
 @click.option("--every", metavar="SPAN", help="Length of a round: 30m, 6h, 1d or 2w. The stream remembers it.")
 @click.option(
@@ -220,8 +219,8 @@ def init(
 def step(
     file: str,
     data: str,
-    events: tuple[str, ...],
-    items: tuple[str, ...],
+    user: tuple[str, ...],
+    item: tuple[str, ...],
     time: str | None,
     every: str | None,
     since: str | None,
@@ -248,9 +247,9 @@ def step(
     A text column may hold any text, and whether its cells are times is private. The command therefore asks before it
     first closes rounds by a text column. --yes answers the question. The stream remembers the column.
     """
-    if len(events) > 1 or len(items) > 1:
+    if len(user) > 1 or len(item) > 1:
         raise click.UsageError("A stream has one column of events and one column of items: give each option once.")
-    (event,), (item,) = events, items
+    (event,), (label,) = user, item
     if time is None and (every, since, until) != (None, None, None):
         raise click.UsageError("--every, --since and --until need --time COLUMN.")
     if time is not None and until is None:
@@ -275,7 +274,7 @@ def step(
             )
         if time is None or until is None:
             with _reporting_closed_rounds(opened):
-                release = opened.step(data, user=event, item=item, round=number)
+                release = opened.step(data, user=event, item=label, round=number)
         else:
             clock = _clock(opened, since, every)
             last = clock.rounds_until(until)
@@ -283,14 +282,14 @@ def step(
             if horizon is not None and last > horizon:
                 raise ParameterError(f"--until needs {last} rounds, but the stream has only {horizon}")
             by_user = opened.mechanism.rounds is not None
-            timed = TimedEvents(data, event=event, item=item, time=time, one_round=not by_user)
+            timed = TimedEvents(data, event=event, item=label, time=time, one_round=not by_user)
             with _reporting_closed_rounds(opened):
                 if opened.round < last:
                     clock = _confirmed_clock(opened, clock, time, last, text=timed.text, yes=yes)
                     rows_of = timed.rows_by_round(clock.begin, clock.span)
                     opened.keep(clock)
                     for following in range(opened.round + 1, last + 1):
-                        opened.step(rows_of(following), user=event, item=item, round=following, release=False)
+                        opened.step(rows_of(following), user=event, item=label, round=following, release=False)
                 release = opened.show()
     report.write_release(release, output, form, quiet=quiet)
 

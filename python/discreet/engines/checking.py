@@ -166,19 +166,14 @@ def check(
         ResourceError: The facts need more memory.
     """
     if (user is None) != (item is None):
-        raise ParameterError("give both user and item, or neither", names="user item")
+        raise ParameterError.about("give both {user} and {item}, or neither")
     if user is None and period is not None:
-        raise ParameterError(
-            "time, every, since and until need user and item", names="time every since until user item"
-        )
+        raise ParameterError.about("{time}, {every}, {since} and {until} need {user} and {item}")
     if value is not None:
         if user is None or item is None:
-            raise ParameterError("a column to sum needs user and item", names="user item")
+            raise ParameterError.about("a column to sum needs {user} and {item}")
         if value in columns_of(user, item, period):
-            raise ParameterError(
-                "the column to sum must not be a column of users, items or times",
-                names="user item time value",
-            )
+            raise ParameterError.about("the column to sum must not be a column of users, items or times")
     if library(data) == "ibis":
         require_no_period(period)
     room = Memory.of(memory)
@@ -262,8 +257,8 @@ class _Tables(Private):
     @classmethod
     def _of_csv(cls, data: CsvFiles, columns: list[str] | None, value: str | None) -> _Tables:
         if columns is None and not data.header:
-            raise ParameterError(
-                "a file without a header has no names of columns: give user and item as numbers", names="user item"
+            raise ParameterError.about(
+                "a file without a header has no names of columns: give {user} and {item} as numbers"
             )
         if columns is None:
             rows, names = CsvRows.whole(data, _MOST)
@@ -283,9 +278,7 @@ class _Tables(Private):
     @classmethod
     def _of_json(cls, source: files.Source, columns: list[str] | None, value: str | None) -> _Tables:
         if columns is None:
-            raise ParameterError(
-                "JSON lines have no line of names: give user and item, the keys to check", names="user item"
-            )
+            raise ParameterError.about("JSON lines have no line of names: give {user} and {item}, the keys to check")
         rows = JsonRows.of(source, columns, value)
         unread, losses = rows.dropped()
         dropped, lines_of = dict[str, int](), dict[str, list[str]]()

@@ -54,13 +54,13 @@ class Dialect:
         if mark is not None and (
             not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0'
         ):
-            raise ParameterError("delimiter must be one ASCII character, and no quote or line end", names="delimiter")
+            raise ParameterError.about("{delimiter} must be one ASCII character, and no quote or line end")
         if not isinstance(self.header, bool):
             raise ParameterError("header must be True or False")
         text = self.encoding if isinstance(self.encoding, str) else ""
         known = [name for name, names in _ENCODINGS.items() if text.lower().replace("_", "-") in names]
         if not known:
-            raise ParameterError(f"encoding must be one of {', '.join(_ENCODINGS)}", names="encoding")
+            raise ParameterError.about("{encoding} must be one of {}", ", ".join(_ENCODINGS))
         object.__setattr__(self, "encoding", known[0])
 
     @property

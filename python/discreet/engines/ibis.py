@@ -285,8 +285,7 @@ def _place(pairs: Table, backend: BaseBackend, remedy: str = HERE, secret: bytes
     from ibis.expr import operations
 
     def refused(needed: str) -> ParameterError:
-        text = f"a choice of each user's items needs {needed}; {remedy}"
-        return ParameterError(text, names="l0" if remedy == HERE else "")
+        return ParameterError(f"a choice of each user's items needs {needed}; {remedy}")
 
     def framed(column: Value) -> list[Value]:
         if column.type().is_binary():

@@ -45,10 +45,9 @@ class Memory:
             return cls(max(_machine_memory() // 2, _LEAST))
         total = given if isinstance(given, int) and not isinstance(given, bool) else _parse(given)
         if total < _LEAST:
-            raise ParameterError(
-                "memory must be at least 256MiB; with less, rows would be written to disk and read back many times. "
-                "Allow more, or leave memory out for half of what the machine allows",
-                names="memory",
+            raise ParameterError.about(
+                "{memory} must be at least 256MiB; with less, rows would be written to disk and read back "
+                "many times. Allow more, or leave memory out for half of what the machine allows"
             )
         return cls(min(total, 2**62))
 
@@ -90,7 +89,7 @@ def _parse(given: object) -> int:
     text = given.lower().strip() if isinstance(given, str) else ""
     found = re.fullmatch(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([a-z]*)", text)
     if found is None or found[2] not in _UNITS or ("." in found[1] and not found[2]):
-        raise ParameterError('memory must be a number of bytes or text such as "8G", "8 GB" or "8GiB"', names="memory")
+        raise ParameterError.about('{memory} must be a number of bytes or text such as "8G", "8 GB" or "8GiB"')
     whole, _, fraction = found[1].partition(".")
     unit = _UNITS[found[2]]
     return int(whole) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)

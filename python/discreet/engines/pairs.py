@@ -48,9 +48,7 @@ def read_pairs(
         raise ParameterError("aggregates name their columns of values in sums and means: leave out value of the Table")
     used = columns_of(table.user, table.item, table.period)
     if any(column in used for column, _ in columns):
-        raise ParameterError(
-            "a column of values must be another column than user, item and time", names="sums means user item time"
-        )
+        raise ParameterError.about("a column of values must be another column than {user}, {item} and {time}")
     if len(columns) > 1:
         engines.require_rows_again(table.data)
     listed, found = listed_labels(None if only is None else tuple(only)), list[_core.Pairs]()

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias
 
 from discreet import _core
-from discreet.errors import ParameterError
+from discreet.errors import Parameter, ParameterError
 from discreet.privacy.validation import require_choice, require_text
 
 __all__ = [
@@ -119,22 +119,22 @@ def period_of(
     each = _UNITS[unit]
     if time is None:
         if each is not None:
-            raise ParameterError(f"unit={unit!r} needs time, the name of the column of times", names="time")
-        if not (every is since is until is None):
-            raise ParameterError(
-                "every, since and until need time, the name of the column of times", names="every since until time"
+            raise ParameterError.about(
+                "{} needs {time}, the name of the column of times", Parameter("unit", repr(unit))
             )
+        if not (every is since is until is None):
+            raise ParameterError.about("{every}, {since} and {until} need {time}, the name of the column of times")
         return None
     if not isinstance(time, str):
         raise ParameterError("time must be the name of a column")
     require_text("the name of the column of times", time)
     if every is since is until is each is None:
-        raise ParameterError("time needs every, since, until or unit='user-day'", names="time every since until")
+        raise ParameterError.about("{time} needs {every}, {since}, {until} or {unit:'user-day'}")
     if every is not None:
         require_choice("every", every, EVERY)
     found = Period(time, every, _moment("since", since), _moment("until", until), each)
     if found.since is not None and found.until is not None and found.since >= found.until:
-        raise ParameterError("until must be later than since", names="until since")
+        raise ParameterError.about("{until} must be later than {since}")
     return found
 
 
@@ -147,7 +147,7 @@ def _moment(name: str, given: Times) -> int | None:
         except (TypeError, ValueError):
             moment = None
         if moment is None:
-            raise ParameterError(f"{name} must be a time such as 2026-01-31 or 2026-01-31T12:00", names=name)
+            raise ParameterError.about("{} must be a time such as 2026-01-31 or 2026-01-31T12:00", Parameter(name))
         return moment
     if not isinstance(given, datetime):
         given = datetime(given.year, given.month, given.day, tzinfo=UTC)
@@ -167,8 +167,8 @@ def require_names(user: Names, item: Names, period: Period | None = None) -> tup
     given = [*users, *items, *([] if period is None else [period.column])]
     if len({*given}) < len(given):
         if len(given) == 2:
-            raise ParameterError("user and item must be two different columns", names="user item")
-        raise ParameterError("user, item and time must be the names of different columns", names="user item time")
+            raise ParameterError.about("{user} and {item} must be two different columns")
+        raise ParameterError.about("{user}, {item} and {time} must be the names of different columns")
     released = [*([] if period is None or period.every is None else [period.column]), *items]
     if len(released) > 1 and not all(name and "\0" not in name for name in released):
         raise ParameterError("a column of an item needs a name without NUL; rename it")
@@ -205,7 +205,6 @@ def columns_of(user: Names, item: Names, period: Period | None = None) -> list[s
 def require_free(released: Iterable[str], user: Names, item: Names, period: Period | None = None) -> None:
     """Raise ParameterError if a column that is read has the name of one of these columns of the release."""
     if {name.lower() for name in released} & {name.lower() for name in columns_of(user, item, period)}:
-        raise ParameterError(
-            "a column of users, items or times has the name of a column of the release, in any case; rename it",
-            names="user item",
+        raise ParameterError.about(
+            "a column of users, items or times has the name of a column of the release, in any case; rename it"
         )

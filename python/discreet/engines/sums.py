@@ -72,10 +72,10 @@ def clipped_sums(
     assert listed is not None
     if (engine := engines.engine_of(table.data)) is not None:
         if max(map(abs, bounds)) > MOST_STEPS:
-            raise ParameterError(
-                f"a cluster or a warehouse adds up at most 2^61 steps of {resolution:g}: give narrower bounds or a "
-                "larger resolution",
-                names="bounds resolution",
+            raise ParameterError.about(
+                "a cluster or a warehouse adds up at most 2^61 steps of {:g}: give narrower {bounds} or a "
+                "larger {resolution}",
+                resolution,
             )
         with shown_progress(table.progress) as tick:
             found = engine.clipped_sums(
@@ -111,9 +111,7 @@ def summed_column(table: Table) -> str:
         raise ParameterError("a sum needs a column to sum: give value=, its name")
     used = columns_of(table.user, table.item, table.period)
     if table.value in used:
-        raise ParameterError(
-            "value must be the name of another column than user, item and time", names="user item time value"
-        )
+        raise ParameterError.about("{value} must be the name of another column than {user}, {item} and {time}")
     return table.value
 
 

@@ -45,9 +45,7 @@ class TimedEvents:
 
     def __init__(self, data: str, *, event: str, item: str, time: str, one_round: bool = True) -> None:
         if len({event, item, time}) < 3:
-            raise ParameterError(
-                "user, item and time must be the names of three different columns", names="user item time"
-            )
+            raise ParameterError.about("{user}, {item} and {time} must be the names of three different columns")
         for name in (event, item, time):
             require_text("the name of a column", name)
         self._data, self._columns, self._one_round = data, (event, item, time), one_round

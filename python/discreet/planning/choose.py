@@ -85,8 +85,8 @@ class Parameters(TypedDict, total=False):
 def required(delta: float | None) -> float:
     """Return delta, or raise ParameterError if it is missing."""
     if delta is None:
-        raise ParameterError(
-            "delta is missing: give the probability that the guarantee fails, far below 1 / users", names="delta"
+        raise ParameterError.about(
+            "{delta} is missing: give the probability that the guarantee fails, far below 1 / users"
         )
     return delta
 
@@ -180,9 +180,7 @@ def _for_count(
         raise ParameterError('a plan of count needs l0 as a number: l0="auto" finds the number in the data')
     if l0 is not None:
         if not (is_equal(relative_error, RELATIVE_ERROR) and is_equal(k_bar, K_BAR)):
-            raise ParameterError(
-                "l0 excludes relative_error and k_bar: leave out either l0 or these", names="l0 relative_error k_bar"
-            )
+            raise ParameterError.about("{l0} excludes {relative_error} and {k_bar}: leave out either {l0} or these")
         return fewest_users(with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     try:
@@ -211,15 +209,13 @@ def _for_top_k(
     require_choice("method", method, ("gumbel", "discover+peel"))
     if method == "discover+peel":
         if l0 is None:
-            raise ParameterError(
-                'method="discover+peel" needs l0: the most items of one user that count in the search for items',
-                names="l0",
+            raise ParameterError.about(
+                '{method:"discover+peel"} needs {l0}: the most items of one user that count in the search for items'
             )
         return made_for(mechanisms.DiscoverAndPeel, rho, epsilon, delta=delta, k=k, l0=l0), ()
     if l0 is not None:
-        raise ParameterError(
-            'l0 needs method="discover+peel"; with "gumbel" a user may have any number of items, so leave out l0',
-            names="l0",
+        raise ParameterError.about(
+            '{l0} needs {method:"discover+peel"}; with "gumbel" a user may have any number of items, so leave out {l0}'
         )
     return made_for(mechanisms.GumbelTopK, rho, epsilon, delta=delta, k=k, k_bar=k_bar), ()
 
@@ -244,7 +240,7 @@ def _for_select(
     notes: Notes = ()
     if l0 is None:
         if method == "threshold":
-            raise ParameterError('method="threshold" needs l0: the most items of a user that count', names="l0")
+            raise ParameterError.about('{method:"threshold"} needs {l0}: the most items of a user that count')
         l0, method, notes = _ANY_ITEMS, "dp_sips" if method == "auto" else method, (_SHARED,)
     l0 = require_whole("l0", l0, 1)
 

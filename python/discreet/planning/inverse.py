@@ -130,8 +130,9 @@ def _least(
     if example is None:
         return None, ask(verb, **{name: _EXAMPLES[0]}, **rest)[0]  # raises the error of the other parameters
     if source is None and one_by_one(example):
-        raise ParameterError(
-            "items compete here, so the chance of one item depends on the others: give like=, a public table or numbers"
+        raise ParameterError.about(
+            "items compete here, so the chance of one item depends on the others: give {like:=}, a public table or "
+            "numbers"
         )
 
     @cache

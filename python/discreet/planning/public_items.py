@@ -97,9 +97,8 @@ def for_public_items(
     """
     if not others:
         if not is_equal(relative_error, RELATIVE_ERROR):
-            raise ParameterError(
-                "items excludes relative_error, because all counts have the same noise: leave out either of them",
-                names="items relative_error",
+            raise ParameterError.about(
+                "{items} excludes {relative_error}, because all counts have the same noise: leave out either of them"
             )
         return public_counts(items, rho=rho, epsilon=epsilon, delta=delta, l0=l0, counts_users=counts_users)
     delta = required(delta)
@@ -141,7 +140,7 @@ def _possible(kinds: Iterable[Callable[[], _Made]], epsilon: float | None) -> li
             refused = error
     if not made and epsilon is not None and {*refused.names} & {"rho", "scale", "sigma"}:
         other = "smaller" if epsilon > 1 else "larger"
-        raise ParameterError(f"no noise has an epsilon of {epsilon:g}: give a {other} one", names="epsilon")
+        raise ParameterError.about("no noise has an {epsilon} of {:g}: give a {} one", epsilon, other)
     if not made:
         raise refused
     return made

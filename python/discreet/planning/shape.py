@@ -201,7 +201,7 @@ class Shape:
         exponent = 1.0
         if top20 is not None:
             if items < TWENTIETH:
-                raise ParameterError("top20 needs at least 20 items: leave it out", names="top20 items")
+                raise ParameterError.about("{top20} needs at least 20 {items}: leave it out")
             top20 = require_whole("top20", top20, 1, users)
             exponent = fitted_exponent(Size(users, items, 0.0, mean, 0.0, spread), top20)
         return cls(users=users, items=items, exponent=exponent, items_per_user=mean, spread=spread)

@@ -214,10 +214,12 @@ def source_of(like: object, user: Names | None, item: Names | None) -> PublicDat
         ParameterError: It is none of a Shape, a Release, counts by item, or a table with the names of its columns.
     """
     if (user is None) != (item is None):
-        raise ParameterError("give user= and item= together: the names of the columns of the public table")
+        raise ParameterError.about("give {user:=} and {item:=} together: the names of the columns of the public table")
     if user is not None and item is not None:
         if like is None or isinstance(like, Shape | Release | Table):
-            raise ParameterError("user= and item= name the columns of a public table: give the table as like=")
+            raise ParameterError.about(
+                "{user:=} and {item:=} name the columns of a public table: give the table as {like:=}"
+            )
         return PublicTable(like, {"user": user, "item": item})
     if isinstance(like, Table):
         return PublicTable(like, {})
@@ -233,7 +235,7 @@ def source_of(like: object, user: Names | None, item: Names | None) -> PublicDat
         return PublicCounts(
             [require_whole("a count", count, 0, 2**35) for count in like.values()], None, "the given counts"
         )
-    raise ParameterError(
-        "like takes a Shape, a Release of counts, a dict of counts by item, or a public table; a table needs user= and "
-        "item=, the names of its columns"
+    raise ParameterError.about(
+        "{like} takes a Shape, a Release of counts, a dict of counts by item, or a public table; a table needs "
+        "{user:=} and {item:=}, the names of its columns"
     )

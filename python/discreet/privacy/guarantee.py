@@ -391,14 +391,13 @@ def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple
 def require_one(rho: object, epsilon: object) -> None:
     """Raise ParameterError if both or neither of rho and epsilon are given. The text suggests no value."""
     if rho is not None and epsilon is not None:
-        raise ParameterError(
-            "give exactly one of rho and epsilon: both are given. Leave out rho or epsilon.", names="rho epsilon"
+        raise ParameterError.about(
+            "give exactly one of {rho} and {epsilon}: both are given. Leave out {rho} or {epsilon}."
         )
     if rho is None and epsilon is None:
-        raise ParameterError(
-            "give exactly one of rho and epsilon: neither is given. rho is the privacy cost in zCDP; epsilon belongs "
-            "to the total (epsilon, delta)-DP guarantee.",
-            names="rho epsilon",
+        raise ParameterError.about(
+            "give exactly one of {rho} and {epsilon}: neither is given. {rho} is the privacy cost in "
+            "zCDP; {epsilon} belongs to the total (epsilon, delta)-DP guarantee."
         )
 
 

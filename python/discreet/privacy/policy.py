@@ -16,9 +16,7 @@ def require_policy(max_epsilon: object, delta: object) -> tuple[float, float] | 
     if max_epsilon is None and delta is None:
         return None
     if max_epsilon is None or delta is None:
-        raise ParameterError(
-            "give both max_epsilon and delta: the epsilon of a guarantee depends on it", names="max_epsilon delta"
-        )
+        raise ParameterError.about("give both {max_epsilon} and {delta}: the epsilon of a guarantee depends on it")
     return require_number("max_epsilon", max_epsilon, 0, 1000), require_number(
         "delta", delta, 0, 1, open_low=False, open_high=True
     )

@@ -11,7 +11,7 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any, SupportsIndex
 
-from discreet.errors import ParameterError
+from discreet.errors import Parameter, ParameterError
 from discreet.wording import meant
 
 __all__ = [
@@ -59,7 +59,7 @@ def require_number(
         remedy = f"; {point}give a number without quotes, such as 0.5 or 1e-6"
     least, most = "above" if open_low else "at least", "below" if open_high else "at most"
     limits = f"{least} {_exact(low)} and {most} {_exact(high)}"
-    raise ParameterError(f"{name} must be a number {limits}, not {brief(value)}{remedy}", names=name)
+    raise ParameterError.about("{} must be a number {}, not {}{}", Parameter(name), limits, brief(value), remedy)
 
 
 def _exact(limit: float) -> str:
@@ -93,7 +93,9 @@ def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
             number = operator.index(value)
             if low <= number <= high and not getattr(value, "mask", False):  # NumPy returns the number under a mask
                 return number
-    raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {brief(value)}", names=name)
+    raise ParameterError.about(
+        "{} must be a whole number from {} to {}, not {}", Parameter(name), low, high, brief(value)
+    )
 
 
 def require_flag(name: str, value: object) -> bool:
@@ -129,7 +131,9 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
         return value
     near = meant(value, known) if isinstance(value, str) else ""
     *more, last = map(repr, known)
-    raise ParameterError(f"{name} must be {', '.join(more)} or {last}, not {brief(value)}{near}", names=name)
+    raise ParameterError.about(
+        "{} must be {} or {}, not {}{}", Parameter(name), ", ".join(more), last, brief(value), near
+    )
 
 
 def is_equal(value: object, default: object) -> bool:

@@ -51,7 +51,7 @@ def bars(
         ParameterError: The axes have the bars of another release, whose labels these would replace.
     """
     if ax is not None and any(getattr(bars, "of_a_release", False) for bars in ax.containers):
-        raise ParameterError("ax has the bars of a release, whose labels would change: give other axes", names="ax")
+        raise ParameterError.about("{ax} has the bars of a release, whose labels would change: give other axes")
     axes = _axes(ax, 7, 1.4 + 0.25 * len(items))
     positions = np.arange(len(items))
     style = {"color": _FIRST, "ecolor": axes.yaxis.label.get_color(), "capsize": 2, **(options or {})}

@@ -12,7 +12,7 @@ from typing import Self, TypedDict
 
 from discreet.engines.csv_rows import CsvFiles
 from discreet.engines.table import Table
-from discreet.errors import ParameterError
+from discreet.errors import Parameter, ParameterError
 from discreet.release.export import shortened
 
 __all__ = ["Provenance", "ReleaseTexts", "inputs_of", "naming_source", "require_label"]
@@ -59,7 +59,7 @@ def require_label(name: str, text: object) -> str:
     if text is None:
         return ""
     if not isinstance(text, str) or not text.isprintable() or not text.strip() or len(text) > _LONGEST:
-        raise ParameterError(f"{name} must be printable text of 1 to {_LONGEST} characters", names=name)
+        raise ParameterError.about("{} must be printable text of 1 to {} characters", Parameter(name), _LONGEST)
     return text.strip()
 
 

@@ -256,7 +256,9 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
         self._set(delta=delta, l0=l0, linf=linf)
         require_choice("unit", self.unit, ("event", "user"))
         if self.unit == "event" and linf != 1:
-            raise ParameterError("linf must be 1 for unit='event', since an event has an item once; leave out linf")
+            raise ParameterError.about(
+                "{linf} must be 1 for {unit:'event'}, since an event has an item once; leave out {linf}"
+            )
 
 
 class NodeSums(Private):

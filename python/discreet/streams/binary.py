@@ -63,8 +63,8 @@ class BinaryMechanism(HorizonMechanism):
         super().__post_init__()
         require_flag("restarts", self.restarts)
         if self.restarts and self.unit == "user":
-            raise ParameterError(
-                "restarts needs unit='event': a user has events in every period, so no guarantee per user holds"
+            raise ParameterError.about(
+                "restarts needs {unit:'event'}: a user has events in every period, so no guarantee per user holds"
             )
 
     @classmethod

@@ -58,8 +58,8 @@ class Clock:
         """Return the number of rounds until a time; raise ParameterError unless a round ends at that time."""
         passed = _moment(until) - self.begin
         if passed <= timedelta(0):
-            raise ParameterError(
-                f"until must be later than {self.since}, when round one begins, not {until}", names="until"
+            raise ParameterError.about(
+                "{until} must be later than {}, when round one begins, not {}", self.since, until
             )
         number = passed // self.span
         if passed % self.span:

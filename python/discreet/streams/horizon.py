@@ -36,9 +36,9 @@ class HorizonMechanism(StreamMechanism):
         if self.rounds is not None:
             self._set(rounds=_require_rounds(self.rounds, self.horizon))
             if self.unit != "user":
-                raise ParameterError("rounds limits the rounds of a user: give unit='user' too", names="rounds unit")
+                raise ParameterError.about("{rounds} limits the rounds of a user: give {unit:'user'} too")
             if self.linf != 1:
-                raise ParameterError("rounds counts a user's item once a round: leave out linf", names="rounds linf")
+                raise ParameterError.about("{rounds} counts a user's item once a round: leave out {linf}")
         if self.delta / self.horizon / self.l0 / (self.rounds or 1) < 1e-280:
             raise ParameterError("delta is too small for the tail of the noise in floating point; give a larger one")
 

@@ -70,17 +70,15 @@ def recommended(
     require_one(rho, epsilon)
     promise: dict[str, object] = {"delta": delta, "l0": l0}
     if unit == "event" and (rounds is not None or linf not in (None, 1)):
-        raise ParameterError("rounds and linf limit a user: give unit='user' too", names="rounds linf unit")
+        raise ParameterError.about("{rounds} and {linf} limit a user: give {unit:'user'} too")
     if unit == "user" and linf is None and rounds is None:
-        raise ParameterError(
-            "unit='user' needs rounds, the most rounds in which the stream counts a user; or, if you limit the rows of "
-            "each user yourself, linf, the most times that a user has one item, over all rounds",
-            names="unit rounds linf",
+        raise ParameterError.about(
+            "{unit:'user'} needs {rounds}, the most rounds in which the stream counts a user; or, if you "
+            "limit the rows of each user yourself, {linf}, the most times that a user has one item, over "
+            "all rounds"
         )
     if horizon is None and unit == "user":
-        raise ParameterError(
-            "unit='user' needs horizon, the number of rounds of the whole stream: give it", names="horizon unit"
-        )
+        raise ParameterError.about("{unit:'user'} needs {horizon}, the number of rounds of the whole stream: give it")
     promise |= {"rho": rho} if epsilon is None else {"epsilon": epsilon}
     make = "from_rho" if epsilon is None else "from_epsilon"
     item_bytes = require_whole("item_bytes", item_bytes, 1)

@@ -116,19 +116,18 @@ class Aggregates(TableMechanism):
             self._set(delta=require_delta(self.delta))
         else:
             if self.delta is not None:
-                raise ParameterError("public items need no delta: leave it out", names="delta items")
+                raise ParameterError.about("public {items} need no {delta}: leave it out")
             self._set(items=require_items(self.items))
             require_countable(self.items)
         if self.means and self.rows is None:
-            raise ParameterError(
-                "rows must be given with means: the most rows of a user for an item that count", names="means rows"
+            raise ParameterError.about(
+                "{rows} must be given with {means}: the most rows of a user for an item that count"
             )
         if self.rows is None and not self.sums:
-            raise ParameterError("give rows, sums or means; count alone counts users", names="rows sums means")
+            raise ParameterError.about("give {rows}, {sums} or {means}; count alone counts users")
         if len({name.lower() for name in self.names}) < len(self.names):
-            raise ParameterError(
-                "two columns of the release would have one name but for case: give each column once, or rename one",
-                names="sums",
+            raise ParameterError.about(
+                "two columns of the release would have one name but for case: give each column once, or rename one"
             )
         if self.share is not None:
             self._set(share=require_number("share", self.share, 0, 1, open_high=True))

@@ -104,9 +104,8 @@ class SumsWithFoundBounds(TableMechanism):
             percentile=require_whole("percentile", self.percentile, 1, 99),
         )
         if (self.delta is None) != (self.items is not None):
-            raise ParameterError(
-                "delta is needed to find items, and only then: give delta, or items that are public",
-                names="delta items",
+            raise ParameterError.about(
+                "{delta} is needed to find {items}, and only then: give {delta}, or items that are public"
             )
         one = self.later(1)
         self._set(delta=getattr(one, "delta", None), l0=one.l0, resolution=one.resolution)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.engines.projection import FINE
-from discreet.errors import ParameterError
+from discreet.errors import Parameter, ParameterError
 from discreet.privacy.validation import require_number, require_text, require_whole
 from discreet.release.aggregates import Aggregate, KindOfAggregate, in_column_units, own_bounds, to_digits
 from discreet.theorems import rogers2024
@@ -193,29 +193,27 @@ def require_steps(low: object, high: object, resolution: object) -> tuple[int, i
     """Return bounds in steps and the step, or raise ParameterError."""
     least, most = require_whole("low", low, -MOST, MOST), require_whole("high", high, -MOST, MOST)
     if least >= most:
-        raise ParameterError(
-            "bounds must be the least value and then the largest: low must be below high", names="bounds low high"
-        )
+        raise ParameterError.about("{bounds} must be the least value and then the largest: {low} must be below {high}")
     return least, most, require_number("resolution", resolution, 1e-12, 1e12, open_low=False)
 
 
 def require_several(name: str, given: object) -> tuple[object, ...]:
     """Return columns with their bounds as a tuple, or raise ParameterError."""
     if not isinstance(given, tuple | list):
-        raise ParameterError(f'{name} must be a tuple such as (("price", 0, 5000, 0.01),)', names=name)
+        raise ParameterError.about('{} must be a tuple such as (("price", 0, 5000, 0.01),)', Parameter(name))
     return tuple(given)
 
 
 def require_bounded(name: str, given: object) -> Bounded:
     """Return a column with its bounds and its unit, or raise ParameterError."""
     if not isinstance(given, tuple | list) or len(given) != 4:
-        raise ParameterError(
-            f'each of {name} must have a column, the least and the largest value, and the unit, such as ("price", 0, '
+        raise ParameterError.about(
+            'each of {} must have a column, the least and the largest value, and the unit, such as ("price", 0, '
             "5000, 0.01)",
-            names=name,
+            Parameter(name),
         )
     column, low, high, unit = given
     if not isinstance(column, str):
-        raise ParameterError("value must be the name of a column", names=name)
+        raise ParameterError("value must be the name of a column")
     require_text("the name of the column of values", column)
     return column, *require_steps(low, high, unit)

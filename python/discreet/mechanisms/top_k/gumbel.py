@@ -80,8 +80,8 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
             tight=require_flag("tight", self.tight),
         )
         if self.k > self.k_bar:
-            raise ParameterError(
-                f"k ({self.k}) must be at most k_bar ({self.k_bar}): raise k_bar or lower k", names="k k_bar"
+            raise ParameterError.about(
+                "{k} ({}) must be at most {k_bar} ({}): raise {k_bar} or lower {k}", self.k, self.k_bar
             )
         _ = self.guarantee
 

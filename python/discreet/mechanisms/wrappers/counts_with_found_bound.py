@@ -77,9 +77,7 @@ class CountsWithFoundBound(TableMechanism):
             l0_share=require_number("l0_share", self.l0_share, 0, 0.9),
         )
         if self.l0_share * self.rho > _MOST_RHO:
-            raise ParameterError(
-                f"l0_share of rho must be at most {_MOST_RHO:,}; lower l0_share or rho", names="l0_share rho"
-            )
+            raise ParameterError.about("{l0_share} of {rho} must be at most {:,}; lower {l0_share} or {rho}", _MOST_RHO)
         _ = self.bound
         # Nothing may be refused after the charge. The scales of noise grow with l0, so all lie between these.
         for l0 in (1, self.most):
