@@ -19,6 +19,7 @@ from floors import (
     map_violations,
     parsed,
     rust_circles,
+    tree,
     unreadable_imports,
     upward_imports,
 )
@@ -49,6 +50,33 @@ def test_lazy_names_are_those_that_the_rules_read():
 def test_few_types_are_left_open():
     files = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]
     assert sum(len(re.findall(r"\bAny\b", path.read_text("utf-8"))) for path in files) <= 110
+
+
+def lines_of_code(text, function):
+    """Return the number of lines of a function that have code, and not its docstring or a comment alone."""
+    texts = {
+        line
+        for node in ast.walk(function)
+        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    lines = enumerate(text.splitlines(), 1)
+    own = range(function.lineno, function.end_lineno + 1)
+    return sum(n in own and n not in texts and line.strip()[:1] not in ("", "#") for n, line in lines)
+
+
+def long_functions(package, limit=80):
+    for path in package.rglob("*.py"):
+        text = path.read_text("utf-8")
+        functions = (node for node in ast.walk(tree(text)) if isinstance(node, ast.FunctionDef))
+        yield from (f"{path.name}: {one.name}" for one in functions if lines_of_code(text, one) > limit)
+
+
+def test_no_function_is_longer_than_80_lines_of_code(tmp_path):
+    assert list(long_functions(PACKAGE)) == []
+    body = '    """Text\n    of two lines."""\n\n    # comment\n' + "    x = 1\n" * 79
+    (tmp_path / "a.py").write_text(f"def short():\n{body}\n\ndef long():\n{body}    x = 2\n")
+    assert list(long_functions(tmp_path)) == ["a.py: long"]
 
 
 def loaded(code):

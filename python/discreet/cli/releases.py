@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from decimal import Decimal
+from typing import TypeAlias
 
 import click
 
 from discreet.cli import options, work
 from discreet.cli.parsing import Command
 
-if TYPE_CHECKING:
-    from discreet.cli.publishing import CommandOptions
-
 __all__ = ["aggregate", "count", "select", "sum", "top_k"]
+
+_Bounded: TypeAlias = "tuple[tuple[str, Decimal, Decimal], ...]"
+"""The columns of an option, each with the least and the largest value."""
 
 
 @click.command(cls=Command)
@@ -21,7 +22,7 @@ __all__ = ["aggregate", "count", "select", "sum", "top_k"]
 @options.counted
 @options.known
 @options.published
-def count(**options: Unpack[CommandOptions]) -> int:
+def count(**options: object) -> int:
     """Count the users of each item in FILE.
 
     FILE is a {data} file, a quoted glob or a folder of such files, or - for standard input.
@@ -63,7 +64,7 @@ def count(**options: Unpack[CommandOptions]) -> int:
 @options.top
 @options.ranked
 @options.published
-def top_k(**options: Unpack[CommandOptions]) -> int:
+def top_k(**options: object) -> int:
     """Rank the K items of FILE that most users have, without counts.
 
     The release has fewer than K items if the remaining items are not safe to publish. A user may have any number of
@@ -81,7 +82,7 @@ def top_k(**options: Unpack[CommandOptions]) -> int:
 @options.promise
 @options.selected
 @options.published
-def select(**options: Unpack[CommandOptions]) -> int:
+def select(**options: object) -> int:
     """List the items of FILE that are safe to publish, without counts.
 
     Up to 100 items of a user count, or up to --l0. With --method auto, the choice of the method depends on the
@@ -106,7 +107,7 @@ def select(**options: Unpack[CommandOptions]) -> int:
 @options.summed
 @options.promise_of_sums
 @options.published_sums
-def sum(**options: Any) -> int:  # noqa: A001 - the name of the command
+def sum(**options: object) -> int:  # noqa: A001 - the name of the command
     """Sum a column for each item in FILE, for items that are not known in advance.
 
     FILE is a {data} file, or a quoted glob or a folder of such files, as for `discreet
@@ -145,7 +146,7 @@ def sum(**options: Any) -> int:  # noqa: A001 - the name of the command
 @options.aggregated
 @options.promise_of_sums
 @options.published_sums
-def aggregate(**options: Any) -> int:
+def aggregate(resolution: float | None, sums: _Bounded, means: _Bounded, **options: object) -> int:
     """Count users and rows, add up and average columns for each item in FILE, as one list under one guarantee.
 
     FILE is a {data} file, or a quoted glob or a folder of such files, as for `discreet
@@ -161,10 +162,8 @@ def aggregate(**options: Any) -> int:
     discreet aggregate sales.parquet --user customer --item shop --rows 3 --sum price 0 50
         --mean price 0 30 --l0 5 --rho 1 --delta 1e-6 -o shops.csv
     """
-    resolution = options.pop("resolution")
-    for name in ("sums", "means"):
-        given = options[name]
-        options[name] = {column: (low, high, resolution) for column, low, high in given}
-        if len(options[name]) < len(given):
-            raise click.UsageError(f"--{name[:-1]} names a column twice. Give each column once.")
-    return work.publish("aggregate", **options)
+    named = {"sums": sums, "means": means}
+    bounds = {name: {column: (low, high, resolution) for column, low, high in given} for name, given in named.items()}
+    if twice := next((name for name, given in named.items() if len(bounds[name]) < len(given)), None):
+        raise click.UsageError(f"--{twice[:-1]} names a column twice. Give each column once.")
+    return work.publish("aggregate", **bounds, **options)

@@ -136,6 +136,21 @@ def _passes(plan: Plan, at: int, v: int, bound: int | None) -> bool:
     )
 
 
+def _reserve(plan: Plan, variance: float, accuracy: float) -> int:
+    """Return the units that are kept for the weights of the rows, if the counts are weighted."""
+    if plan.factor != 2:
+        return 0
+    return math.ceil((2 + math.sqrt(accuracy * variance + 1)) / (8 * variance) * UNIT)
+
+
+def _moved(plan: Plan, position: int, number: int, value: int) -> int:
+    """Return the position after a confirmed query with this noisy value."""
+    seen = number * 16 - 512
+    if value + plan.noisy_users > 0:
+        seen = max(seen, plan.octaves(value + plan.noisy_users) - 256 * (plan.factor - 1))
+    return min(plan.highest, position + max(-128, min(128, seen - position + 40)) // 4)
+
+
 def confirm(
     counts: NDArray[np.int64],
     limit: int | None,
@@ -181,10 +196,7 @@ def confirm(
         if limit is not None and plan.k_bar + len(rows) >= limit:
             return ended("rows")
         level = plan.levels[at]
-        reserve = 0
-        if plan.factor == 2:
-            reserve = math.ceil((2 + math.sqrt(accuracy * level.variance + 1)) / (8 * level.variance) * UNIT)
-
+        reserve = _reserve(plan, level.variance, accuracy)
         if not _passes(plan, at, 0, bound) and bound_level - number >= 3:
             if pause is not None and spent + level.outside.price > pause:
                 return ended("pause")
@@ -223,7 +235,4 @@ def confirm(
         scales.append(4 * at + v)
         slots.remove(*drawn)
         accuracy += plan.factor**2 / (sigma * sigma)
-        seen = number * 16 - 512
-        if value + plan.noisy_users > 0:
-            seen = max(seen, plan.octaves(value + plan.noisy_users) - 256 * (plan.factor - 1))
-        position = min(plan.highest, position + max(-128, min(128, seen - position + 40)) // 4)
+        position = _moved(plan, position, number, value)
