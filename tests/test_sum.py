@@ -335,8 +335,8 @@ def test_a_column_with_any_name_keeps_the_title_of_its_sums(tmp_path):
 def test_the_help_of_the_command_says_what_is_needed():
     text = " ".join(discreet("sum", "--help")[1].split())
     assert f"FILE is a {DATA_NAMES} file" in text
-    assert "Without --l0 and --items, 5 % of rho finds N" in text
-    assert "Needed, but not for --rho with --items" in text
+    assert "by default a bound is found with 5 % of rho, which about 95 % of the users do not exceed" in text
+    assert "May be left out with --rho and --items" in text
     assert "Read the rows of this SELECT" in text
     assert "Count the rows" not in text
 

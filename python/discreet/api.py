@@ -38,7 +38,7 @@ from discreet.tables.user_items import read_items
 
 if TYPE_CHECKING:
     from discreet import _core
-    from discreet.budgets.filter import Charging, PrivacyFilter
+    from discreet.budgets.filter import PrivacyFilter
     from discreet.mechanisms.base import Opening
     from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
     from discreet.mechanisms.union.set_union import UnionMechanism
@@ -64,7 +64,7 @@ def count(
     items: Sequence[Label] | None = None,
     others: bool = False,
     budget: PrivacyFilter | None = None,
-    charge: Charging = "guarantee",
+    charge: Literal["guarantee", "spent"] = "guarantee",
     **options: Unpack[Options],
 ) -> Release:
     """Release how many users have each item, for items whose labels are not known in advance.
@@ -79,28 +79,31 @@ def count(
     Args:
         data: A `Table`, or the rows that a Table takes.
         items: Items that are public, such as the pages of a site map: all of them are counted without a threshold, even
-            items that no user has. Items of several columns are tuples. Without `l0`, a user may have all of them, and
-            all counts share a part of their noise (`CorrelatedCounts`).
-        others: Whether other items are released too, as without `items`. Without `l0`, half of rho counts the public
-            items (`CountsWithPublicItems`). With `l0`, it bounds the items of a user among all items. Only with
-            `items`.
-        rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
-        epsilon: The total (epsilon, delta)-DP guarantee; with `items` and without delta, of pure epsilon-DP.
+            items that no user has. Without `l0`, a user may have all of them, and all counts share a part of their
+            noise. Items of several columns are `tuples`, and the mechanism is `CorrelatedCounts`.
+        others: Whether other items are released too, as without `items`. Without `l0`, half of rho then counts the
+            public items. With `l0`, it bounds the items of a user among all items, so counts of public items are lower
+            too. Only with `items`. The mechanism without `l0` is `CountsWithPublicItems`.
+        rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of `rho` and `epsilon`.
+        epsilon: The total (epsilon, delta)-DP guarantee; with `items` and without `delta`, of pure epsilon-DP.
         delta: The probability that the guarantee fails; far below one over the number of users. With `items` alone it
             is never charged, and may be left out. A given one is the delta at which a guarantee in zCDP is stated as
             (epsilon, delta)-DP.
-        l0: The most items of a user that count; None for any number. "auto" finds a bound with privacy: a number of
-            items that about 95 percent of the users do not exceed (`CountsWithFoundBound`, which has more parameters).
-            `Release.l0` is the bound, and `Release.kept_share` is what it kept. The table is read twice.
-        kept_share: Whether to estimate the share of (user, item) pairs that a number l0 keeps, as `Release.kept_share`.
-            It costs 1 % of rho, or 5 % of epsilon (`CountsWithShare`). The table is read twice. l0="auto" includes it.
-        relative_error: The target error of a confirmed count, as a fraction of the count: from 0.005 to below 1. The
-            sigma is usually about 0.475 times this error, and about 8 % of the count for fractions above 0.17. Only
-            without `l0`.
+        l0: The most items of a user that count, with a threshold mechanism; any number by default. "auto" finds a bound
+            with privacy: a number of items that about 95 percent of the users do not exceed. The table is then read
+            twice. `CountsWithFoundBound` has more parameters, `Release.l0` is the bound, and `Release.kept_share` is
+            what it kept.
+        kept_share: Whether to estimate the share of (user, item) pairs that a number `l0` keeps, for 1 % of rho, or 5 %
+            of epsilon. The table is read twice. `l0="auto"` includes it. It is `Release.kept_share` of the mechanism
+            `CountsWithShare`.
+        relative_error: The target error of a confirmed count, as a fraction of the count: from 0.005 to below 1, and
+            0.1 by default. The sigma is usually about 0.475 times this error, and about 8 % of the count for fractions
+            above 0.17. A smaller value confirms fewer items. Only without `l0`.
         mechanism: A mechanism that reads a histogram or a table, such as `PrivateCountRelease(rho=1, delta=1e-6)`,
             instead of the chosen one. Leave out rho, epsilon, delta, l0, kept_share and relative_error then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
-        charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
+        charge: Whether the budget is charged the whole guarantee, or only the steps that the release made ("spent").
+            Either way the whole guarantee must fit into the budget.
         **options: The columns of rows, and what a ledger remembers of the charge.
 
     Returns:
@@ -198,11 +201,11 @@ def top_k(
     epsilon: float | None = None,
     delta: float | None = None,
     k_bar: int = 1_000,
-    method: str = "gumbel",
+    method: Literal["gumbel", "discover+peel"] = "gumbel",
     l0: int | None = None,
     items: Sequence[Label] | None = None,
     budget: PrivacyFilter | None = None,
-    charge: Charging = "guarantee",
+    charge: Literal["guarantee", "spent"] = "guarantee",
     **options: Unpack[Options],
 ) -> Release:
     """Release the `k` items that most users have, ranked and without counts.
@@ -214,15 +217,17 @@ def top_k(
     Args:
         data: A `Table`, or the rows that a Table takes.
         k: The most items to release.
-        rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
-        epsilon: The total (epsilon, delta)-DP guarantee; with `items` and without delta, of pure epsilon-DP.
-        delta: The probability that the guarantee fails. With `items` it may be left out, as in `count`.
-        k_bar: Consider only the k_bar most common items.
-        method: "gumbel", or "discover+peel" for `DiscoverAndPeel`, which first finds the items by a set union.
+        rho: The privacy cost, in zCDP. Give exactly one of `rho` and `epsilon`.
+        epsilon: The total (epsilon, delta)-DP guarantee; with `items` and without `delta`, of pure epsilon-DP.
+        delta: The probability that the guarantee fails; far below one over the number of users. With `items` it may be
+            left out, as in a count.
+        k_bar: Consider only this many of the most common items (k-bar).
+        method: How to find the items: "gumbel" ranks the most common items, and "discover+peel" first finds items by a
+            set union, then ranks them. The mechanism of "discover+peel" is `DiscoverAndPeel`.
         l0: The most items of a user that "discover+peel" uses to find items.
         items: Items that are public, such as the pages of a site map; the k items are among them.
         budget: A `Budget` or a `Ledger`'s dataset.
-        charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
+        charge: Whether the budget is charged the whole guarantee, or only the steps that the release made ("spent").
         **options: The columns of rows, and what a ledger remembers of the charge.
 
     Returns:
@@ -268,9 +273,17 @@ def select(
     epsilon: float | None = None,
     delta: float,
     l0: int | None = None,
-    method: str = "auto",
+    method: Literal[
+        "auto",
+        "threshold",
+        "dp_sips",
+        "weighted_gaussian",
+        "weighted_laplace",
+        "policy_gaussian",
+        "policy_laplace",
+    ] = "auto",
     budget: PrivacyFilter | None = None,
-    charge: Charging = "guarantee",
+    charge: Literal["guarantee", "spent"] = "guarantee",
     **options: Unpack[Options],
 ) -> Release:
     """Release the items that enough users have, without counts.
@@ -283,16 +296,16 @@ def select(
 
     Args:
         data: A `Table`, or the rows that a Table takes.
-        rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
+        rho: The privacy cost, in zCDP. Give exactly one of `rho` and `epsilon`.
         epsilon: The total (epsilon, delta)-DP guarantee.
-        delta: The probability that the guarantee fails.
-        l0: The most items of a user that count; 100 by default.
-        method: "auto"; "threshold": `OptimalSelection` (Desfontaines et al. 2020) or a threshold mechanism without its
-            counts, whichever releases items of fewer users; "dp_sips" (`IteratedSetUnion`); or a method of `SetUnion`:
-            "weighted_gaussian", "weighted_laplace", "policy_gaussian" or "policy_laplace".
-            Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
+        delta: The probability that the guarantee fails; far below one over the number of users.
+        l0: The most items of a user that count; 100 by default. 1 is best if users have one item.
+        method: The mechanism: "threshold" selects items by their counts; all other methods but "auto" are set unions.
+            "threshold" takes `OptimalSelection` (Desfontaines et al. 2020) or a threshold mechanism without its counts,
+            whichever releases items of fewer users. "dp_sips" is `IteratedSetUnion`, and the others are methods of
+            `SetUnion`. Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
-        charge: "guarantee", or "spent" to charge the budget only for the steps that the release made.
+        charge: Whether the budget is charged the whole guarantee, or only the steps that the release made ("spent").
         **options: The columns of rows, and what a ledger remembers of the charge.
 
     Returns:

@@ -70,20 +70,24 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     Args:
         data: A `Table` with a value, or the rows that a Table takes. They are read twice, or once with `items`; once
             more for each bound that is found.
-        value: The name of the column to sum: numbers, booleans, or text that holds numbers in ASCII digits; of Spark or
-            Ibis numbers or booleans. A row whose value is missing, not finite or no number is left out.
+        value: The column to sum: numbers, booleans, or text that holds numbers in ASCII digits; of Spark or Ibis
+            numbers or booleans. A row whose value is missing, not finite or no number is left out.
         bounds: The least and the largest sum of one user for one item, in the unit of the column. Choose them without
-            the data, or give "auto" to find them with privacy. The noise grows with the larger absolute value.
-        bounds_percentile: With `bounds="auto"`, the percentage of users, about: from 1 to 99.
-        l0: The most items of a user that count; by default a bound is found. With `items`, a user may have all of them
-            by default.
-        rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
+            the data. The noise grows with the larger absolute value. The text `"auto"` finds bounds with privacy.
+        bounds_percentile: The percentage of users, from 1 to 99, for whom the sum for one of their items, chosen at
+            random, lies within bounds that are found with 5 % of rho. It is for bounds that are `"auto"`.
+        l0: The most items of a user that count; by default a bound is found with 5 % of rho, which about 95 % of the
+            users do not exceed. With `items`, a user may have all of them by default.
+        rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of `rho` and `epsilon`.
         epsilon: The total (epsilon, delta)-DP guarantee.
-        delta: The probability that the guarantee fails. May be left out with rho and `items`: their guarantee in zCDP
-            has no delta. A given delta is then the one at which the guarantee is stated as (epsilon, delta)-DP.
-        resolution: A step to which each value is rounded, halves to even, in place of that of the column: from 1e-12 to
-            1e12. Bounds are whole multiples of it.
-        items: Items that are public: a sum is released for each of them, without a threshold (`ClippedSums`).
+        delta: The probability that the guarantee fails; far below one over the number of users. May be left out with
+            `rho` and `items`: their guarantee in zCDP has no delta. A given delta is then the one at which the
+            guarantee is stated as (epsilon, delta)-DP.
+        resolution: A step to which each value is rounded, halves to even, such as 0.01, in place of that of the column:
+            1 for integers, the places of a decimal type, else 2^-32. Bounds are whole multiples of it. It lies from
+            1e-12 to 1e12.
+        items: Items that are public: a sum is released for each of them, without a threshold. The mechanism is
+            `ClippedSums`.
         budget: A `Budget` or a `Ledger`'s dataset, as in `count`.
         **options: The columns of rows, and what a ledger remembers of the charge.
 
@@ -178,16 +182,22 @@ def aggregate(
         data: A `Table`, or the rows that a Table takes. They are read once for each column of values. A cell of it that
             is no number drops no row: its user and its row count.
         rows: The most rows of a user for an item that count, for the number of rows and for means, which need it.
-        sums: For each column to add up, the least and the largest sum of one user for one item, in the unit of the
-            column: `{"price": (0, 50)}`. A third number is a resolution in place of the column's own step, as in `sum`:
-            `{"price": (0, 50, 0.01)}`. Bounds are whole multiples of it, and values are rounded to it.
-        means: For each column to average over rows, the least and the largest mean of one user for one item, with a
-            resolution as for sums.
-        l0: The most items of a user that count, with the default of `sum`.
-        rho: The privacy cost of all numbers together, in delta-approximate rho-zCDP. Give exactly one of rho and
-            epsilon.
+            Choose it without the data.
+        sums: The columns to add up, each with the least and the largest sum of one user for one item, in the unit of
+            the column. Choose them without the data. They are a `dict`, such as `{"price": (0, 50)}`. A third number is
+            a resolution in place of the column's own step, as in `sum()`: `{"price": (0, 50, 0.01)}`. Bounds are whole
+            multiples of it, and values are rounded to it.
+        means: The columns to average over rows, each with the least and the largest mean of one user for one item, in
+            the unit of the column. Choose them without the data. They are a `dict` as that of `sums`, and may have a
+            resolution.
+        l0: The most items of a user that count, the same ones for all numbers; by default a bound is found with 5 % of
+            rho, which about 95 % of the users do not exceed. With `items`, a user may have all of them by default.
+        rho: The privacy cost of all numbers together, in delta-approximate rho-zCDP. Give exactly one of `rho` and
+            `epsilon`.
         epsilon: The total (epsilon, delta)-DP guarantee.
-        delta: The probability that the guarantee fails. May be left out as in `sum`.
+        delta: The probability that the guarantee fails; far below one over the number of users. May be left out with
+            `rho` and `items`: their guarantee in zCDP has no delta. A given delta is then the one at which the
+            guarantee is stated as (epsilon, delta)-DP.
         items: Items that are public: numbers are released for each of them, without a threshold.
         budget: A `Budget` or a `Ledger`'s dataset, as in `count`.
         **options: The columns of rows, and what a ledger remembers of the charge.

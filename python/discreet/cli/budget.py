@@ -50,8 +50,8 @@ def budget() -> None:
 
     \b
     discreet budget init privacy.ledger --dataset views --rho 1 --delta 1e-6
-    discreet count views.parquet --user user --item page --rho 0.1 --delta 1e-7 \\
-        --ledger privacy.ledger --dataset views
+    discreet count views.parquet --user user --item page --rho 0.1 \\
+        --delta 1e-7 --ledger privacy.ledger --dataset views
     discreet budget show privacy.ledger
     """
 
@@ -203,7 +203,8 @@ def verify_dataset(ledger: str, dataset: str, max_epsilon: float | None, delta: 
     `discreet verify FILE... --ledger` checks files.
 
     \b
-    discreet budget verify privacy.ledger --dataset views --max-epsilon 4 --delta 1e-5
+    discreet budget verify privacy.ledger --dataset views --max-epsilon 4 \\
+        --delta 1e-5
     """
     policy = require_policy(max_epsilon, delta)
     outputs.require_apart(None, ledger)

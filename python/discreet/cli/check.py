@@ -36,7 +36,7 @@ def check(
     every: str | None,
     since: str | None,
     until: str | None,
-    unit: UserUnit,
+    unit: UserUnit | None,
     memory: str | None,
     **read: Unpack[FileOptions],
 ) -> None:
@@ -57,6 +57,7 @@ def check(
     discreet check sales.csv --user user --item shop --column price
     """
     data = sources.table(file, memory=memory, **read)
+    unit = unit or "user"
     is_whole = (every, since, until, unit) == (None, None, None, "user")
     period = Period(time, None, None, None) if time and is_whole else period_of(time, every, since, until, unit)
     found = checked(data, user or None, item or None, value=value, period=period, memory=memory)

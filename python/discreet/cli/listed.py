@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from discreet.cli.known import known_items
+from discreet.cli.parsing import Given
 from discreet.errors import ParameterError
 from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.parameters import K_BAR
@@ -28,7 +28,7 @@ def planned(path: str, *, others: bool, as_json: bool, parameters: Parameters) -
     """
     listed = require_known(known_items(path, ("item",)), others=others, l0=parameters.get("l0"), mechanism=None)
     assert listed is not None
-    asked: dict[str, Any] = {**parameters}
+    asked: Given = {**parameters}
     if asked.pop("k_bar", K_BAR) != K_BAR:
         raise ParameterError.about("{items} excludes {k_bar}: leave out either of them")
     mechanism, reasons = for_public_items(listed, others=others, **asked)

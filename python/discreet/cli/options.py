@@ -1,49 +1,40 @@
-"""Options that several commands share."""
+"""Options that several commands share. Those of parameters have the type and text that the function gives them."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import partial
+from typing import TypeAlias
 
 import click
 
+from discreet.cli.described import described
 from discreet.cli.names_of_files import FILE
-from discreet.cli.parsing import FLOAT, L0, WHOLE, Form, is_in_digits
+from discreet.cli.parsing import FLOAT, L0, WHOLE, Form, Given, is_in_digits
 from discreet.formats import RELEASED
-from discreet.mechanisms.union.methods import UNION_METHODS
 from discreet.privacy.validation import is_comma
 
 __all__ = [
     "PLUME",
-    "aggregated",
     "certified",
-    "counted",
-    "counting",
     "files",
     "joined",
-    "known",
     "memory",
-    "promise",
-    "promise_of_items",
-    "promise_of_sums",
+    "of",
     "published",
-    "published_sums",
-    "ranked",
-    "selected",
-    "summed",
-    "table",
-    "times",
-    "top",
     "written",
 ]
 
 PLUME = {"plume": "threshold", "plume-weighted-gaussian": "weighted_gaussian", "plume-dp-sips": "dp_sips"}
 """The names of Plume, which reads a table twice, and how each finds items."""
+OptionDecorator: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
+"""A decorator that adds options to a command."""
 
 
-def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def joined(*options: OptionDecorator) -> OptionDecorator:
     """Return one decorator that adds several options, in the order that the help text shows."""
 
     def decorate(function: Callable[..., object]) -> Callable[..., object]:
@@ -111,53 +102,91 @@ def _needed_unless_listed(context: click.Context, parameter: click.Parameter, va
 
 NUMBER = _Number()
 """The type of an option for a decimal number."""
-BOUND = _Bound()
-"""The type of --l0 of commands that can find it."""
+_BOUNDED = "COLUMN LOW HIGH"
+_WIDE = 60
+"""The most characters of choices that a help text shows beside the name of an option."""
+_KINDS: tuple[tuple[str, Given], ...] = (
+    ("bool", {"is_flag": True}),
+    ("int | Literal", {"type": _Bound(), "metavar": "N|auto"}),
+    ("Mapping", {"type": (str, NUMBER, NUMBER), "multiple": True, "metavar": _BOUNDED}),
+    ("tuple", {"type": (NUMBER, NUMBER), "metavar": "LOW HIGH"}),
+    ("Sequence[Label", {"type": FILE, "is_eager": True, "metavar": "FILE"}),
+    ("str | Sequence", {"multiple": True, "required": True, "metavar": "COLUMN"}),
+    ("int | str", {"metavar": "SIZE"}),
+    ("int | None", {"type": L0, "metavar": "N"}),
+    ("int", {"type": WHOLE, "metavar": "N"}),
+    ("float", {"type": FLOAT}),
+    ("str | date", {"metavar": "TIME"}),
+)
+"""The type of an option by the beginning of the type of its parameter."""
+_NAMED: dict[str, Given] = {
+    "k": {"names": ("-k", "--k"), "required": True},
+    "value": {"names": ("--column",), "metavar": "COLUMN", "required": True},
+    "sums": {"names": ("--sum",)},
+    "means": {"names": ("--mean",)},
+    "time": {"metavar": "COLUMN"},
+    "resolution": {"metavar": "UNIT"},
+    "bounds_percentile": {"type": click.IntRange(1, 99), "metavar": "P"},
+    "label": {"metavar": "TEXT"},
+    "once": {"metavar": "KEY"},
+    "replaces": {"metavar": "KEY"},
+}
+"""What the type of a parameter does not say about its option, by name."""
+_MORE = {
+    "FILE": "FILE is public, because its lines are published: one item on each line, without a header.",
+    "COLUMN": "Give it once for each column.",
+    _BOUNDED: "Give it once for each column.",
+    "once": "Needs --ledger. The exit code is then 0 if -o FILE has the rows, else 5.",
+    "replaces": "Needs --ledger.",
+    "charge": "Needs --ledger.",
+}
+"""How a shell gives values of a kind, and what a command does besides."""
+
+
+def of(function: str, names: str, **changed: object) -> OptionDecorator:
+    """Return a decorator that adds the options of parameters of a function, or of keys of a group.
+
+    Args:
+        function: The name of the function or group.
+        names: The names of the parameters, with spaces between them.
+        **changed: Other properties of these options than their types say.
+    """
+    return joined(*(_option(function, name, changed) for name in names.split()))
+
+
+def _option(function: str, name: str, changed: dict[str, object]) -> OptionDecorator:
+    known = described(function)
+    own = _kind(known[name].annotation) | _NAMED.get(name, {})
+    made = own | changed
+    kinds = {name, own.get("metavar") if own.get("multiple") or own.get("is_eager") else name}
+    texts = [known[name].help({other: _spelt(other) for other in known})]
+    texts += [text for kind, text in _MORE.items() if kind in kinds]
+    if made.get("metavar") == "NAME":
+        texts.append(f"NAME is {', '.join(made['type'].choices)}.")
+    if known[name].default:
+        texts.append(f" [default: {known[name].default}]")
+    return click.option(*made.pop("names", (_spelt(name),)), name, help=" ".join(texts), **made)
+
+
+def _kind(annotation: str) -> Given:
+    """Return the properties of an option by the type of its parameter."""
+    if found := next((dict(kind) for start, kind in _KINDS if annotation.startswith(start)), None):
+        return found
+    _, is_choice, choices = annotation.partition("Literal")
+    if not is_choice:
+        return {}
+    kind = click.Choice(ast.literal_eval(choices.partition("]")[0] + "]"))
+    return {"type": kind} | ({"metavar": "NAME"} if len("".join(kind.choices)) > _WIDE else {})
+
+
+def _spelt(name: str) -> str:
+    """Return the option of a parameter."""
+    return str(_NAMED.get(name, {}).get("names", (f"--{name.replace('_', '-')}",))[0])
+
 
 _shown = partial(click.option, show_default=True)
-_l0 = partial(click.option, "--l0", type=L0, metavar="N")
-_items = partial(click.option, "--items", type=FILE, metavar="FILE")
-_resolution = partial(_shown, "--resolution", type=FLOAT, metavar="UNIT")
-
-times = joined(
-    click.option(
-        "--time",
-        metavar="COLUMN",
-        help="Column of times, for --every, --since, --until and --unit. A time without a zone is in UTC.",
-    ),
-    click.option(
-        "--every",
-        type=click.Choice(["1h", "1d", "1w", "1mo"]),
-        help="Make the hour, day, week or month of a row part of its item. Weeks begin on Monday.",
-    ),
-    click.option("--since", metavar="TIME", help="Count only rows from TIME on: 2026-01-31 or 2026-01-31T12:00."),
-    click.option("--until", metavar="TIME", help="Count only rows before TIME."),
-    _shown(
-        "--unit",
-        type=click.Choice(["user", "user-hour", "user-day", "user-week", "user-month"]),
-        default="user",
-        help="Protect all rows of a user, or only those in one period of --time in UTC. Counts are then numbers of "
-        "users and periods. A user with rows in many periods is protected less.",
-    ),
-)
-table = joined(
-    click.argument("file", required=False, type=FILE),
-    click.option(
-        "--user",
-        required=True,
-        multiple=True,
-        metavar="COLUMN",
-        help="Column of users. Give it again for several columns that are one user together.",
-    ),
-    click.option(
-        "--item",
-        required=True,
-        multiple=True,
-        metavar="COLUMN",
-        help="Column of items. Give it again for several columns that are one item together.",
-    ),
-    times,
-)
+times = of("Columns", "time every since until unit")
+memory = of("Columns", "memory")
 files = joined(
     click.option(
         "--database", metavar="FILE", type=FILE, help="Read a table of this DuckDB or SQLite database instead of FILE."
@@ -171,162 +200,11 @@ files = joined(
     ),
     click.option("--no-header", is_flag=True, help="CSV without a header line. The columns are 1, 2 and so on."),
 )
-memory = click.option(
-    "--memory",
-    metavar="SIZE",
-    help="Memory limit for counting, such as 8G or 8GiB.  [default: half of the machine's or container's memory]",
+_table = click.argument("file", required=False, type=FILE)
+_k_bar = _shown(
+    "--k-bar", type=WHOLE, default=2**14, metavar="N", help="Confirm only this many of the most common items (k-bar)."
 )
-summed = joined(
-    table,
-    click.option(
-        "--column",
-        "value",
-        required=True,
-        multiple=True,
-        callback=_once,
-        metavar="COLUMN",
-        help="Column of numbers to sum.",
-    ),
-    click.option(
-        "--bounds",
-        type=(NUMBER, NUMBER),
-        metavar="LOW HIGH",
-        help="Clip the sum of one user for one item to these bounds, in units of the column, such as 0 20. Choose them "
-        "without the data.",
-    ),
-    click.option(
-        "--bounds-percentile",
-        type=click.IntRange(1, 99),
-        metavar="P",
-        help="Instead of --bounds: find bounds with 5 % of rho. For about P % of the users, such as 95, the sum for "
-        "one of their items, chosen at random, lies within.",
-    ),
-    _resolution(
-        help="Round each value to this unit, such as 0.01.  [default: 1 for integers, the places of a decimal type, "
-        "else 2^-32]",
-    ),
-    _l0(
-        help="Sum at most N items of each user. The noise of a sum is that of N items. Without --l0 and --items, 5 % "
-        "of rho finds N: about 95 % of the users do not have more items.",
-    ),
-    _items(
-        help="Release a sum for each item in this file, one on each line and without a header, and apply no threshold. "
-        "The file must be public, because all of its lines are published.",
-    ),
-)
-_bounds = "units of the column. Choose them without the data. May be given for several columns."
-aggregated = joined(
-    table,
-    click.option(
-        "--rows",
-        type=L0,
-        metavar="N",
-        help="Also count rows: at most N of each user for an item. --mean needs it. Choose N without the data.",
-    ),
-    click.option(
-        "--sum",
-        "sums",
-        type=(str, NUMBER, NUMBER),
-        multiple=True,
-        metavar="COLUMN LOW HIGH",
-        help=f"Also add up this column. The sum of one user for one item is clipped to these bounds, in {_bounds}",
-    ),
-    click.option(
-        "--mean",
-        "means",
-        type=(str, NUMBER, NUMBER),
-        multiple=True,
-        metavar="COLUMN LOW HIGH",
-        help="Also average this column over rows. The mean of one user for one item is clipped to these bounds, in "
-        f"{_bounds}",
-    ),
-    _resolution(
-        help="Round values to this unit, such as 0.01.  [default: as in discreet sum]",
-    ),
-    _l0(
-        help="Use at most N items of each user, the same ones for all numbers. Without --l0 and --items, 5 % of rho "
-        "finds N: about 95 % of the users do not have more items.",
-    ),
-    _items(
-        help="Release numbers for each item in this file, one on each line and without a header, and apply no "
-        "threshold. The file must be public, because all of its lines are published.",
-    ),
-)
-known = joined(
-    _items(
-        is_eager=True,
-        help="Count the items in this file, one on each line and without a header, and apply no threshold. The file "
-        "must be public, because all of its lines are published.",
-    ),
-    click.option(
-        "--others",
-        is_flag=True,
-        help="With --items, also release other items, as without --items. Half of rho then counts the listed items. "
-        "With --l0, the N items of a user are chosen among all items, so counts of listed items are lower too.",
-    ),
-)
-ranked = _items(
-    is_eager=True,
-    help="Rank the items in this file, one on each line and without a header, even items that nobody has. The file "
-    "must be public.",
-)
-_cost = joined(
-    click.option("--rho", type=FLOAT, help="Privacy cost rho, in delta-approximate zCDP."),
-    click.option("--epsilon", type=FLOAT, help="Instead of --rho: total (epsilon, delta)-DP."),
-)
-_delta = "Probability that the guarantee fails. Choose it far below 1 / number of users."
-promise = joined(_cost, click.option("--delta", type=FLOAT, required=True, help=_delta))
-promise_of_items = joined(
-    _cost,
-    click.option(
-        "--delta",
-        type=FLOAT,
-        callback=_needed_unless_listed,
-        help=f"{_delta} Not needed with --items: it is then not charged, and states a guarantee of --rho as (epsilon, "
-        "delta)-DP.",
-    ),
-)
-promise_of_sums = joined(
-    _cost,
-    click.option(
-        "--delta",
-        type=FLOAT,
-        help=f"{_delta} Needed, but not for --rho with --items: it then only states the guarantee as (epsilon, "
-        "delta)-DP.",
-    ),
-)
-_accuracy = joined(
-    _shown(
-        "--relative-error",
-        type=FLOAT,
-        default=0.1,
-        help="Target error of a confirmed count, as a fraction of the count, from 0.005 to below 1. The noise (sigma) "
-        "is usually about 0.475 times this fraction of the count. Values above 0.17 change nothing: sigma is then "
-        "usually about 8 % of the count. A smaller value confirms fewer items.",
-    ),
-    _shown(
-        "--k-bar",
-        type=WHOLE,
-        default=2**14,
-        metavar="N",
-        help="Confirm only the N most common items (k-bar).",
-    ),
-)
-_threshold = "Count at most N items of each user, with a threshold mechanism."
-counting = joined(_l0(help=_threshold), _accuracy)
-counted = joined(
-    click.option(
-        "--l0",
-        type=BOUND,
-        metavar="N|auto",
-        help=f"{_threshold} auto finds N with privacy: about --percentile percent of the users do not have more items.",
-    ),
-    click.option(
-        "--kept-share",
-        is_flag=True,
-        help="With --l0, also estimate the share of (user, item) pairs that the bound keeps, for 1 % of rho (5 % of "
-        "epsilon). --l0 auto includes it.",
-    ),
+_found = joined(
     _shown(
         "--percentile",
         type=WHOLE,
@@ -350,37 +228,39 @@ counted = joined(
         "needs --l0 N: it uses at most N items of each user, both in its search for items, which its name says, and in "
         "its counts. The others take no --l0.",
     ),
-    _accuracy,
 )
-top = joined(
-    click.option("-k", "--k", type=WHOLE, required=True, metavar="N", help="Most items to release."),
-    _shown(
-        "--k-bar",
-        type=WHOLE,
-        default=1_000,
-        metavar="N",
-        help="Consider only the N most common items (k-bar).",
-    ),
-    _shown(
-        "--method",
-        type=click.Choice(["gumbel", "discover+peel"]),
-        default="gumbel",
-        help="gumbel ranks the most common items. discover+peel first finds items with a set union, then ranks them.",
-    ),
-    _l0(help="With discover+peel, find items from at most N items of each user."),
+_resolution = click.option(
+    "--resolution",
+    type=FLOAT,
+    metavar="UNIT",
+    help="Round values to this unit, such as 0.01.  [default: as in discreet sum]",
 )
-bounded = click.option("--l0", type=L0, required=True, metavar="N", help="Count at most N items of each user.")
-selected = joined(
-    _l0(
-        help="Use at most N items of each user, 100 by default. --l0 1 is best if users have one item.",
-    ),
-    _shown(
-        "--method",
-        type=click.Choice(["auto", "threshold", "dp_sips", *UNION_METHODS]),
-        default="auto",
-        help="threshold selects items by their counts. All methods but auto and threshold are set unions.",
-    ),
-)
+promises = {
+    "count": joined(of("count", "rho epsilon"), of("count", "delta", callback=_needed_unless_listed)),
+    "top_k": joined(of("top_k", "rho epsilon"), of("top_k", "delta", callback=_needed_unless_listed)),
+    "select": joined(of("select", "rho epsilon"), of("select", "delta", required=True)),
+    "sum": of("sum", "rho epsilon delta"),
+    "aggregate": of("aggregate", "rho epsilon delta"),
+}
+"""The options for the guarantee of each verb."""
+strict = joined(of("select", "rho epsilon"), of("select", "delta", required=True))
+"""The same for commands that take no public items."""
+planned = {
+    "count": joined(of("count", "l0", type=L0, metavar="N"), of("count", "relative_error"), _k_bar),
+    "top_k": of("top_k", "k k_bar method l0"),
+    "select": of("select", "l0 method"),
+}
+"""The options of a mechanism that a plan and an audit take, too."""
+_chosen = {
+    "count": joined(of("count", "l0 kept_share"), _found, of("count", "relative_error"), _k_bar),
+    "sum": of("sum", "bounds bounds_percentile resolution l0"),
+    "aggregate": joined(of("aggregate", "rows sums means"), _resolution, of("aggregate", "l0")),
+}
+listed = {
+    "count": of("count", "items others"),
+    **{verb: of(verb, "items") for verb in ("top_k", "sum", "aggregate")},
+}
+"""The options for public items."""
 written = joined(
     click.option(
         "-o",
@@ -407,20 +287,6 @@ _replacing = joined(
     click.option("--title", metavar="TEXT", help="Title of a report (-o FILE.html).  [default: the label]"),
     click.option("--fail-if-empty", is_flag=True, help="End with exit code 4 if no item is released."),
 )
-_named = joined(
-    click.option("--label", metavar="TEXT", help="Text for the ledger's history, the certificate and the report."),
-    click.option(
-        "--once",
-        metavar="KEY",
-        help="With --ledger: charge KEY once. If it was charged for the same command, nothing is charged or written, "
-        "and the exit code is 0 if -o FILE has its rows, else 5.",
-    ),
-    click.option(
-        "--replaces",
-        metavar="KEY",
-        help="With --ledger: note that this release replaces the one of this key or label. It is charged in full.",
-    ),
-)
 certified = joined(
     click.option(
         "--certificate",
@@ -435,13 +301,6 @@ charged = joined(
     ),
     click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),
     certified,
-)
-_charge = _shown(
-    "--charge",
-    type=click.Choice(["guarantee", "spent"]),
-    default="guarantee",
-    help="With --ledger: charge the whole guarantee, or only the steps that the release made. Either way the whole "
-    "guarantee must fit into the budget.",
 )
 _sql = click.option(
     "--sql",
@@ -462,5 +321,27 @@ _engine = joined(
         help="URL of Spark: local[*], spark://host:7077, yarn or sc://host.  [default: local[*]]",
     ),
 )
-published = joined(_sql, _engine, files, memory, written, _replacing, _charge, charged, _named)
-published_sums = joined(_sql, _engine, files, memory, written, _replacing, charged, _named)
+
+
+def published(verb: str) -> OptionDecorator:
+    """Return a decorator that adds all options of a command that releases rows."""
+    value = of("sum", "value", multiple=True, callback=_once) if verb == "sum" else joined()
+    charge = of(verb, "charge") if "charge" in described(verb) else joined()
+    return joined(
+        _table,
+        of(verb, "user item"),
+        value,
+        times,
+        promises[verb],
+        _chosen.get(verb, planned.get(verb, joined())),
+        listed.get(verb, joined()),
+        _sql,
+        _engine,
+        files,
+        memory,
+        written,
+        _replacing,
+        charged,
+        charge,
+        of(verb, "label once replaces"),
+    )

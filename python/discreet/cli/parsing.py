@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
@@ -20,10 +20,25 @@ __all__ = [
     "Command",
     "ExtraWordsError",
     "Form",
+    "Given",
     "Group",
     "is_in_digits",
     "restore_help",
 ]
+
+
+Given: TypeAlias = dict[str, Any]
+"""Options that were given, by the names of parameters; or properties of an option."""
+_GROUPS = {
+    "Data": "user item value time every since until items others like users sql engine master database table delimiter "
+    "encoding no_header memory",
+    "Privacy": "rho epsilon delta unit",
+    "Output": "output form overwrite title fail_if_empty certificate as_json quiet help",
+    "Budget": "ledger dataset charge label once replaces",
+}
+"""The options of the groups of a help text, in their order. All others are about the mechanism."""
+_MANY = 10
+"""The fewest options that a help text shows in groups."""
 
 
 class ExtraWordsError(click.UsageError):
@@ -52,6 +67,25 @@ class Command(click.Command):
         if left and not ctx.resilient_parsing:
             raise ExtraWordsError(left, ctx)
         return left
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in groups if the command releases, plans or audits rows."""
+        help_option = self.get_help_option(ctx)
+        shown = {
+            "help" if one is help_option else one.name: record
+            for one in self.get_params(ctx)
+            if isinstance(one, click.Option) and (record := one.get_help_record(ctx)) is not None
+        }
+        if "rho" not in shown or len(shown) < _MANY:
+            super().format_options(ctx, formatter)
+            return
+        named = {name: [*names.split()] for name, names in _GROUPS.items()}
+        grouped = {name for names in named.values() for name in names}
+        named["Mechanism"] = [str(name) for name in shown if name not in grouped]
+        for title in ("Data", "Privacy", "Mechanism", "Output", "Budget"):
+            if records := [shown[name] for name in named[title] if name in shown]:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command. An error that it raises then knows the options of the command."""

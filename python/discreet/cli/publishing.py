@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -18,6 +18,7 @@ from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.known import known_items, released
 from discreet.cli.named_mechanisms import mechanism_named
 from discreet.cli.options import PLUME
+from discreet.cli.parsing import Given
 from discreet.cli.sources import FileOptions
 from discreet.engines import spark_session
 from discreet.engines.projection import columns_of
@@ -28,7 +29,6 @@ from discreet.mechanisms import CountsWithFoundBound
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE_ERROR
 from discreet.planning.choose import choose
-from discreet.privacy.validation import is_equal
 from discreet.release import Release, export, provenance, reading
 from discreet.releasing import required
 
@@ -47,10 +47,6 @@ _VERBS: dict[str, Callable[..., Release]] = {
     "sum": sums.sum,
     "aggregate": sums.aggregate,
 }
-
-
-Given: TypeAlias = dict[str, Any]
-"""The options that were given, by the names of parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +82,8 @@ class Task:
             no_header=options.pop("no_header"),
         )
         own = {field.name: options.pop(field.name) for field in fields(cls) if field.name in options}
-        return cls(verb=verb, read=read, parameters=options, **own)
+        given = {name: value for name, value in options.items() if value is not None}
+        return cls(verb=verb, read=read, parameters=given, **own)
 
     @property
     def is_named(self) -> bool:
@@ -272,13 +269,13 @@ def _charged(budget: Dataset, release: Release, paid: Charged | None, parameters
 
 def _chosen(parameters: Given, *, listed: bool) -> dict[str, object]:
     """Return the mechanism of options that `count` of the library leaves to it, and remove what it contains."""
-    bound = {"percentile": parameters.pop("percentile"), "l0_share": parameters.pop("l0_share")}
-    k_bar, l0 = parameters.pop("k_bar"), str(parameters.get("l0"))
+    bound = {name: parameters.pop(name) for name in ("percentile", "l0_share")}
+    k_bar, l0 = parameters.pop("k_bar"), parameters.get("l0")
     name = parameters.pop("mechanism")
     found = bound != {"percentile": PERCENTILE, "l0_share": L0_SHARE}
     if name != "auto" and (listed or l0 == "auto" or parameters.get("kept_share")):
         raise click.UsageError("--mechanism is not for --items, --kept-share or --l0 auto. Leave out either of them.")
-    if name in PLUME and (k_bar != K_BAR or not is_equal(parameters["relative_error"], RELATIVE_ERROR)):
+    if name in PLUME and (k_bar != K_BAR or "relative_error" in parameters):
         raise click.UsageError("--relative-error and --k-bar are not for plume. Leave them out.")
     if found and l0 != "auto":
         raise click.UsageError("--percentile and --l0-share are for --l0 auto. Leave them out.")
@@ -291,15 +288,11 @@ def _chosen(parameters: Given, *, listed: bool) -> dict[str, object]:
     if found:
         parameters.pop("l0")
         return {"mechanism": made_for(CountsWithFoundBound, rho, epsilon, delta=delta, **bound)}
+    error = parameters.pop("relative_error", RELATIVE_ERROR)
     if name != "auto":
-        own, error = parameters.pop("l0"), parameters.pop("relative_error")
-        return {
-            "mechanism": mechanism_named(name, rho, epsilon, delta=delta, l0=own, relative_error=error, k_bar=k_bar)
-        }
-    made, _ = choose(
-        "count", rho=rho, epsilon=epsilon, delta=delta, relative_error=parameters.pop("relative_error"), k_bar=k_bar
-    )
-    return {"mechanism": made}
+        l0 = parameters.pop("l0", None)
+        return {"mechanism": mechanism_named(name, rho, epsilon, delta=delta, l0=l0, relative_error=error, k_bar=k_bar)}
+    return {"mechanism": choose("count", rho=rho, epsilon=epsilon, delta=delta, relative_error=error, k_bar=k_bar)[0]}
 
 
 def _naming(task: Task) -> AbstractContextManager[None]:

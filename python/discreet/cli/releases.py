@@ -17,11 +17,7 @@ _Bounded: TypeAlias = "tuple[tuple[str, Decimal, Decimal], ...]"
 
 
 @click.command(cls=Command)
-@options.table
-@options.promise_of_items
-@options.counted
-@options.known
-@options.published
+@options.published("count")
 def count(**options: object) -> int:
     """Count the users of each item in FILE.
 
@@ -47,23 +43,23 @@ def count(**options: object) -> int:
 
     \b
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
-    discreet count visits.parquet --user user --item country --item page --time ts --every 1d
-        --rho 1 --delta 1e-6
-    discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6 --l0 auto
-    discreet count visits.parquet --user user --item item --items pages.txt --rho 0.1
-    discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
-    discreet count --sql "SELECT * FROM read_csv('log.csv', quote = '', all_varchar = true,
-        parallel = false)" --user id --item word --epsilon 4 --delta 1e-7
+    discreet count visits.parquet --user user --item country --item page \\
+        --time ts --every 1d --rho 1 --delta 1e-6
+    discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6 \\
+        --l0 auto
+    discreet count visits.parquet --user user --item item --items pages.txt \\
+        --rho 0.1
+    discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 \\
+        -o words.csv
+    discreet count --sql "SELECT * FROM read_csv('log.csv', quote = '', \\
+        all_varchar = true, parallel = false)" --user id --item word --epsilon \\
+        4 --delta 1e-7
     """
     return work.publish("count", **options)
 
 
 @click.command("top-k", cls=Command, short_help="Rank the K items that most users have.")
-@options.table
-@options.promise_of_items
-@options.top
-@options.ranked
-@options.published
+@options.published("top_k")
 def top_k(**options: object) -> int:
     """Rank the K items of FILE that most users have, without counts.
 
@@ -72,16 +68,14 @@ def top_k(**options: object) -> int:
     a public list are ranked, and no --delta is needed.
 
     \b
-    discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 --delta 1e-6
+    discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 \\
+        --delta 1e-6
     """
     return work.publish("top_k", **options)
 
 
 @click.command(cls=Command, short_help="List the items that are safe to publish.")
-@options.table
-@options.promise
-@options.selected
-@options.published
+@options.published("select")
 def select(**options: object) -> int:
     """List the items of FILE that are safe to publish, without counts.
 
@@ -90,7 +84,7 @@ def select(**options: object) -> int:
 
     \b
     --l0 1                     a threshold on counts
-    --epsilon and a small l0   policy_laplace, a set union (up to an l0 of about three)
+    --epsilon and a small l0   policy_laplace, a set union (l0 up to about 3)
     otherwise                  dp_sips, a set union in rounds
 
     A set union collects the items of all users, and gives each item a weight from its users. --method auto uses a
@@ -98,15 +92,14 @@ def select(**options: object) -> int:
 
     \b
     discreet select visits.parquet --user user --item item --rho 1 --delta 1e-6
-    discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
+    discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 \\
+        --delta 1e-6
     """
     return work.publish("select", **options)
 
 
 @click.command(cls=Command, short_help="Sum a column for each item in FILE.")
-@options.summed
-@options.promise_of_sums
-@options.published_sums
+@options.published("sum")
 def sum(**options: object) -> int:  # noqa: A001 - the name of the command
     """Sum a column for each item in FILE, for items that are not known in advance.
 
@@ -128,24 +121,20 @@ def sum(**options: object) -> int:  # noqa: A001 - the name of the command
     --engine spark adds up columns of numbers on a cluster.
 
     \b
-    discreet sum sales.parquet --user customer --item shop --column cents --bounds 0 2000 --l0 5
-        --rho 1 --delta 1e-6
-    discreet sum sales.csv --user customer --item shop --column price --bounds 0 20.00
-        --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
+    discreet sum sales.parquet --user customer --item shop --column cents \\
+        --bounds 0 2000 --l0 5 --rho 1 --delta 1e-6
+    discreet sum sales.csv --user customer --item shop --column price \\
+        --bounds 0 20.00 --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
     """
     if (options["bounds"] is None) == (options["bounds_percentile"] is None):
         raise click.UsageError("Give either --bounds LOW HIGH or --bounds-percentile P.")
     if options["bounds"] is None:
         options["bounds"] = "auto"
-    else:
-        del options["bounds_percentile"]
     return work.publish("sum", **options)
 
 
 @click.command(cls=Command, short_help="Count users and rows, add up and average columns.")
-@options.aggregated
-@options.promise_of_sums
-@options.published_sums
+@options.published("aggregate")
 def aggregate(resolution: float | None, sums: _Bounded, means: _Bounded, **options: object) -> int:
     """Count users and rows, add up and average columns for each item in FILE, as one list under one guarantee.
 
@@ -159,8 +148,9 @@ def aggregate(resolution: float | None, sums: _Bounded, means: _Bounded, **optio
     the unit of the column.
 
     \b
-    discreet aggregate sales.parquet --user customer --item shop --rows 3 --sum price 0 50
-        --mean price 0 30 --l0 5 --rho 1 --delta 1e-6 -o shops.csv
+    discreet aggregate sales.parquet --user customer --item shop --rows 3 \\
+        --sum price 0 50 --mean price 0 30 --l0 5 --rho 1 --delta 1e-6 \\
+        -o shops.csv
     """
     named = {"sums": sums, "means": means}
     bounds = {name: {column: (low, high, resolution) for column, low, high in given} for name, given in named.items()}

@@ -60,9 +60,11 @@ def stream() -> None:
 
     \b
     discreet stream plan --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
-    discreet stream init visits.stream --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
+    discreet stream init visits.stream --rho 0.5 --delta 1e-6 --l0 1 \\
+        --horizon 365
     discreet stream step visits.stream today.csv --user visit --item page
-    discreet stream init users.stream --rho 0.5 --delta 1e-6 --l0 2 --horizon 365 --unit user --rounds 30
+    discreet stream init users.stream --rho 0.5 --delta 1e-6 --l0 2 \\
+        --horizon 365 --unit user --rounds 30
     discreet stream show visits.stream
     """
 

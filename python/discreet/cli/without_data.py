@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, Unpack
+from typing import cast
 
 import click
 
 from discreet import audit as auditing
 from discreet.audit.exact import auditable
-from discreet.cli import listed
-from discreet.cli.options import counting, joined, known, promise, promise_of_items, selected, top
+from discreet.cli import listed, options
+from discreet.cli.options import joined
 from discreet.cli.parsing import WHOLE, AtLeast, Group
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
@@ -19,9 +19,6 @@ from discreet.planning.choose import Parameters, Verb, choose, stated
 from discreet.planning.shape import Shape
 
 __all__ = ["audit", "plan"]
-
-OptionDecorator: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
-"""A decorator that adds options to a command."""
 
 
 @click.group(cls=Group, short_help="Predict the result of a command without data.")
@@ -165,7 +162,7 @@ def _plan(verb: Verb, as_json: bool, public: dict[str, object], parameters: Para
 def _audit(verb: Verb, pairs: int, runs: int, as_json: bool, parameters: Parameters) -> None:
     """Print an audit and exit with 1 if it finds a violation."""
     mechanism = auditable(choose(verb, **parameters)[0])
-    asked = stated(mechanism, parameters["epsilon"], parameters["delta"]).dp
+    asked = stated(mechanism, parameters.get("epsilon"), parameters["delta"]).dp
     watched = not isinstance(mechanism, HistogramMechanism)
     found = auditing.audit(mechanism, pairs=pairs, dp=asked, runs=runs if watched and runs else 1000)
     click.echo(found.to_json() if as_json else found)
@@ -178,7 +175,12 @@ def _audit(verb: Verb, pairs: int, runs: int, as_json: bool, parameters: Paramet
         raise click.exceptions.Exit(1)
 
 
-def _without_data(verb: Verb, parameters: OptionDecorator, audited_by: OptionDecorator, limits: str) -> None:
+def _given(asked: dict[str, object]) -> Parameters:
+    """Return the parameters that were given; the functions have the defaults of others."""
+    return cast("Parameters", {name: value for name, value in asked.items() if value is not None})
+
+
+def _without_data(verb: Verb, limits: str) -> None:
     """Add the plan and the audit of a command; `limits` says which parameters can be audited."""
     name = verb.replace("_", "-")
 
@@ -190,8 +192,9 @@ def _without_data(verb: Verb, parameters: OptionDecorator, audited_by: OptionDec
         users: int | None,
         items: str | None = None,
         others: bool = False,
-        **given: Unpack[Parameters],
+        **asked: object,
     ) -> None:
+        given = _given(asked)
         if items is None:
             if others:
                 raise click.UsageError("--others needs --items FILE.")
@@ -203,20 +206,20 @@ def _without_data(verb: Verb, parameters: OptionDecorator, audited_by: OptionDec
         else:
             click.echo(listed.planned(items, others=others, as_json=as_json, parameters=given))
 
-    def audited(pairs: int, runs: int, as_json: bool, **given: Unpack[Parameters]) -> None:
-        _audit(verb, pairs, runs, as_json, given)
+    def audited(pairs: int, runs: int, as_json: bool, **asked: object) -> None:
+        _audit(verb, pairs, runs, as_json, _given(asked))
 
     text = f"`discreet {name}` with these parameters."
-    forecast = joined(_likeness, known) if verb == "count" else _likeness
-    promised = promise_of_items if verb == "count" else promise
-    plan.command(name, help=f"Plan {text}")(promised(parameters(forecast(_as_json(planned)))))
-    audit.command(name, help=f"Audit {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
+    forecast = joined(options.strict, options.planned[verb], _likeness, _as_json)
+    if verb == "count":
+        forecast = joined(options.promises[verb], options.planned[verb], _likeness, options.listed[verb], _as_json)
+    plan.command(name, help=f"Plan {text}")(forecast(planned))
+    examined = joined(options.strict, options.planned[verb], _examined)
+    audit.command(name, help=f"Audit {text}\n\n{limits}")(examined(audited))
 
 
 _without_data(
     "count",
-    counting,
-    counting,
     "With --l0 N the audit computes the exact distribution of whole releases. Without --l0 it verifies the steps of a "
     "release one by one: the exact distribution of weighted counts, and the exact cost of all other measurements. The "
     "step that confirms the most common items has too many outcomes; its releases are compared with a second "
@@ -224,15 +227,11 @@ _without_data(
 )
 _without_data(
     "top_k",
-    top,
-    top,
     "The default, --method gumbel, can be audited: the exact distribution of the released list. --method discover+peel "
     "cannot: its exact distribution is not known, so its guarantee rests on its proof.",
 )
 _without_data(
     "select",
-    selected,
-    selected,
     "A threshold can be audited: --method threshold, and --method auto with --l0 1. --method auto mostly uses a set "
     "union for a larger --l0. Set unions cannot be audited: their exact distributions are not known, so their "
     "guarantees rest on their proofs.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date
-from typing import NoReturn, Self, TypedDict
+from typing import Literal, NoReturn, Self, TypedDict
 
 from discreet.engines.memory import Memory
 from discreet.engines.projection import Names, Period, Times, UserUnit, period_of, require_names
@@ -21,22 +21,24 @@ class Columns(TypedDict, total=False):
     """The columns of rows that are no `Table`, and how to read them.
 
     Args:
-        user: The name of the column of users, or a list of columns that are one user together: integers, text, bytes,
-            dates, times or booleans.
-        item: The name of the column of items, or a list of columns that are one item together, such as ["country",
-            "page"]. They are columns of the release, too. A row with a NULL in one of them is left out.
-        time: The name of a column of times: timestamps, dates or text such as 2026-01-31T12:00. A time without a zone
-            is in UTC. A row whose cell is no time is left out.
-        every: "1h", "1d", "1w" or "1mo": the period of a row becomes the first column of its item, named as the column
-            of times. The guarantee is for a user with all periods together. Weeks begin on Monday.
-        since: Read only rows from this time on.
+        user: The column of users, or a list of columns that are one user together: integers, text, bytes, dates, times
+            or booleans.
+        item: The column of items, or a list of columns that are one item together, such as country and page. They are
+            columns of the release, too. A row with a NULL in one of them is left out.
+        time: The column of times: timestamps, dates or text such as 2026-01-31T12:00. A time without a zone is in UTC.
+            A row whose cell is no time is left out.
+        every: The length of periods: the period of a row, an hour, a day, a week or a month, becomes the first column
+            of its item, named as the column of times. The guarantee is for a user with all periods together. Weeks
+            begin on Monday.
+        since: Read only rows from this time on, such as 2026-01-31 or 2026-01-31T12:00.
         until: Read only rows before this time.
-        unit: What counts as one user, and what the guarantee protects: "user", or a user in one period of `time` in
-            UTC: "user-hour", "user-day", "user-week" or "user-month". Counts are then numbers of distinct pairs of user
-            and period, and l0 bounds the items of a user in one period. The guarantee covers one period of a user; it
-            is weaker for users with rows in many periods.
-        memory: Bytes, or text such as "2GB", that reading may use in addition to the data and its counts; half of the
-            machine's memory by default. Rows that do not fit spill to encrypted temporary files without a name.
+        unit: What counts as one user, and what the guarantee protects: a user, which is the default, or a user in one
+            period of `time` in UTC. Counts are then numbers of distinct pairs of user and period, and l0 bounds the
+            items of a user in one period. The guarantee covers one period of a user; it is weaker for users with rows
+            in many periods.
+        memory: The memory that reading may use in addition to the data and its counts, such as 8G or 8GiB; half of the
+            machine's or container's memory by default. Rows that do not fit spill to encrypted temporary files without
+            a name. An `int` is a number of bytes.
         progress: True for a bar on a terminal or in a notebook, or a function that is called now and then without
             numbers: the number of rows is not public.
     """
@@ -44,10 +46,10 @@ class Columns(TypedDict, total=False):
     user: str | Sequence[str]
     item: str | Sequence[str]
     time: str | None
-    every: str | None
+    every: Literal["1h", "1d", "1w", "1mo"] | None
     since: str | date | None
     until: str | date | None
-    unit: UserUnit
+    unit: Literal["user", "user-hour", "user-day", "user-week", "user-month"]
     memory: int | str | None
     progress: ProgressOption
 

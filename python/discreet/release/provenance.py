@@ -28,7 +28,8 @@ class ReleaseTexts(TypedDict, total=False):
 
     Args:
         label: A text for the ledger's history, the certificate and the report.
-        once: A key, for a release that is charged once.
+        once: A key, for a release that is charged once: the same call with a key that was charged before charges
+            nothing.
         replaces: The key or label of the earlier charge that this release replaces. It is charged in full.
     """
 
