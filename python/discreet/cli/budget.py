@@ -14,6 +14,7 @@ from discreet.budgets.record import Spending, shown_columns
 from discreet.cli import outputs, report
 from discreet.cli.datasets import dataset_of
 from discreet.cli.names_of_files import FILE
+from discreet.cli.options import promises
 from discreet.cli.parsing import FLOAT, WHOLE, Command, Group
 from discreet.errors import InputError, ParameterError
 from discreet.formats import TEXTS
@@ -59,14 +60,7 @@ def budget() -> None:
 @budget.command()
 @_ledger
 @click.option("--dataset", required=True, metavar="NAME", help="Name of the dataset.")
-@click.option("--rho", type=FLOAT, help="Total privacy cost rho, in delta-approximate zCDP.")
-@click.option("--epsilon", type=FLOAT, help="Instead of --rho: total (epsilon, delta)-DP.")
-@click.option(
-    "--delta",
-    type=FLOAT,
-    required=True,
-    help="Probability that the guarantee fails. Choose it far below 1 / number of users.",
-)
+@promises["select"]
 @click.option(
     "--unit",
     type=click.Choice([*UNITS]),

@@ -23,10 +23,11 @@ _SOURCES = {
     "select": "api.py",
     "sum": "sums.py",
     "aggregate": "sums.py",
+    "recommended": "streams/recommend.py",
     "Columns": "engines/table.py",
     "ReleaseTexts": "release/provenance.py",
 }
-"""The files of functions, and of the groups of options that all of them take."""
+"""The files of functions, and of the groups of options that all verbs take."""
 _ENTRY = re.compile(r"^( +)(\w+): (.*(?:\n\1 +.*)*)", re.MULTILINE)
 """A parameter below "Args:", with its description."""
 _QUOTED = re.compile(r"`([^`]*)`")
@@ -40,11 +41,13 @@ class Described(NamedTuple):
         annotation: Its type.
         default: Its default if that is a literal, else None.
         text: Its description.
+        required: Whether it has no default.
     """
 
     annotation: str
     default: object
     text: str
+    required: bool = False
 
     def help(self, options: Mapping[str, str]) -> str:
         """Return the description for a command, with its options, by parameter.
@@ -87,7 +90,9 @@ def described(name: str) -> dict[str, Described]:
             ast.unparse(one.annotation) if one.annotation else "",
             default.value if isinstance(default, ast.Constant) else None,
             texts[one.arg],
+            required=default is None,
         )
         for one, default in arguments
     }
-    return described("Columns") | own | described("ReleaseTexts")
+    shares = function.args.kwarg is not None
+    return described("Columns") | own | described("ReleaseTexts") if shares else own

@@ -120,7 +120,7 @@ _KINDS: tuple[tuple[str, Given], ...] = (
 )
 """The type of an option by the beginning of the type of its parameter."""
 _NAMED: dict[str, Given] = {
-    "k": {"names": ("-k", "--k"), "required": True},
+    "k": {"names": ("-k", "--k")},
     "value": {"names": ("--column",), "metavar": "COLUMN", "required": True},
     "sums": {"names": ("--sum",)},
     "means": {"names": ("--mean",)},
@@ -156,7 +156,7 @@ def of(function: str, names: str, **changed: object) -> OptionDecorator:
 
 def _option(function: str, name: str, changed: dict[str, object]) -> OptionDecorator:
     known = described(function)
-    own = _kind(known[name].annotation) | _NAMED.get(name, {})
+    own: Given = {"required": known[name].required} | _kind(known[name].annotation) | _NAMED.get(name, {})
     made = own | changed
     kinds = {name, own.get("metavar") if own.get("multiple") or own.get("is_eager") else name}
     texts = [known[name].help({other: _spelt(other) for other in known})]
@@ -238,13 +238,11 @@ _resolution = click.option(
 promises = {
     "count": joined(of("count", "rho epsilon"), of("count", "delta", callback=_needed_unless_listed)),
     "top_k": joined(of("top_k", "rho epsilon"), of("top_k", "delta", callback=_needed_unless_listed)),
-    "select": joined(of("select", "rho epsilon"), of("select", "delta", required=True)),
+    "select": of("select", "rho epsilon delta"),
     "sum": of("sum", "rho epsilon delta"),
     "aggregate": of("aggregate", "rho epsilon delta"),
 }
 """The options for the guarantee of each verb."""
-strict = joined(of("select", "rho epsilon"), of("select", "delta", required=True))
-"""The same for commands that take no public items."""
 planned = {
     "count": joined(of("count", "l0", type=L0, metavar="N"), of("count", "relative_error"), _k_bar),
     "top_k": of("top_k", "k k_bar method l0"),
@@ -253,7 +251,7 @@ planned = {
 """The options of a mechanism that a plan and an audit take, too."""
 _chosen = {
     "count": joined(of("count", "l0 kept_share"), _found, of("count", "relative_error"), _k_bar),
-    "sum": of("sum", "bounds bounds_percentile resolution l0"),
+    "sum": joined(of("sum", "bounds", required=False), of("sum", "bounds_percentile resolution l0")),
     "aggregate": joined(of("aggregate", "rows sums means"), _resolution, of("aggregate", "l0")),
 }
 listed = {

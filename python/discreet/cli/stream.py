@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
 
 import click
 
@@ -16,7 +15,7 @@ from discreet.budgets.advice import require
 from discreet.cli import endings, options, outputs, report
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.names_of_files import FILE
-from discreet.cli.parsing import FLOAT, L0, WHOLE, Group
+from discreet.cli.parsing import L0, WHOLE, Group
 from discreet.engines import files
 from discreet.engines.timed_events import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
@@ -41,19 +40,6 @@ _STREAM = 1 << 16
 """The bytes that the folder of a new stream must have room for: more than its files have."""
 
 
-class Promise(TypedDict):
-    """The options that choose a mechanism."""
-
-    rho: float | None
-    epsilon: float | None
-    delta: float
-    l0: int
-    horizon: int | None
-    item_bytes: int
-    unit: Literal["event", "user"]
-    rounds: int | None
-
-
 @click.group(cls=Group, short_help="Release running counts after every round.")
 def stream() -> None:
     """Release running counts of items after every round. A file keeps the state between calls.
@@ -70,63 +56,21 @@ def stream() -> None:
 
 
 _chosen = options.joined(
-    click.option("--rho", type=FLOAT, help="Privacy cost rho of all rounds together, in delta-approximate zCDP."),
-    click.option("--epsilon", type=FLOAT, help="Instead of --rho: (epsilon, delta)-DP of all rounds together."),
-    click.option("--delta", type=FLOAT, required=True, help="Probability that the guarantee fails."),
-    click.option(
-        "--l0",
-        type=L0,
-        required=True,
-        metavar="N",
-        help="Count at most N items of each event, or of a user in each round.",
-    ),
-    click.option(
-        "--horizon", type=WHOLE, metavar="ROUNDS", help="Number of rounds. Without it, the stream takes any number."
-    ),
-    click.option(
-        "--item-bytes",
-        type=WHOLE,
-        default=4400,
-        show_default=True,
-        help="Memory limit for one item, in bytes, without its label.",
-    ),
-    click.option(
-        "--unit",
-        type=click.Choice(["event", "user"]),
-        default="event",
-        show_default=True,
-        help="Protect each event, or each user. A user needs --rounds, or --linf.",
-    ),
-    click.option(
-        "--rounds",
-        type=WHOLE,
-        metavar="N",
-        help="With --unit user: count a user in the user's first N rounds, with at most --l0 items in each.",
-    ),
-    click.option(
-        "--linf",
-        type=WHOLE,
-        metavar="N",
-        help="With --unit user, instead of --rounds: a user has at most --l0 items, each at most N times, over all "
-        "rounds. You must make sure of it; discreet does not check it.",
-    ),
+    options.of("recommended", "rho epsilon delta"),
+    options.of("recommended", "l0", type=L0),
+    options.of("recommended", "horizon item_bytes unit rounds linf"),
 )
 
 
-def _recommended(linf: int | None, parameters: Promise) -> Callable[..., StreamMechanism]:
+def _recommended(options: dict[str, object]) -> Callable[..., StreamMechanism]:
     """Return a function that returns the mechanism of these options, with other values for some of them."""
-    if parameters["unit"] == "user" and linf is None and parameters["rounds"] is None:
-        raise click.UsageError(
-            "--unit user needs --rounds N, the most rounds in which the stream counts a user. Or, if you limit the "
-            "rows of each user yourself, --linf N, the most times that a user has one item, over all rounds."
-        )
-    return partial(Stream.recommended, **parameters, linf=1 if linf is None else linf)
+    return partial(Stream.recommended, **{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
 
 
 @stream.command()
 @_chosen
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plan(linf: int | None, as_json: bool, **parameters: Unpack[Promise]) -> None:
+def plan(as_json: bool, epsilon: float | None, delta: float, **parameters: object) -> None:
     """Predict a stream without data.
 
     The plan names the mechanism, the noise, the guarantee and the users that an item needs. The options are those of
@@ -136,8 +80,8 @@ def plan(linf: int | None, as_json: bool, **parameters: Unpack[Promise]) -> None
     \b
     discreet stream plan --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
     """
-    mechanism = _recommended(linf, parameters)()
-    promised = stated(mechanism, parameters["epsilon"], parameters["delta"])
+    mechanism = _recommended({"epsilon": epsilon, "delta": delta, **parameters})()
+    promised = stated(mechanism, epsilon, delta)
     made = dataclasses.replace(planning.plan(mechanism), guarantee=promised, reasons=unusual(promised))
     click.echo(made.to_json() if as_json else made)
 
@@ -163,11 +107,12 @@ def init(
     ledger: str | None,
     dataset: str | None,
     quiet: bool,
-    linf: int | None,
-    **parameters: Unpack[Promise],
+    epsilon: float | None,
+    delta: float,
+    **parameters: object,
 ) -> None:
     """Start a stream in FILE, which must not exist."""
-    made = _recommended(linf, parameters)
+    made = _recommended({"epsilon": epsilon, "delta": delta, **parameters})
     mechanism = made()
     budget = dataset_to_charge(ledger, dataset)
     require_new(file, mechanism)
@@ -176,7 +121,7 @@ def init(
     with ExitStack() as work:
         if budget is not None:
             again = lambda e, d: made(epsilon=e, delta=d)  # noqa: E731
-            require(budget, mechanism, again, parameters["epsilon"], parameters["delta"])
+            require(budget, mechanism, again, epsilon, delta)
             ending.without = (
                 "The stream was not made. Once it is charged, the same command without --ledger and --dataset makes it."
             )
@@ -188,7 +133,7 @@ def init(
         Stream.open(file, mechanism, items=items).detach()
         ending.where = f"The stream is in {export.plain_text(file)}."
     if not quiet:
-        promised = stated(mechanism, parameters["epsilon"], parameters["delta"])
+        promised = stated(mechanism, epsilon, delta)
         click.echo(f"{mechanism!r}\nGuarantee: {promised.promise}", err=True)
         for note in unusual(promised):
             click.echo(f"Note: {note}.", err=True)

@@ -210,11 +210,11 @@ def _without_data(verb: Verb, limits: str) -> None:
         _audit(verb, pairs, runs, as_json, _given(asked))
 
     text = f"`discreet {name}` with these parameters."
-    forecast = joined(options.strict, options.planned[verb], _likeness, _as_json)
+    forecast = joined(options.promises["select"], options.planned[verb], _likeness, _as_json)
     if verb == "count":
         forecast = joined(options.promises[verb], options.planned[verb], _likeness, options.listed[verb], _as_json)
     plan.command(name, help=f"Plan {text}")(forecast(planned))
-    examined = joined(options.strict, options.planned[verb], _examined)
+    examined = joined(options.promises["select"], options.planned[verb], _examined)
     audit.command(name, help=f"Audit {text}\n\n{limits}")(examined(audited))
 
 

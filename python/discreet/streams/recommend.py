@@ -43,16 +43,16 @@ def recommended(
     the longest epochs that `item_bytes` allows, from 128 to 8,192 rounds. With less memory it is `HybridMechanism`.
 
     Args:
-        rho: The privacy cost of all rounds together, in zCDP. Give exactly one of rho and epsilon.
-        epsilon: The epsilon of all rounds together.
-        delta: The chance that the guarantee fails; with epsilon the total delta.
-        l0: The most items that one event (or user) contributes.
-        horizon: The number of rounds, fixed before the data is seen; None for no end.
+        rho: The privacy cost of all rounds together, in zCDP. Give exactly one of `rho` and `epsilon`.
+        epsilon: The epsilon of the (epsilon, delta)-DP guarantee of all rounds together.
+        delta: The probability that the guarantee fails; with `epsilon` the total delta.
+        l0: The most items that one event contributes, or a user in each round.
+        horizon: The number of rounds, fixed before the data is seen; by default a stream has no end.
         item_bytes: The most memory for one item, in bytes, without its label.
         unit: The protected unit, "event" or "user". "user" needs a horizon, and either `rounds` or limits that you
             enforce: a user has at most `l0` items in all rounds together, and each of them at most `linf` times.
-        linf: The most times that a user contributes an item. With `rounds`, and for
-            `unit="event"`, it is 1.
+        linf: The most times that a user contributes an item. You must make sure of it; it is not checked. With
+            `rounds`, and for `unit="event"`, it is 1.
         rounds: The most rounds in which the stream counts a user, with at most `l0` items in each. The stream enforces
             it: it keeps the number of rounds of each user.
 
