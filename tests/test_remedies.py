@@ -317,11 +317,27 @@ def test_errors_of_the_command_name_its_options(log):
         ),
         ("sum", ["--column", "n", "--bounds", "2", "1", "--l0", "1"], "--bounds must be in order: low must be below"),
         ("sum", ["--column", "n", "--bounds", "0", "1", "--l0", "1", "--resolution", "0"], "--resolution must be"),
-        ("sum", ["--column", "n", "--bounds", "auto"], "'auto' is not a number. --bounds-percentile P, such as 95"),
-        ("sum", ["--bounds", "0", "--column", "n"], "'--column' is not a number. --bounds takes LOW HIGH, such as 0"),
-        ("sum", ["--column", "n", "--bounds", "0", "0,5"], "'0,5' is not a number. --bounds takes LOW HIGH, such as"),
-        ("aggregate", ["--mean", "n"], "'--rho' is not a number. --mean takes COLUMN LOW HIGH, such as price 0 20.5"),
-        ("aggregate", ["--sum", "n", "auto"], "'auto' is not a number. --sum takes COLUMN LOW HIGH"),
+        (
+            "sum",
+            ["--column", "n", "--bounds", "auto"],
+            "'auto' is not a valid number. --bounds-percentile P, such as",
+        ),
+        (
+            "sum",
+            ["--bounds", "0", "--column", "n"],
+            "'--column' is not a valid number. --bounds takes LOW HIGH",
+        ),
+        (
+            "sum",
+            ["--column", "n", "--bounds", "0", "0,5"],
+            "'0,5' is not a valid number. --bounds takes LOW HIGH",
+        ),
+        (
+            "aggregate",
+            ["--mean", "n"],
+            "'--rho' is not a valid number. --mean takes COLUMN LOW HIGH, such as price 0",
+        ),
+        ("aggregate", ["--sum", "n", "auto"], "'auto' is not a valid number. --sum takes COLUMN LOW HIGH"),
         ("aggregate", ["--mean", "n", "0", "5"], "--rows must be given with --mean: the most rows of a user"),
         (
             "aggregate",

@@ -92,7 +92,7 @@ def test_standard_input_is_refused_before_a_charge(log, given):
 
 @pytest.mark.parametrize("given", ["some", "2.5", ""])
 def test_a_bound_is_a_number_or_auto(log, given):
-    assert "neither a whole number nor auto" in errors_of("count", log, *COUNT, *BUDGET, "--l0", given)
+    assert "is not a valid integer or auto" in errors_of("count", log, *COUNT, *BUDGET, "--l0", given)
 
 
 def test_a_plan_takes_a_number_alone():

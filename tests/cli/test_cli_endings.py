@@ -25,7 +25,7 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         (["LOG", *COUNT, "--rho", "1_0", "--delta", "1e-6"], 2, "'1_0' is not a valid float. Use the digits 0 to 9"),
         (["LOG", *COUNT, "--rho", "\u0661", "--delta", "1e-6"], 2, "is not a valid float. Use the digits 0 to 9"),
         (["LOG", *COUNT, *BUDGET, "--k-bar", "1_0"], 2, "is not a valid integer. Use the digits 0 to 9"),
-        (["LOG", *COUNT, *BUDGET, "--l0", "\u0661"], 2, "is neither a whole number nor auto"),
+        (["LOG", *COUNT, *BUDGET, "--l0", "\u0661"], 2, "is not a valid integer or auto"),
         (["LOG", *COUNT, "--rho", "1"], 2, "'--delta'. Choose it far below 1 / number of users"),
         (["LOG", *COUNT, "--rho", "0,5", "--delta", "1e-6"], 2, "Use a point"),
         (["LOG", *COUNT, "--rho", "1", "--delta", "0"], 2, "delta must be"),

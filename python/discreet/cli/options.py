@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from contextlib import suppress
-from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import TypeAlias
 
@@ -13,9 +11,8 @@ import click
 
 from discreet.cli.described import described
 from discreet.cli.names_of_files import FILE
-from discreet.cli.parsing import FLOAT, L0, WHOLE, Form, Given, is_in_digits
+from discreet.cli.parsing import BOUND, DECIMAL, FLOAT, WHOLE, Form, Given
 from discreet.formats import RELEASED
-from discreet.privacy.validation import is_comma
 
 __all__ = [
     "PLUME",
@@ -45,47 +42,6 @@ def joined(*options: OptionDecorator) -> OptionDecorator:
     return decorate
 
 
-class _Bound(click.ParamType[int | str]):
-    """A number of items, or auto."""
-
-    name = "bound"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Return a number, or "auto"."""
-        if isinstance(value, int) or value == "auto":
-            return value
-        try:
-            return int(WHOLE.convert(value, param, ctx))
-        except click.BadParameter:
-            self.fail(f"{value!r} is neither a whole number nor auto. Write digits alone, such as 10.", param, ctx)
-
-
-_SUCH = {2: "0 20.5", 3: "price 0 20.5"}
-"""Examples of options with several values, by their number."""
-
-
-class _Number(click.ParamType[Decimal]):
-    """A number as it is written, without rounding to a float."""
-
-    name = "number"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
-        """Return a finite number."""
-        found = Decimal("nan")
-        with suppress(InvalidOperation):
-            if is_in_digits(value):
-                found = Decimal(str(value))
-        if not found.is_finite():
-            remedy = "Use a point as the decimal separator, such as 0.5."
-            if param is not None and param.nargs > 1:
-                takes = f"{param.opts[0]} takes {param.metavar}, such as {_SUCH[param.nargs]}."
-                takes += " Use a point as the decimal separator." if is_comma(value) else ""
-                is_auto = param.name == "bounds" and value == "auto"
-                remedy = "--bounds-percentile P, such as 95, finds bounds with privacy." if is_auto else takes
-            self.fail(f"{value!r} is not a number. {remedy}", param, ctx)
-        return found
-
-
 def _once(_context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str:
     """Return the value of an option that is given once. By itself, click would ignore all values but the last one."""
     if len(given) > 1:
@@ -100,20 +56,17 @@ def _needed_unless_listed(context: click.Context, parameter: click.Parameter, va
     return value
 
 
-NUMBER = _Number()
-"""The type of an option for a decimal number."""
 _BOUNDED = "COLUMN LOW HIGH"
 _WIDE = 60
 """The most characters of choices that a help text shows beside the name of an option."""
 _KINDS: tuple[tuple[str, Given], ...] = (
     ("bool", {"is_flag": True}),
-    ("int | Literal", {"type": _Bound(), "metavar": "N|auto"}),
-    ("Mapping", {"type": (str, NUMBER, NUMBER), "multiple": True, "metavar": _BOUNDED}),
-    ("tuple", {"type": (NUMBER, NUMBER), "metavar": "LOW HIGH"}),
+    ("int | Literal", {"type": BOUND, "metavar": "N|auto"}),
+    ("Mapping", {"type": (str, DECIMAL, DECIMAL), "multiple": True, "metavar": _BOUNDED}),
+    ("tuple", {"type": (DECIMAL, DECIMAL), "metavar": "LOW HIGH"}),
     ("Sequence[Label", {"type": FILE, "is_eager": True, "metavar": "FILE"}),
     ("str | Sequence", {"multiple": True, "required": True, "metavar": "COLUMN"}),
     ("int | str", {"metavar": "SIZE"}),
-    ("int | None", {"type": L0, "metavar": "N"}),
     ("int", {"type": WHOLE, "metavar": "N"}),
     ("float", {"type": FLOAT}),
     ("str | date", {"metavar": "TIME"}),
@@ -126,7 +79,7 @@ _NAMED: dict[str, Given] = {
     "means": {"names": ("--mean",)},
     "time": {"metavar": "COLUMN"},
     "resolution": {"metavar": "UNIT"},
-    "bounds_percentile": {"type": click.IntRange(1, 99), "metavar": "P"},
+    "bounds_percentile": {"metavar": "P"},
     "label": {"metavar": "TEXT"},
     "once": {"metavar": "KEY"},
     "replaces": {"metavar": "KEY"},
@@ -244,7 +197,7 @@ promises = {
 }
 """The options for the guarantee of each verb."""
 planned = {
-    "count": joined(of("count", "l0", type=L0, metavar="N"), of("count", "relative_error"), _k_bar),
+    "count": joined(of("count", "l0", type=WHOLE, metavar="N"), of("count", "relative_error"), _k_bar),
     "top_k": of("top_k", "k k_bar method l0"),
     "select": of("select", "l0 method"),
 }

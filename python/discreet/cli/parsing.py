@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import click
@@ -12,19 +14,7 @@ from discreet.errors import DiscreetError
 from discreet.formats import DATA_NAMES, RELEASED_NAMES
 from discreet.privacy.validation import is_comma
 
-__all__ = [
-    "FLOAT",
-    "L0",
-    "WHOLE",
-    "AtLeast",
-    "Command",
-    "ExtraWordsError",
-    "Form",
-    "Given",
-    "Group",
-    "is_in_digits",
-    "restore_help",
-]
+__all__ = ["BOUND", "DECIMAL", "FLOAT", "WHOLE", "Command", "ExtraWordsError", "Form", "Given", "Group", "restore_help"]
 
 
 Given: TypeAlias = dict[str, Any]
@@ -102,49 +92,57 @@ class Group(click.Group):
     command_class = Command
 
 
-def is_in_digits(value: object) -> bool:
-    """Return whether text has ASCII characters and no underscores. Python reads other digits, and 1_0 as 10."""
-    return not isinstance(value, str) or (value.isascii() and "_" not in value)
+_SUCH = {2: "0 20.5", 3: "price 0 20.5"}
+"""Examples of options with several values, by their number."""
 
 
-class _InDigits(click.ParamType[Any]):
-    """A number whose text is in ASCII digits."""
+class Number(click.ParamType[Any]):
+    """A number in ASCII digits without underscores: Python reads other digits too, and 1_0 as 10.
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a number."""
-        if not is_in_digits(value):
-            self.fail(f"{value!r} is not a valid {self.name}. Use the digits 0 to 9 alone.", param, ctx)
-        return super().convert(value, param, ctx)
+    Args:
+        name: The name of the type.
+        make: Returns the number of a text, or raises ValueError or ArithmeticError.
+        such: Examples of such numbers.
+        words: Texts that are taken besides numbers.
+    """
 
+    def __init__(self, name: str, make: Callable[[str], object], such: str, words: tuple[str, ...] = ()) -> None:
+        self.name, self._make, self._such, self._words = name, make, such, words
 
-class _Whole(_InDigits, click.types.IntParamType):
-    pass
-
-
-class AtLeast(_InDigits, click.IntRange):
-    """A whole number from a least one on."""
-
-
-class _Float(_InDigits, click.types.FloatParamType):
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """Return a number; say how one is written."""
-        try:
-            float(str(value))
-        except ValueError:
-            remedy = "Use a point as the decimal separator" if is_comma(value) else "Write a number"
-            self.fail(f"{value!r} is not a valid float. {remedy}, such as 0.5 or 1e-6.", param, ctx)
-        return float(super().convert(value, param, ctx))
+        if not isinstance(value, str) or value in self._words:
+            return value
+        with suppress(ValueError, ArithmeticError):
+            if _is_plain(value):
+                return self._make(value)
+        what = " or ".join((self.name, *self._words))
+        raise click.BadParameter(f"{value!r} is not a valid {what}. {self._remedy(value, param)}", ctx, param)
+
+    def _remedy(self, value: str, param: click.Parameter | None) -> str:
+        is_whole = self.name == "integer"
+        point = "Use a point as the decimal separator" if is_comma(value) and not is_whole else ""
+        if value == "auto" and param is not None and param.name == "l0":
+            return "Only `discreet count --l0 auto` finds the number in the data. Give a number here, such as --l0 10."
+        if value == "auto" and param is not None and param.name == "bounds":
+            return "--bounds-percentile P, such as 95, finds bounds with privacy."
+        if param is not None and param.nargs > 1:
+            takes = f"{param.opts[0]} takes {param.metavar}, such as {_SUCH[param.nargs]}."
+            return f"{takes} {point}." if point else takes
+        how = "Write digits alone" if is_whole else "Write a number"
+        return f"{point or (how if _is_plain(value) else 'Use the digits 0 to 9 alone')}, such as {self._such}."
 
 
-class _L0(_Whole):
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return a whole number; name the command that takes auto."""
-        if value == "auto":
-            remedy = (
-                "Only `discreet count --l0 auto` finds the number in the data. Give a number here, such as --l0 10."
-            )
-            self.fail(f"'auto' is not a valid integer. {remedy}", param, ctx)
-        return int(super().convert(value, param, ctx))
+def _is_plain(text: str) -> bool:
+    return text.isascii() and "_" not in text
+
+
+def _finite(text: str) -> Decimal:
+    """Return a number as it is written, without rounding to a float."""
+    number = Decimal(text)
+    if not number.is_finite():
+        raise ValueError
+    return number
 
 
 class Form(click.Choice[str]):
@@ -159,12 +157,14 @@ class Form(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-FLOAT = _Float()
+FLOAT = Number("float", float, "0.5 or 1e-6")
 """The type of an option for a float."""
-WHOLE = _Whole()
+WHOLE = Number("integer", int, "10")
 """The type of an option for a whole number."""
-L0 = _L0()
-"""The type of --l0 of commands that cannot find it."""
+BOUND = Number("integer", int, "10", words=("auto",))
+"""The type of an option for a whole number, or auto for one that is found with privacy."""
+DECIMAL = Number("number", _finite, "0.5")
+"""The type of an option for a number that is not rounded to a float."""
 
 
 def restore_help(command: click.Command) -> None:

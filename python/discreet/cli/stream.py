@@ -15,7 +15,7 @@ from discreet.budgets.advice import require
 from discreet.cli import endings, options, outputs, report
 from discreet.cli.datasets import dataset_to_charge
 from discreet.cli.names_of_files import FILE
-from discreet.cli.parsing import L0, WHOLE, Group
+from discreet.cli.parsing import WHOLE, Group
 from discreet.engines import files
 from discreet.engines.timed_events import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
@@ -55,11 +55,7 @@ def stream() -> None:
     """
 
 
-_chosen = options.joined(
-    options.of("recommended", "rho epsilon delta"),
-    options.of("recommended", "l0", type=L0),
-    options.of("recommended", "horizon item_bytes unit rounds linf"),
-)
+_chosen = options.of("recommended", "rho epsilon delta l0 horizon item_bytes unit rounds linf")
 
 
 def _recommended(options: dict[str, object]) -> Callable[..., StreamMechanism]:

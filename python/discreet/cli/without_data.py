@@ -11,7 +11,7 @@ from discreet import audit as auditing
 from discreet.audit.exact import auditable
 from discreet.cli import listed, options
 from discreet.cli.options import joined
-from discreet.cli.parsing import WHOLE, AtLeast, Group
+from discreet.cli.parsing import WHOLE, Group
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.planning import plan as planning
@@ -67,7 +67,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _examined = joined(
     click.option(
         "--pairs",
-        type=AtLeast(min=1),
+        type=WHOLE,
         default=200,
         show_default=True,
         help="Number of pairs of neighbouring datasets.",
@@ -97,7 +97,7 @@ _likeness = joined(
     click.option("--item", multiple=True, metavar="COLUMN", help="Column of items of the public file."),
     click.option(
         "--users",
-        type=AtLeast(min=1),
+        type=WHOLE,
         metavar="N",
         help="Also print the least rho, or with --epsilon the least epsilon, at which an item of N users is named with "
         "95 %. With neither, print both.",
