@@ -213,7 +213,7 @@ def test_the_command_reads_other_dialects_and_public_items(file, tmp_path):
     [
         (["--bounds", "0", "0.405", "--resolution", "0.01"], "whole multiples"),
         (["--bounds", "0", "1,5"], "decimal separator"),
-        (["--bounds", "0", "nan"], "not a number"),
+        (["--bounds", "0", "nan"], "not a valid number"),
         ([], "--bounds"),
         (["--bounds", "5", "1"], "low must be below high"),
     ],
