@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from discreet import _core
     from discreet.budgets.filter import Charging, PrivacyFilter
     from discreet.mechanisms.base import Opening
-    from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+    from discreet.mechanisms.composed.discover_and_peel import DiscoverAndPeel
     from discreet.mechanisms.union.set_union import UnionMechanism
     from discreet.queries.answers import Answers
     from discreet.release.release import Release

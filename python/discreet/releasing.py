@@ -35,7 +35,7 @@ from discreet.tables.histogram import Histogram
 if TYPE_CHECKING:
     from discreet.budgets.filter import Charging, PrivacyFilter
     from discreet.mechanisms.base import Mechanism, Opening
-    from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+    from discreet.mechanisms.composed.discover_and_peel import DiscoverAndPeel
     from discreet.release.export import ItemType
 
 __all__ = [

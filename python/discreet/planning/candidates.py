@@ -13,10 +13,10 @@ import numpy as np
 from discreet import mechanisms
 from discreet.errors import DiscreetError, ParameterError
 from discreet.mechanisms.base import made_for
+from discreet.mechanisms.composed.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
-from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.methods import UNION_METHODS
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.choose import SURE, choose

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.composed.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.planning.choose import choose

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, cast, overload
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.imports import importing
+from discreet.mechanisms.composed.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import require_relative_error
-from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.candidates import compared, compared_alone
 from discreet.planning.choose import VERBS, Chosen, Parameters, Verb, choose, reliability, require_parameters, stated

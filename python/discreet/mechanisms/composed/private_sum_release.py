@@ -12,11 +12,12 @@ from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened_rng
+from discreet.mechanisms.composed.clipped_sums import SKIPPED
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.published import noted, published
-from discreet.mechanisms.sums.clipped_sums import SKIPPED, as_sums, in_own_unit
-from discreet.mechanisms.sums.measured import require_steps, shift_of
+from discreet.mechanisms.steps.measured import require_steps, shift_of
+from discreet.mechanisms.steps.sums import as_sums, in_own_unit
 from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
