@@ -9,6 +9,7 @@ from discreet.mechanisms import (
     Aggregates,
     ClippedSums,
     CountsWithFoundBound,
+    CountsWithPublicItems,
     CountsWithShare,
     DiscoverAndPeel,
     DiscoverAndSum,
@@ -43,6 +44,7 @@ MADE = {
     "public aggregates": lambda rho: Aggregates(rho=rho, delta=None, l0=2, items=("a", "b", "c"), share=0.1, **BOUNDS),
     "public aggregates without l0": lambda rho: Aggregates(rho=rho, delta=None, l0=None, items=("a", "b"), **BOUNDS),
     "public sums with found bounds": lambda rho: SumsWithFoundBounds(rho=rho, delta=None, l0=None, items=("a", "b")),
+    "public and other items": lambda rho: CountsWithPublicItems(rho=rho, delta=1e-6, items=("a", "b"), share=0.2),
     "ranks": lambda rho: DiscoverAndPeel(rho=rho, delta=1e-6, k=20, l0=5),
     **{
         f"counts of items found by {name}": lambda rho, name=name: Plume(rho=rho, delta=1e-6, selection=name, **PLUME)

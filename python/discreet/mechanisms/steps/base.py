@@ -48,7 +48,7 @@ class Rows:
         """The number of items of each user."""
         return engines.numbers_of_items(self.table)
 
-    def counts(self, l0: int) -> Histogram:
+    def counts(self, l0: int | None) -> Histogram:
         """Return the number of users of each item, with at most l0 items of each user."""
         return Histogram.from_table(self.table, l0=l0)
 
@@ -72,6 +72,8 @@ class SoFar:
     release: Release | None = None
     """The items that were selected, and their numbers."""
     kept_share: KeptShare | None = None
+    spent: Guarantee | None = None
+    """What the steps cost, if it is less than their guarantee."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -165,7 +167,8 @@ class Steps(TableMechanism):
     @property
     def lists_items(self) -> Listed:  # type: ignore[override]
         """Return which items are published even if nobody has them."""
-        return next((step.lists for step in self.steps if step.lists != "none"), "none")
+        lists = {step.lists for step in self.steps}
+        return "some" if "some" in lists else "all" if "all" in lists else "none"
 
     def release_chance(self, users: int) -> float:
         """Return the probability that an item is selected.
@@ -201,7 +204,8 @@ class Steps(TableMechanism):
         rng = opened_rng(rng)
         for step, read in zip(steps, found, strict=True):
             step.run(so_far, read, rng)
-        return retold(so_far.selected, self, *so_far.notes, kept_share=so_far.kept_share)
+        release, spent = so_far.selected, so_far.spent or self.guarantee
+        return retold(release, self, *so_far.notes, kept_share=so_far.kept_share, spent=spent)
 
 
 class FindsL0(Step[None]):

@@ -58,8 +58,7 @@ class Select(Step["Histogram | None"]):
 
     def run(self, so_far: SoFar, read: Histogram | None, rng: _core.Rng) -> None:
         """Release the selected items."""
-        l0 = so_far.l0 or self.l0
-        assert l0 is not None
+        l0 = self.l0 or so_far.l0 or 1
         counts = so_far.rows.counts(l0) if read is None else read
         release = self.mechanism(l0).release(counts, rng=rng)
         so_far.release = changed(release, item_type=counts._named(release.item_type))  # noqa: SLF001 - the schema
@@ -130,9 +129,15 @@ class Count(Select):
         """Return the given mechanism."""
         return self.given
 
-    def read(self, so_far: SoFar) -> Histogram | None:
+    def read(self, so_far: SoFar) -> Histogram:
         """Return the counts; refuse items of another type than those of the table, which is public."""
-        counts = super().read(so_far)
-        if (items := getattr(self.given, "items", None)) is not None and counts is not None:
+        counts = so_far.rows.counts(self.l0)
+        if (items := getattr(self.given, "items", None)) is not None:
             counts._require_type_of(items)  # noqa: SLF001 - the schema
+        self.given._require(counts)
         return counts
+
+    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+        """A release has the users of the mechanism, too."""
+        made = self.given._verifiable(l0, summed)
+        return replace(super().implied(facts, l0, summed), users=made.users, needs_users=made.needs_users)
