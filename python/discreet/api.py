@@ -20,14 +20,13 @@ from discreet.privacy.guarantee import Promising, unusual
 from discreet.privacy.validation import require_whole
 from discreet.releasing import (
     Asked,
-    Bounding,
     Call,
     Options,
+    bounding,
     given,
+    is_bounding,
     publish,
-    publish_rows,
     quoted_at,
-    read_twice,
     require_budget,
     require_known,
     required,
@@ -125,17 +124,15 @@ def count(
     parameters |= {"kept_share": kept_share, "relative_error": relative_error, "mechanism": mechanism, "others": others}
     call = Call.of(count, data, options, budget, parameters, charge)
     table = call.table
-    bounding = Bounding.of(l0, kept_share=kept_share)
-    if bounding is not None:
-        bounding.require_rows(items, others=others, mechanism=mechanism, relative_error=relative_error)
-    l0 = None if isinstance(l0, str) else l0
-    listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
+    bounds = is_bounding(parameters)
+    most = None if isinstance(l0, str) else l0
+    listed = require_known(items, others=others, l0=most, mechanism=mechanism)
     table = table._changed(listed=listed)  # no cell of a list decides whether the types fit
     is_public = listed is not None and not others
-    if bounding is not None:
-        return publish_rows(bounding, call, (rho, epsilon, delta), listed)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | TableMechanism, Notes]:
+        if bounds:
+            return bounding(l0, rho, epsilon, required(delta), listed)
         if mechanism is not None:
             return given(mechanism, (rho, epsilon, delta), {"l0": l0, "relative_error": relative_error})
         if listed is None:
@@ -144,7 +141,7 @@ def count(
                 rho=rho,
                 epsilon=epsilon,
                 delta=required(delta),
-                l0=l0,
+                l0=most,
                 relative_error=relative_error,
             )
         return for_public_items(
@@ -153,7 +150,7 @@ def count(
             rho=rho,
             epsilon=epsilon,
             delta=delta,
-            l0=l0,
+            l0=most,
             relative_error=relative_error,
             counts_users=engines.counts_users(table.data),
         )
@@ -252,8 +249,8 @@ def top_k(
         return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
 
     asked, mechanism, notes = _chosen(chosen, epsilon, delta, is_public=listed is not None)
-    if isinstance(mechanism, mechanisms.DiscoverAndPeel):
-        return read_twice(mechanism, call, asked, notes)
+    if isinstance(mechanism, TableMechanism):
+        return publish(mechanism, lambda: call.table, call, asked, notes, told=())
 
     def read() -> Histogram:
         return Histogram.from_table(call.table, k_bar=k_bar if listed is None else None, only=listed)
