@@ -64,6 +64,8 @@ LOADED = {
 """The libraries that functions of a file import again, because the caller gave an object of the library, or an earlier
 call or `fractions` imported it."""
 AT_RUN_TIME = {"importlib", "pkgutil", "runpy"}
+RESOLVER = "release/made_by.py"
+"""The only other file that uses these names: it makes the mechanism that a text names, which no import shows."""
 DYNAMIC = "names.py"
 """The only file that imports modules by their names at run time: lazy names on first use, and moved names."""
 MUTUAL = {"discreet.streams.stream.Stream"}
@@ -252,7 +254,7 @@ def lazy_imports(package):
     """
     for path in sources(package):
         tree, file = parsed(path), path.relative_to(package).as_posix()
-        if not uses_names(tree):
+        if not uses_names(tree) or (file == RESOLVER and [*imported(tree)].count("discreet.names.public") == 1):
             continue
         try:
             branch, table = lazy_table(tree)

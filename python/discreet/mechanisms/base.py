@@ -12,9 +12,8 @@ import numpy as np
 from discreet import _core
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
-from discreet.mechanisms.verifiable import COUNTS, Verifiable, all_close
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
-from discreet.release.facts import Kind, Listed, Summed
+from discreet.release.facts import COUNTS, Facts, Kind, Listed, Summed, all_close
 
 __all__ = [
     "Data",
@@ -130,9 +129,9 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
             EntropyError: The operating system provides no randomness.
         """
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
         """Return the facts that follow for a release with this bound and these sums, if the mechanism finds them."""
-        return Verifiable(
+        return Facts(
             has_sigmas=self._has_sigmas,
             kind=self.releases,
             listed=self.lists_items,

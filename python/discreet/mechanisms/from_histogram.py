@@ -10,9 +10,8 @@ from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened_rng
 from discreet.mechanisms.published import CountFields, marked_clipped, of_rows, published, raised
-from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Sensitivity
-from discreet.release.facts import Summed
+from discreet.release.facts import COUNTS, Facts, Summed
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
@@ -75,8 +74,8 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
         labels, _ = histogram._in_order(int(rows.max(initial=-1)) + 1)
         return published(self, labels, rows, rng, **more)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        own, made = super()._verifiable(l0, summed), self.protects
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        own, made = super()._facts(l0, summed), self.protects
         return replace(own, linf=made.linf, largest_l0=made.l0, claims_l0=True, is_keyed=True)
 
     def release(

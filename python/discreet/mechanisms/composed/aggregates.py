@@ -14,10 +14,9 @@ from discreet.mechanisms.steps.bounds import FindL0, found_l0
 from discreet.mechanisms.steps.measured import Bounded, require_bounded, require_several
 from discreet.mechanisms.steps.numbers import CountPublic, Numbers, PairRows
 from discreet.mechanisms.steps.select import Threshold
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_down
 from discreet.release.aggregates import column_name
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed
 
 __all__ = ["Aggregates"]
 
@@ -153,8 +152,8 @@ class Aggregates(FromRhoAndDelta, Steps):
         ]
         return ["count", "sigma", *(name for one in found for name in (one, f"{one}_sigma"))]
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        return replace(super()._verifiable(l0, summed), columns=(tuple(self.names),))
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        return replace(super()._facts(l0, summed), columns=(tuple(self.names),))
 
     def _rows(self, table: Table) -> PairRows:
         require_free(self.names, table.user, table.item, table.period)

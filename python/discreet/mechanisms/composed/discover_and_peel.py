@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from discreet.mechanisms.steps.base import FromRhoAndDelta, StepList, Steps
 from discreet.mechanisms.steps.found_items import Rank, Union
 from discreet.mechanisms.union.set_union import SetUnion
-from discreet.mechanisms.verifiable import RANKS
 from discreet.privacy.conversion import round_down
 from discreet.privacy.validation import require_whole
+from discreet.release.facts import RANKS
 
 __all__ = ["DiscoverAndPeel"]
 

@@ -20,9 +20,8 @@ from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.published import CountFields, published
-from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Guarantee, resolve_rho
-from discreet.release.facts import Summed
+from discreet.release.facts import COUNTS, Facts, Summed
 from discreet.release.release import Release, changed
 from discreet.theorems import calibrated_counts as theorem
 from discreet.theorems import calibration, confirmed_counts
@@ -126,8 +125,8 @@ class CalibratedCounts(TableMechanism):
             )
         return engines.counting(table)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        own, heads = super()._verifiable(l0, summed), self.heads._verifiable(l0, summed)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        own, heads = super()._facts(l0, summed), self.heads._facts(l0, summed)
         return replace(own, clips=False, columns=((*COUNTS, "method"),), users=heads.users, needs_users=True)
 
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:

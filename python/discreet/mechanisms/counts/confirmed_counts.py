@@ -16,10 +16,9 @@ from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR, require_relative_error, require_rho
-from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed, all_close
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import confirmed_counts as theorem
@@ -282,9 +281,9 @@ class ConfirmedCounts(HistogramMechanism):
         """
         return self._chance(users, users, self._replacing_tries)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
         most = theorem.first_sigma(self.rho)
-        return replace(super()._verifiable(l0, summed), users=(0.0, most))
+        return replace(super()._facts(l0, summed), users=(0.0, most))
 
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
         factor, common = (1, 0.0) if rows["users"] is None else (2, rows["users"][1] ** 2)

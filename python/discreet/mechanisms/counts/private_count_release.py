@@ -14,9 +14,9 @@ from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import LINF_LIMIT, require_rho
-from discreet.mechanisms.verifiable import all_close
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
+from discreet.release.facts import all_close
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024

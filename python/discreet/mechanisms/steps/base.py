@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from discreet.mechanisms.verifiable import Verifiable
+    from discreet.release.facts import Facts
     from discreet.release.kept import KeptShare
     from discreet.release.release import Release
 
@@ -119,7 +119,7 @@ class Step(Value, ABC, Generic[Read]):
     def run(self, so_far: SoFar, read: Read, rng: _core.Rng) -> None:
         """Add what the step finds to `so_far`. The release is charged, so nothing here may be refused."""
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """Return the facts of a release with those that follow from this step."""
         return facts
 
@@ -182,8 +182,8 @@ class Steps(TableMechanism):
         chances = (step.chance(users, self._l0s[-1]) for step in self.steps)
         return next((chance for chance in chances if chance is not None), 1.0)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        facts = super()._verifiable(l0, summed)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        facts = super()._facts(l0, summed)
         for step in self.steps:
             facts = step.implied(facts, l0, summed)
         return facts

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet.engines.engine import Label
-    from discreet.mechanisms.verifiable import Verifiable
+    from discreet.release.facts import Facts
 
 __all__ = ["FindBounds", "FindL0", "found_l0"]
 
@@ -75,7 +75,7 @@ class FindL0(FindsL0):
         so_far.l0 = self.mechanism._drawn(so_far.rows.numbers, rng)
         so_far.notes += (self.mechanism.note(so_far.l0),)
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """The bound is a claim of a release, and at most `most`."""
         return replace(facts, claims_l0=True, largest_l0=self.most)
 
@@ -136,7 +136,7 @@ class FindBounds(Step["NDArray[np.int64]"]):
                 "values are near the step to which they were rounded, 2^-32: give a resolution, such as 1e-12",
             )
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """The bounds are a claim of a release, and among the candidates."""
         bound = 1 if summed is None or summed.high not in self.candidates else summed.high
         return replace(facts, sums=(-bound, bound, self.resolution), claims=(*facts.claims, "the bounds of summed"))

@@ -15,17 +15,16 @@ from discreet import _core
 from discreet.mechanisms.published import marked_clipped, published
 from discreet.mechanisms.steps.base import SoFar, Step
 from discreet.mechanisms.union.set_union import UnionMechanism
-from discreet.mechanisms.verifiable import all_close
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee
-from discreet.release.facts import Summed
+from discreet.release.facts import Summed, all_close
 from discreet.tables.histogram import Histogram
 from discreet.tables.user_items import UserItems, read_items
 from discreet.theorems import rogers2024
 
 if TYPE_CHECKING:
     from discreet.engines.untrusted import Fields
-    from discreet.mechanisms.verifiable import Verifiable
+    from discreet.release.facts import Facts
 
 __all__ = ["CountAgain", "Rank", "Union"]
 
@@ -82,7 +81,7 @@ class CountAgain(Step[None]):
         release = published(mechanism, labels, kept, rng, noisy=noisy[kept], sigmas=self.sigma, item_type=kind)
         so_far.release = marked_clipped(release, self.l0)
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """A release has this noise and this bound."""
 
         def has_sigmas(rows: Fields, replaced: bool) -> bool:

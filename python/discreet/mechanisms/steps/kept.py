@@ -12,7 +12,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.release.facts import Summed
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.verifiable import Verifiable
+    from discreet.release.facts import Facts
 
 __all__ = ["KeptShareOf"]
 
@@ -46,6 +46,6 @@ class KeptShareOf(Step[None]):
         so_far.kept_share = pairs.share(*pairs._measured(so_far.rows.numbers, rng))
         so_far.notes += (pairs.note(so_far.kept_share),)
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """The share is a claim of a release."""
         return replace(facts, claims=(*facts.claims, "kept_share"))

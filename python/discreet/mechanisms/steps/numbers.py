@@ -23,16 +23,15 @@ from discreet.engines.table import Table
 from discreet.mechanisms.published import noted, published
 from discreet.mechanisms.steps.base import Rows, SoFar, Step
 from discreet.mechanisms.steps.measured import Bounded, Measured
-from discreet.mechanisms.verifiable import all_close
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.release.facts import Listed, Summed
+from discreet.release.facts import Listed, Summed, all_close
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
     from discreet.engines.untrusted import Fields
-    from discreet.mechanisms.verifiable import Verifiable
     from discreet.release.aggregates import Aggregate
+    from discreet.release.facts import Facts
 
 __all__ = ["CountPublic", "Numbers", "PairRows"]
 
@@ -112,7 +111,7 @@ class CountPublic(Step["tuple[_core.Labels, NDArray[np.int64]]"]):
         )
         so_far.release = noted(release) if bound is not None else release
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """All listed items are released."""
 
         def has_sigmas(rows: Fields, replaced: bool) -> bool:
@@ -161,7 +160,7 @@ class Numbers(Step[None]):
         notes = (*so_far.selected.notes, *(one.measure(so_far.table.unit) for one in found))
         so_far.release = changed(so_far.selected, aggregates=tuple(found), notes=notes)
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """A release has these numbers with their noise. The sigmas of means are claims."""
         plan, counted = self.plan(self.l0 or l0 or 1), facts.has_sigmas
 

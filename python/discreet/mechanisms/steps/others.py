@@ -21,7 +21,7 @@ from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
     from discreet.engines.untrusted import Fields
-    from discreet.mechanisms.verifiable import Verifiable
+    from discreet.release.facts import Facts
 
 __all__ = ["CountOthers", "ListedRows"]
 
@@ -89,7 +89,7 @@ class CountOthers(Step[Counting]):
             notes=(*first.notes, *(f"other items: {note}" for note in second.notes)),
         )
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """A release has all listed items, and the sigmas of their noise; those of others depend on their users."""
         listed, counted = {*self.items}, facts.has_sigmas
 
@@ -98,5 +98,5 @@ class CountOthers(Step[Counting]):
             are_all = rows["part_of"] is not None or int(is_listed.sum()) == len(listed)
             return are_all and counted({**rows, "sigmas": rows["sigmas"][is_listed]}, replaced)
 
-        columns = self.given._verifiable(l0, summed).columns
-        return replace(facts, has_sigmas=has_sigmas, columns=columns, clips=False, public=len(listed))
+        columns = self.given._facts(l0, summed).columns
+        return replace(facts, has_sigmas=has_sigmas, columns=columns, clips=False)

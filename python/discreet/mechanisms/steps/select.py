@@ -16,7 +16,7 @@ from discreet.release.facts import Listed, Summed
 from discreet.release.release import changed
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.verifiable import Verifiable
+    from discreet.release.facts import Facts
     from discreet.tables.histogram import Histogram
 
 __all__ = ["Count", "FewestUsers", "Select", "Threshold"]
@@ -64,11 +64,10 @@ class Select(Step["Histogram | None"]):
         so_far.release = changed(release, item_type=counts._named(release.item_type))  # noqa: SLF001 - the schema
         so_far.notes += self.notes(l0)
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """A release has the noise and the threshold of the mechanism."""
-        made = self.mechanism(self.l0 or l0 or 1)._verifiable(l0, summed)
-        own = replace(facts, has_sigmas=made.has_sigmas, law=made.law, threshold=made.threshold)
-        own = replace(own, items=made.items, known=made.known)
+        made = self.mechanism(self.l0 or l0 or 1)._facts(l0, summed)
+        own = replace(facts, has_sigmas=made.has_sigmas, law=made.law, threshold=made.threshold, items=made.items)
         return own if self.l0 is None else replace(own, l0=self.l0, largest_l0=self.l0)
 
 
@@ -137,7 +136,7 @@ class Count(Select):
         self.given._require(counts)
         return counts
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """A release has the users of the mechanism, too."""
-        made = self.given._verifiable(l0, summed)
+        made = self.given._facts(l0, summed)
         return replace(super().implied(facts, l0, summed), users=made.users, needs_users=made.needs_users)

@@ -13,18 +13,17 @@ from discreet.engines.sums import clipped_sums, summed_column
 from discreet.mechanisms.published import noted, published
 from discreet.mechanisms.steps.base import SoFar, Step
 from discreet.mechanisms.steps.measured import Measured, own_unit
-from discreet.mechanisms.verifiable import all_close
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.export import shortened
-from discreet.release.facts import Listed, Summed
+from discreet.release.facts import Listed, Summed, all_close
 from discreet.release.release import changed
 from discreet.wording import counted
 
 if TYPE_CHECKING:
     from discreet.engines.untrusted import Fields
     from discreet.mechanisms.steps.select import Select
-    from discreet.mechanisms.verifiable import Verifiable
+    from discreet.release.facts import Facts
     from discreet.release.release import Release
 
 __all__ = ["Sums", "as_sums", "in_own_unit"]
@@ -126,7 +125,7 @@ class Sums(Step[Counts | None]):
             release = changed(release, item_type=so_far.selected.item_type)
         so_far.release = changed(release, notes=notes)
 
-    def implied(self, facts: Verifiable, l0: int | None, summed: Summed | None) -> Verifiable:
+    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """A release has the noise of its bounds and of its number of sums."""
         low, high = self.bounds or (facts.sums or (-1, 1))[:2]
         at = self.l0 or l0 or 1
@@ -144,7 +143,7 @@ class Sums(Step[Counts | None]):
         return replace(own, items=frozenset(self.items), l0=bound, rows=len(self.items))
 
 
-def as_sums(own: Verifiable, low: int, high: int, resolution: float, summed: Summed | None) -> Verifiable:
+def as_sums(own: Facts, low: int, high: int, resolution: float, summed: Summed | None) -> Facts:
     """Return the facts of a release as those of sums with these bounds; `summed` names their column."""
     columns = own.columns if summed is None else (*own.columns, summed.columns)
     return replace(own, sums=(low, high, resolution), columns=columns)

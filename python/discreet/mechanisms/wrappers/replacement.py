@@ -16,10 +16,9 @@ from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import brief
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
@@ -124,8 +123,8 @@ class Replacement(HistogramMechanism):
             return self.mechanism.replacing_chance(users)
         return self.mechanism.release_chance(users)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        made, own = self.mechanism._verifiable(l0, summed), self.protects
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        made, own = self.mechanism._facts(l0, summed), self.protects
         return replace(made, replaced=True, linf=own.linf, largest_l0=own.l0)
 
     def _require(self, histogram: Histogram) -> None:
