@@ -5,20 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from discreet import _core
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
-from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
+from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one, resolve_rho
 from discreet.release.facts import COUNTS, Facts, Kind, Listed, Summed, all_close
 
 __all__ = [
     "Data",
     "FromEpsilon",
     "FromRho",
+    "FromRhoAndDelta",
     "Made",
     "Mechanism",
     "Opening",
@@ -70,6 +71,29 @@ class Value:
         """Set parameters to their validated values, in `__post_init__`."""
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+
+class FromRhoAndDelta(Value):
+    """The makers of mechanisms whose first parameters are rho and delta."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_rho(cls, *, rho: float, delta: float, **parameters: object) -> Self:
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Further parameters are those of the class.
+        """
+        return cls(rho=rho, delta=delta, **parameters)  # type: ignore[call-arg]
+
+    @classmethod
+    def from_epsilon(cls, *, epsilon: float, delta: float, **parameters: object) -> Self:
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP. Further parameters are those of the class.
+        """
+        rho, own = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own, **parameters)  # type: ignore[call-arg]
 
 
 class Mechanism(Value, ABC, Generic[Data, Released]):

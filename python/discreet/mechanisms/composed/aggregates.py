@@ -8,8 +8,9 @@ from discreet.engines.engine import Label
 from discreet.engines.projection import require_free
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import FromRhoAndDelta
 from discreet.mechanisms.parameters import require_countable, require_delta, require_items
-from discreet.mechanisms.steps.base import FromRhoAndDelta, StepList, Steps
+from discreet.mechanisms.steps.base import StepList, Steps
 from discreet.mechanisms.steps.bounds import FindL0, found_l0
 from discreet.mechanisms.steps.measured import Bounded, require_bounded, require_several
 from discreet.mechanisms.steps.numbers import CountPublic, Numbers, PairRows

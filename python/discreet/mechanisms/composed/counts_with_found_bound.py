@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import FromRhoAndDelta
 from discreet.mechanisms.composed.counts_with_share import RHO_SHARE
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE
-from discreet.mechanisms.steps.base import FromRhoAndDelta, StepList, Steps
+from discreet.mechanisms.steps.base import StepList, Steps
 from discreet.mechanisms.steps.bounds import FindL0
 from discreet.mechanisms.steps.kept import KeptShareOf
 from discreet.mechanisms.steps.select import FewestUsers

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet.mechanisms.steps.base import FromRhoAndDelta, StepList, Steps
+from discreet.mechanisms.base import FromRhoAndDelta
+from discreet.mechanisms.steps.base import StepList, Steps
 from discreet.mechanisms.steps.found_items import Rank, Union
 from discreet.mechanisms.union.set_union import SetUnion
 from discreet.privacy.conversion import round_down

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from discreet.mechanisms.steps.base import FromRhoAndDelta, StepList, Steps
+from discreet.mechanisms.base import FromRhoAndDelta
+from discreet.mechanisms.steps.base import StepList, Steps
 from discreet.mechanisms.steps.bounds import found_l0
 from discreet.mechanisms.steps.measured import require_steps
 from discreet.mechanisms.steps.select import Threshold

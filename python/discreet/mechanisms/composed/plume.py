@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import FromRhoAndDelta
 from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
 from discreet.mechanisms.parameters import checked_fields
-from discreet.mechanisms.steps.base import FromRhoAndDelta, StepList, Steps
+from discreet.mechanisms.steps.base import StepList, Steps
 from discreet.mechanisms.steps.found_items import CountAgain, Union
 from discreet.mechanisms.steps.select import Count
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold

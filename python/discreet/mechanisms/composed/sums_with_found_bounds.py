@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from discreet.engines.engine import Label
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import FromRhoAndDelta
 from discreet.mechanisms.composed.clipped_sums import ClippedSums
 from discreet.mechanisms.composed.discover_and_sum import select_and_sum
 from discreet.mechanisms.parameters import L0_SHARE, PERCENTILE
-from discreet.mechanisms.steps.base import FromRhoAndDelta, StepList, Steps
+from discreet.mechanisms.steps.base import StepList, Steps
 from discreet.mechanisms.steps.bounds import FindBounds
 from discreet.mechanisms.steps.sums import Sums
 from discreet.privacy.conversion import round_down

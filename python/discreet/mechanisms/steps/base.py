@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from discreet import _core, engines
 from discreet.cached import cached_property
@@ -20,7 +20,7 @@ from discreet.mechanisms.base import Opening, Value, opened_rng
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import checked_fields
 from discreet.mechanisms.published import retold
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee
 from discreet.release.facts import Listed, Summed
 from discreet.tables.histogram import Histogram
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from discreet.release.kept import KeptShare
     from discreet.release.release import Release
 
-__all__ = ["FindsL0", "FromRhoAndDelta", "Rows", "SoFar", "Step", "StepList", "Steps"]
+__all__ = ["FindsL0", "Rows", "SoFar", "Step", "StepList", "Steps"]
 
 Read = TypeVar("Read")
 
@@ -217,26 +217,3 @@ class FindsL0(Step[None]):
     @abstractmethod
     def l0s(self) -> tuple[int, int]:
         """Return the least and the largest bound."""
-
-
-class FromRhoAndDelta(Value):
-    """The makers of mechanisms whose first parameters are rho and delta."""
-
-    __slots__ = ()
-
-    @classmethod
-    def from_rho(cls, *, rho: float, delta: float, **parameters: object) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP.
-
-        Further parameters are those of the class.
-        """
-        return cls(rho=rho, delta=delta, **parameters)  # type: ignore[call-arg]
-
-    @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, **parameters: object) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
-
-        Half of delta goes to the conversion from zCDP. Further parameters are those of the class.
-        """
-        rho, own = resolve_rho(None, epsilon, delta)
-        return cls(rho=rho, delta=own, **parameters)  # type: ignore[call-arg]
