@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
 
-from discreet import budgets, engines, mechanisms, queries
+from discreet import budgets, engines, queries
 from discreet.engines.engine import Label
 from discreet.errors import ParameterError
 from discreet.mechanisms.fewest import Notes
@@ -31,8 +30,6 @@ from discreet.releasing import (
     require_known,
     required,
 )
-from discreet.tables.histogram import Histogram
-from discreet.tables.user_items import read_items
 
 if TYPE_CHECKING:
     from discreet import _core
@@ -156,21 +153,7 @@ def count(
         )
 
     asked, made, reasons = _chosen(chosen, epsilon, delta, is_public=is_public)
-    if isinstance(made, TableMechanism):
-        return publish(made, lambda: table, call, asked, reasons)
-    counting = made
-
-    def read() -> Histogram:
-        rows: int | None = getattr(counting, "rows_needed", None)
-        return Histogram.from_table(
-            table,
-            l0=counting.protects.l0,
-            only=None if others else listed,
-            k_bar=None if rows is None else rows - 1,
-            count_users=isinstance(counting, mechanisms.ConfirmedCounts | mechanisms.CorrelatedCounts),
-        )
-
-    return publish(counting, read, call, asked, reasons)
+    return publish(made, replace(call, table=table), asked, reasons, only=listed if is_public else None)
 
 
 def _chosen(
@@ -249,13 +232,8 @@ def top_k(
         return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
 
     asked, mechanism, notes = _chosen(chosen, epsilon, delta, is_public=listed is not None)
-    if isinstance(mechanism, TableMechanism):
-        return publish(mechanism, lambda: call.table, call, asked, notes, told=())
-
-    def read() -> Histogram:
-        return Histogram.from_table(call.table, k_bar=k_bar if listed is None else None, only=listed)
-
-    return publish(mechanism, read, call, asked, notes)
+    told = () if isinstance(mechanism, TableMechanism) else None
+    return publish(mechanism, call, asked, notes, only=listed, told=told)
 
 
 def select(
@@ -315,12 +293,7 @@ def select(
 
     asked = Asked(chosen, epsilon, delta)
     mechanism, reasons = asked.chosen()
-    if isinstance(mechanism, mechanisms.UnionMechanism):
-        kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
-        items = partial(read_items, table, l0=kept)
-        return publish(mechanism, items, call, asked, reasons, without_counts=True)
-    counts = partial(Histogram.from_table, table, l0=l0, cap=mechanism.cap)
-    return publish(mechanism, counts, call, asked, reasons, without_counts=True)
+    return publish(mechanism, call, asked, reasons, without_counts=True)
 
 
 def answer_queries(

@@ -34,6 +34,7 @@ from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
     from discreet.budgets.filter import Charging, PrivacyFilter
+    from discreet.engines.engine import Label
     from discreet.mechanisms.base import Mechanism, Opening
     from discreet.release.export import ItemType
 
@@ -342,22 +343,23 @@ def require_budget(budget: object) -> None:
 
 def publish(
     mechanism: Mechanism[_Data, Release],
-    read: Callable[[], _Data],
     call: Call,
     asked: Asked[_Made],
     reasons: Notes,
     *,
+    only: tuple[Label, ...] | None = None,
     without_counts: bool = False,
     told: tuple[object, ...] | None = None,
 ) -> Release:
-    """Return the release of what `read` returns, charged to the budget if there is one.
+    """Return the release of a table, or of public items in it, charged to the budget if there is one.
 
     `told` is what the promise of an earlier version has besides the mechanism: by default `without_counts`.
     """
     debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
     told = (without_counts,) if told is None else told
     promise = call.require_paid(asked, mechanism, *told)  # refuse before reading the data
-    data, guarantee = read(), call.guarantee(asked, mechanism)
+    data: Any = mechanism._of_table(call.table, only)
+    guarantee = call.guarantee(asked, mechanism)
     if isinstance(data, Histogram) and (items := getattr(mechanism, "items", None)) is not None:
         data._require_type_of(items)  # noqa: SLF001 - the schema, which is public
 

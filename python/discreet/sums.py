@@ -147,7 +147,7 @@ def _released(
 
     asked = Asked(chosen, epsilon, delta, quoted_at(epsilon, delta, is_public=listed is not None))
     made, _ = asked.chosen()
-    return publish(made, lambda: call.table, call, asked, (*notes, *unusual(asked.guarantee(made))))
+    return publish(made, call, asked, (*notes, *unusual(asked.guarantee(made))))
 
 
 def _listed_rho(rho: float | None, epsilon: float | None, delta: float | None) -> float:

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from discreet import _core
+from discreet.engines.engine import Label
+from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one, resolve_rho
@@ -135,6 +137,10 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """Return the guarantee of one release. Several releases cost the sum of their guarantees."""
+
+    def _of_table(self, table: Table, only: tuple[Label, ...] | None) -> object:
+        """Return what `release` takes of a table; of public items `only` if they are given."""
+        return table
 
     @abstractmethod
     def release(self, data: Data, *, rng: _core.Rng | Opening | None = None) -> Released:

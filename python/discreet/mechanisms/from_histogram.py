@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from discreet.engines.engine import Label
+    from discreet.engines.table import Table
+
 __all__ = ["HistogramMechanism", "require_complete"]
 
 
@@ -50,6 +53,25 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
     def cap(self) -> int | None:
         """Return a count from which on all counts have the same effect, or None if there is no such count."""
         return None
+
+    counts_users: ClassVar[bool] = False
+    """Whether it needs the number of users (`Histogram.from_table(count_users=)`)."""
+
+    @property
+    def rows_needed(self) -> int | None:
+        """Return the most rows of a histogram that this can use, or None if it needs all counts."""
+        return None
+
+    def _of_table(self, table: Table, only: tuple[Label, ...] | None) -> Histogram:
+        rows = self.rows_needed
+        return Histogram.from_table(
+            table,
+            l0=self.protects.l0,
+            only=only,
+            k_bar=None if rows is None else rows - 1,
+            cap=self.cap,
+            count_users=self.counts_users,
+        )
 
     def _require(self, histogram: Histogram) -> None:
         """Raise SensitivityError if the histogram lacks counts that this mechanism needs.

@@ -98,6 +98,7 @@ class ConfirmedCounts(FromRhoAndDelta, HistogramMechanism):
     """
 
     _costs_by_step = True
+    counts_users = True
 
     rho: float
     delta: float

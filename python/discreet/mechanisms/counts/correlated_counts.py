@@ -65,6 +65,7 @@ class CorrelatedCounts(GivenCounts):
     items: tuple[str | int | bytes, ...]
     rho: float
 
+    counts_users = True
     l0 = None
     linf = 1
 

@@ -19,7 +19,7 @@ from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.facts import Summed, all_close
 from discreet.tables.histogram import Histogram
-from discreet.tables.user_items import UserItems, read_items
+from discreet.tables.user_items import UserItems
 from discreet.theorems import rogers2024
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Union(Step[UserItems]):
 
     def read(self, so_far: SoFar) -> UserItems:
         """Return the items of every user. Each round of DP-SIPS chooses among all that are not yet found."""
-        return read_items(so_far.table, l0=getattr(self.given, "l0", None))
+        return self.given._of_table(so_far.table, None)
 
     def run(self, so_far: SoFar, read: UserItems, rng: _core.Rng) -> None:
         """Release the found items."""

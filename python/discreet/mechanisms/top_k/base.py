@@ -54,6 +54,11 @@ class RankedMechanism(HistogramMechanism):
 
     k_bar: int
 
+    @property
+    def rows_needed(self) -> int:
+        """Return the most rows of a histogram that this can use: k_bar + 1."""
+        return self.k_bar + 1
+
     def _require(self, histogram: Histogram) -> None:
         largest(histogram, self.k_bar)
 

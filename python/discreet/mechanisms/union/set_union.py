@@ -12,7 +12,8 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.engines.engine import Weighting
+from discreet.engines.engine import Label, Weighting
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening, opened_rng
 from discreet.mechanisms.parameters import require_delta, require_rho
@@ -23,7 +24,7 @@ from discreet.privacy.guarantee import Guarantee, Sensitivity, require_pair, res
 from discreet.privacy.validation import require_choice, require_flag, require_number
 from discreet.release.facts import Facts, Summed
 from discreet.release.release import Release
-from discreet.tables.user_items import UserItems
+from discreet.tables.user_items import UserItems, read_items
 from discreet.theorems.balle_wang2018 import LatticeGaussian
 from discreet.theorems.union_noise import (
     EXACT_EPSILON,
@@ -67,6 +68,9 @@ class UnionMechanism(Mechanism[UserItems, Release]):
         Returns:
             A probability from 0 to 1.
         """
+
+    def _of_table(self, table: Table, only: tuple[Label, ...] | None) -> UserItems:
+        return read_items(table, l0=getattr(self, "l0", None))
 
     @property
     @abstractmethod
