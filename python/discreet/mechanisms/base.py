@@ -122,6 +122,9 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     lists_items: Listed = "none"
     """Which items are public before the release, and are in it even if nobody has them; see `Release.listed`."""
 
+    items_compete: ClassVar[bool] = False
+    """Whether items compete for a budget or a number of items, so that the chance of one depends on the others."""
+
     _columns: ClassVar[tuple[tuple[str, ...], ...]] = (COUNTS,)
     """The columns that may follow the columns of items in a release."""
 

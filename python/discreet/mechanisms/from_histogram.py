@@ -32,6 +32,9 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
 
     reads = Histogram
 
+    doubled: ClassVar[tuple[str, ...] | None] = None
+    """The bounds to double for `Replacement`; None if the theorem is about users added or removed alone."""
+
     takes_least: ClassVar[bool] = False
     """Whether it takes a histogram that has only the counts from some number on (`Histogram.from_counts(least=)`)."""
 

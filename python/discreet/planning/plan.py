@@ -355,7 +355,7 @@ def plan(
     if isinstance(mechanism, StreamMechanism):
         _require_none(given, "a plan of a stream needs no data")
         return _planned(mechanism, mechanism.guarantee, ())
-    notes = () if isinstance(mechanism, CalibratedCounts) or one_by_one(mechanism) else reliability(mechanism)
+    notes = () if one_by_one(mechanism) else reliability(mechanism)
     return _planned(mechanism, mechanism.guarantee, notes, _Question(mechanism, {}, source_of(like, user, item)))
 
 
@@ -383,8 +383,7 @@ def _planned(
     question: _Question | None = None,
     found: Needed | None = None,
 ) -> Plan:
-    first = mechanism.heads if isinstance(mechanism, CalibratedCounts) else mechanism
-    half, nearly = (users_for(first, chance) for chance in (0.5, 0.95))
+    half, nearly = (users_for(mechanism, chance) for chance in (0.5, 0.95))
     forecast = _forecast(mechanism)
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
     return Plan(
@@ -397,7 +396,7 @@ def _planned(
         rounds=(mechanism.last_round or FORECAST) if isinstance(mechanism, StreamMechanism) else None,
         users_for_50_percent=half,
         users_for_95_percent=nearly,
-        chances=tuple((users, first.release_chance(users)) for users in steps),
+        chances=tuple((users, mechanism.release_chance(users)) for users in steps),
         affordable=_affordable(mechanism, nearly),
         forecast=forecast,
         reasons=reasons,

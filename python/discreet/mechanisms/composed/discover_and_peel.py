@@ -45,6 +45,7 @@ class DiscoverAndPeel(FromRhoAndDelta, Steps):
     """
 
     _columns = (RANKS,)
+    items_compete = True
 
     k: int
     rho: float

@@ -75,6 +75,7 @@ class CalibratedCounts(FromRhoAndDelta, TableMechanism):
     """
 
     _costs_by_step = True
+    items_compete = True
 
     rho: float
     delta: float
@@ -99,6 +100,14 @@ class CalibratedCounts(FromRhoAndDelta, TableMechanism):
     def bound(self) -> ContributionBound:
         """Return the mechanism that chooses the most items of a user that weigh fully."""
         return ContributionBound.from_rho(rho=theorem.BOUND_SHARE * self.rho, percentile=theorem.PERCENTILE)
+
+    def release_chance(self, users: int) -> float:
+        """Return the approximate probability that an item is confirmed, if no other item competes with it.
+
+        Args:
+            users: The number of users of the item.
+        """
+        return self.heads.release_chance(users)
 
     def _lists(self, table: Table) -> Counting:
         """Return access to the items of every user, or raise an error for a table that this mechanism does not take."""

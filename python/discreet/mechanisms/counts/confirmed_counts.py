@@ -98,7 +98,9 @@ class ConfirmedCounts(FromRhoAndDelta, HistogramMechanism):
     """
 
     _costs_by_step = True
+    items_compete = True
     counts_users = True
+    doubled = ()
 
     rho: float
     delta: float

@@ -69,6 +69,7 @@ class PrivateCountRelease(FromRhoAndDelta, HistogramMechanism):
     """
 
     _costs_by_step = True
+    items_compete = True
 
     rho: float
     delta: float

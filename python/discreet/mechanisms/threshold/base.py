@@ -23,6 +23,7 @@ class ThresholdMechanism(NoisyCounts):
     __slots__ = ()
 
     takes_least = True
+    doubled = ("l0",)
 
     delta: float
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class RankedMechanism(HistogramMechanism):
     __slots__ = ()
 
     takes_least = True
+    doubled: ClassVar[tuple[str, ...] | None] = ("l0", "linf")
 
     k_bar: int
 

@@ -60,6 +60,8 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
 
     _columns = (RANKS,)
     _costs_by_step = True
+    items_compete = True
+    doubled = ("linf",)
 
     k: int
     scale: float
