@@ -36,9 +36,9 @@ class Select(Step["Histogram | None"]):
     def mechanism(self, l0: int) -> HistogramMechanism:
         """Return the mechanism that selects the items of users with at most l0 items."""
 
-    def notes(self, l0: int) -> Notes:
-        """Return notes on the choice of the mechanism."""
-        return ()
+    def choice(self, l0: int) -> tuple[HistogramMechanism, Notes]:
+        """Return the mechanism, and the reason for it."""
+        return self.mechanism(l0), ()
 
     def cost(self, l0: int) -> Guarantee:
         """Return the guarantee of the mechanism."""
@@ -60,9 +60,10 @@ class Select(Step["Histogram | None"]):
         """Release the selected items."""
         l0 = self.l0 or so_far.l0 or 1
         counts = so_far.rows.counts(l0) if read is None else read
-        release = self.mechanism(l0).release(counts, rng=rng)
+        mechanism, reasons = self.choice(l0)
+        release = mechanism.release(counts, rng=rng)
         so_far.release = changed(release, item_type=counts._named(release.item_type))  # noqa: SLF001 - the schema
-        so_far.notes += self.notes(l0)
+        so_far.notes += reasons
 
     def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
         """A release has the noise and the threshold of the mechanism."""
@@ -97,11 +98,11 @@ class FewestUsers(Threshold):
 
     def mechanism(self, l0: int) -> HistogramMechanism:
         """Return the mechanism that selects the items."""
-        return fewest_users(with_counts(), self.rho, None, self.delta, l0)[0]
+        return self.choice(l0)[0]
 
-    def notes(self, l0: int) -> Notes:
-        """Return the reason for the mechanism, which depends on the parameters and on l0 alone."""
-        return fewest_users(with_counts(), self.rho, None, self.delta, l0)[1]
+    def choice(self, l0: int) -> tuple[HistogramMechanism, Notes]:
+        """Return the mechanism, and the reason for it, from the parameters and l0 alone."""
+        return fewest_users(with_counts(), self.rho, None, self.delta, l0)
 
     def check(self, l0: int) -> None:
         """Refuse noise that is out of the range of one of the mechanisms."""

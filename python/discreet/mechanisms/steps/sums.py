@@ -58,14 +58,12 @@ class Sums(Step[Counts | None]):
 
     def measured(self, moved: int, l0: int, bounds: tuple[int, int] | None = None) -> Measured:
         """Return how sums are measured of which one user changes so many, after a selection under l0."""
-        paid = 0.0 if self.selection is None else self.selection.cost(l0).rho
-        rho = self.rho if self.selection is None else round_down(self.rho - paid, 8)
-        return Measured.sum(("", *(bounds or self.bounds or (-1, 1)), self.resolution), rho, moved)
+        return Measured.sum(("", *(bounds or self.bounds or (-1, 1)), self.resolution), self.cost(l0).rho, moved)
 
     def cost(self, l0: int) -> Guarantee:
         """Return the guarantee: the rho that `selection` leaves."""
-        paid = 0.0 if self.selection is None else self.selection.cost(l0).rho
-        return Guarantee(round_down(self.rho - paid, 8) if paid else self.rho, 0.0)
+        rho = self.rho if self.selection is None else round_down(self.rho - self.selection.cost(l0).rho, 8)
+        return Guarantee(rho, 0.0)
 
     def check(self, l0: int) -> None:
         """Refuse noise that is out of range: that of one sum, or of all that one user may change.
