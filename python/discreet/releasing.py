@@ -358,13 +358,13 @@ def publish(
     debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
     told = (without_counts,) if told is None else told
     promise = call.require_paid(asked, mechanism, *told)  # refuse before reading the data
-    data: Any = mechanism._of_table(call.table, only)
+    data = mechanism._of_table(call.table, only)
     guarantee = call.guarantee(asked, mechanism)
     if isinstance(data, Histogram) and (items := getattr(mechanism, "items", None)) is not None:
         data._require_type_of(items)  # noqa: SLF001 - the schema, which is public
 
     def draw(rng: Opening | None) -> Release:
-        release = mechanism.release(data, rng=rng)
+        release = mechanism.release(data, rng=rng)  # type: ignore[arg-type]
         if isinstance(data, Histogram):
             release = changed(release, item_type=data._named(release.item_type))  # noqa: SLF001 - as above
         if without_counts:

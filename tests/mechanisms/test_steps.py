@@ -20,7 +20,7 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms.steps.base import Steps
 from discreet.mechanisms.steps.bounds import FindBounds
-from discreet.mechanisms.steps.select import Count
+from discreet.mechanisms.steps.select import Run
 from discreet.mechanisms.steps.sums import Sums
 
 SUMS = {"low": -4, "high": 2}
@@ -104,7 +104,7 @@ def test_the_noise_of_sums_is_that_of_l0_items(size, l0, moved):
 def test_a_step_of_a_given_mechanism_keeps_its_guarantee_in_epsilon():
     counts = CountsWithShare.from_epsilon(epsilon=1, delta=1e-6, l0=3)
     assert counts.guarantee.dp == pytest.approx((1, 1e-6), rel=0.01)
-    assert Count(given=counts.mechanism).cost(3) == counts.mechanism.guarantee
+    assert Run(given=counts.mechanism).cost(3) == counts.mechanism.guarantee
     known = CountsWithShare(mechanism=KNOWN, pairs=KeptPairs(l0=3, most=90, rho=0.01))
     assert (known.lists_items, known.guarantee) == ("some", KNOWN.guarantee + known.pairs.guarantee)
 

@@ -215,10 +215,10 @@ def _runs(
                 yield run, source.ranks(run.items), steps
         return
     reading = {Histogram: lambda: histogram_for(source, l0), UserItems: source.user_items, Table: source.rows}
-    data: Any = reading[mechanism.reads]()
+    data = reading[mechanism.reads]()
     runs = 0 if data is None else 1 if mechanism.reads is Table else _RUNS  # a table is read twice in each run
     for seed in range(1, runs + 1):
-        run = mechanism.release(data, rng=seeded_rng(seed))
+        run = mechanism.release(data, rng=seeded_rng(seed))  # type: ignore[arg-type]
         yield run, np.array(run.items, np.int64) if mechanism.reads is Histogram else source.ranks(run.items), None
 
 

@@ -10,7 +10,7 @@ from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
 from discreet.mechanisms.parameters import RELATIVE_ERROR, checked_fields
 from discreet.mechanisms.steps.base import StepList, Steps
 from discreet.mechanisms.steps.others import CountOthers, ListedRows
-from discreet.mechanisms.steps.select import Count
+from discreet.mechanisms.steps.select import Run
 from discreet.privacy.conversion import round_down
 
 __all__ = ["CountsWithPublicItems"]
@@ -64,7 +64,7 @@ class CountsWithPublicItems(Steps):
     @property
     def steps(self) -> StepList:
         """Return the steps: the counts of the public items, and of the others."""
-        return Count(given=self.public), CountOthers(given=self.others, items=self.items)
+        return Run(given=self.public), CountOthers(given=self.others, items=self.items)
 
     @property
     def public(self) -> CorrelatedCounts:

@@ -11,7 +11,7 @@ from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.steps.base import StepList, Steps
 from discreet.mechanisms.steps.kept import KeptShareOf
-from discreet.mechanisms.steps.select import Count
+from discreet.mechanisms.steps.select import Run
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.privacy.conversion import round_down
@@ -120,7 +120,7 @@ class CountsWithShare(Steps):
     @property
     def steps(self) -> StepList:
         """Return the steps: the counts, and the share of kept pairs."""
-        return Count(given=self.mechanism), KeptShareOf(given=self.pairs)
+        return Run(given=self.mechanism), KeptShareOf(given=self.pairs)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from discreet.mechanisms.base import FromRhoAndDelta
 from discreet.mechanisms.steps.base import StepList, Steps
-from discreet.mechanisms.steps.found_items import Rank, Union
+from discreet.mechanisms.steps.found_items import Rank
+from discreet.mechanisms.steps.select import Run
 from discreet.mechanisms.union.set_union import SetUnion
 from discreet.privacy.conversion import round_down
 from discreet.privacy.validation import require_whole
@@ -60,7 +61,7 @@ class DiscoverAndPeel(FromRhoAndDelta, Steps):
     @property
     def steps(self) -> StepList:
         """Return the steps: the search for items, and their ranks."""
-        return Union(given=self.discovery), Rank(k=self.k, epsilon=self.epsilon)
+        return Run(given=self.discovery), Rank(k=self.k, epsilon=self.epsilon)
 
     @property
     def discovery(self) -> SetUnion:

@@ -10,8 +10,8 @@ from discreet.mechanisms.base import FromRhoAndDelta
 from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
 from discreet.mechanisms.parameters import checked_fields
 from discreet.mechanisms.steps.base import StepList, Steps
-from discreet.mechanisms.steps.found_items import CountAgain, Union
-from discreet.mechanisms.steps.select import Count
+from discreet.mechanisms.steps.found_items import CountAgain
+from discreet.mechanisms.steps.select import Run
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.union.set_union import SetUnion
@@ -95,9 +95,8 @@ class Plume(FromRhoAndDelta, Steps):
     @property
     def steps(self) -> StepList:
         """Return the steps: the search for items, and their counts."""
-        found = self.discovery
-        search = Count(given=found) if isinstance(found, GaussianThreshold) else Union(given=found)
-        return search, CountAgain(sigma=self.sigma, l0=self.m_prime, relative_error=self.relative_error)
+        counts = CountAgain(sigma=self.sigma, l0=self.m_prime, relative_error=self.relative_error)
+        return Run(given=self.discovery), counts
 
     @property
     def discovery(self) -> GaussianThreshold | SetUnion | IteratedSetUnion:

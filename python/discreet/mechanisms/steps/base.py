@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, TypeVar, cast
 
 from discreet import _core, engines
 from discreet.cached import cached_property
 from discreet.engines.sums import summed_column
 from discreet.engines.table import Table
-from discreet.mechanisms.base import Opening, Value, opened_rng
+from discreet.mechanisms.base import Mechanism, Opening, Value, opened_rng
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import checked_fields
 from discreet.mechanisms.published import retold
@@ -48,9 +48,13 @@ class Rows:
         """The number of items of each user."""
         return engines.numbers_of_items(self.table)
 
-    def counts(self, l0: int | None) -> Histogram:
+    def counts(self, l0: int) -> Histogram:
         """Return the number of users of each item, with at most l0 items of each user."""
         return Histogram.from_table(self.table, l0=l0)
+
+    def taken_by(self, mechanism: Mechanism[Never, Release]) -> object:
+        """Return what a mechanism takes of the table."""
+        return mechanism._of_table(self.table, None)
 
     def require_l0(self) -> None:
         """Raise ParameterError if the engine of the rows cannot bound the items of a user, before the charge."""

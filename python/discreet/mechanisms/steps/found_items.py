@@ -1,4 +1,4 @@
-"""Steps for items that a set union or a threshold finds: the union, their counts from a second read, and their ranks.
+"""Steps for items that a set union or a threshold found: their counts from a second read, and their ranks.
 
 The found items are public, so the second read counts only these, and each user's items are chosen again among them.
 What would break: counts or ranks that depend on which items the table has, besides those that were found.
@@ -14,45 +14,20 @@ import numpy as np
 from discreet import _core
 from discreet.mechanisms.published import marked_clipped, published
 from discreet.mechanisms.steps.base import SoFar, Step
-from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.facts import Summed, all_close
 from discreet.tables.histogram import Histogram
-from discreet.tables.user_items import UserItems
 from discreet.theorems import rogers2024
 
 if TYPE_CHECKING:
     from discreet.engines.untrusted import Fields
     from discreet.release.facts import Facts
 
-__all__ = ["CountAgain", "Rank", "Union"]
+__all__ = ["CountAgain", "Rank"]
 
 _NEVER = -1e8
 """The offset of the stop element, so low that it is never drawn before the items."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Union(Step[UserItems]):
-    """Finds items with a set union."""
-
-    given: UnionMechanism
-
-    def cost(self, l0: int) -> Guarantee:
-        """Return the guarantee of the union, which is that for every l0."""
-        return self.given.guarantee
-
-    def chance(self, users: int, l0: int) -> float:
-        """Return the release chance of the union."""
-        return self.given.release_chance(users)
-
-    def read(self, so_far: SoFar) -> UserItems:
-        """Return the items of every user. Each round of DP-SIPS chooses among all that are not yet found."""
-        return self.given._of_table(so_far.table, None)
-
-    def run(self, so_far: SoFar, read: UserItems, rng: _core.Rng) -> None:
-        """Release the found items."""
-        so_far.release = self.given.release(read, rng=rng)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,9 +50,8 @@ class PairRows(Rows):
         """The number of items of each user."""
         return self._pairs[0].sizes()
 
-    def counts(self, l0: int | None) -> Histogram:
+    def counts(self, l0: int) -> Histogram:
         """Return the number of users of each item, with at most l0 items of each user."""
-        assert l0 is not None
         sensitivity = Sensitivity(l0=l0, linf=1)
         return Histogram._of(*self._pairs[0].counts(l0), sensitivity, None, clipped_to=l0)  # noqa: SLF001
 

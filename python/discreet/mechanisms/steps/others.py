@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
     from discreet.engines.untrusted import Fields
+    from discreet.mechanisms.base import Mechanism
     from discreet.release.facts import Facts
+    from discreet.release.release import Release
 
 __all__ = ["CountOthers", "ListedRows"]
 
@@ -33,10 +35,10 @@ class ListedRows(Rows):
         super().__init__(table)
         self._counting, self._items = counting, items
 
-    def counts(self, l0: int | None) -> Histogram:
+    def taken_by(self, mechanism: Mechanism[Never, Release]) -> Histogram:
         """Return the counts of the listed items, and the number of users."""
         labels, counts, users = self._counting.public(self._items)
-        return Histogram._of(labels, counts, Sensitivity(l0=l0, linf=1), None, users=users)  # noqa: SLF001 - private
+        return Histogram._of(labels, counts, Sensitivity(l0=None, linf=1), None, users=users)  # noqa: SLF001 - private
 
     def others(self, *, ordered: bool = False) -> Counting:
         """Return access to the rows of the other items."""

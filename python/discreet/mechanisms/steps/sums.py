@@ -22,7 +22,7 @@ from discreet.wording import counted
 
 if TYPE_CHECKING:
     from discreet.engines.untrusted import Fields
-    from discreet.mechanisms.steps.select import Select
+    from discreet.mechanisms.steps.select import Threshold
     from discreet.release.facts import Facts
     from discreet.release.release import Release
 
@@ -44,7 +44,7 @@ class Sums(Step[Counts | None]):
     bounds: tuple[int, int] | None = None
     """The least and the largest sum of a user for an item; None if they are found."""
     items: tuple[Label, ...] | None = None
-    selection: Select | None = None
+    selection: Threshold | None = None
     """An earlier step that takes a part of rho."""
 
     @property
