@@ -9,12 +9,13 @@ from discreet.engines.projection import require_free
 from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import FromRhoAndDelta
+from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
 from discreet.mechanisms.parameters import require_countable, require_delta, require_items
 from discreet.mechanisms.steps.base import StepList, Steps
 from discreet.mechanisms.steps.bounds import FindL0, found_l0
-from discreet.mechanisms.steps.measured import Bounded, require_bounded, require_several
-from discreet.mechanisms.steps.numbers import CountPublic, Numbers, PairRows
-from discreet.mechanisms.steps.select import Threshold
+from discreet.mechanisms.steps.measured import Bounded, Measured, require_bounded, require_several
+from discreet.mechanisms.steps.numbers import Numbers, PairRows
+from discreet.mechanisms.steps.select import Run, Threshold
 from discreet.privacy.conversion import round_down
 from discreet.release.aggregates import column_name
 from discreet.release.facts import Facts, Summed
@@ -119,17 +120,19 @@ class Aggregates(FromRhoAndDelta, Steps):
         return *found, selection, numbers
 
     @property
-    def _parts(self) -> tuple[tuple[FindL0, ...], Threshold | CountPublic, Numbers]:
+    def _parts(self) -> tuple[tuple[FindL0, ...], Threshold | Run, Numbers]:
         found, rho = found_l0(self.rho, self.l0 if self.items is None else 1, self.most)
         parts = (self.rows is not None) + len(self.sums) + 2 * len(self.means)
         counting = round_down((1 / (1 + parts) if self.share is None else self.share) * rho)
-        selection: Threshold | CountPublic
+        selection: Threshold | Run
         if self.items is None:
             assert self.delta is not None
             selection, l0 = Threshold(rho=counting, delta=self.delta, l0=self.l0), self.l0
         else:
-            selection = CountPublic(rho=counting, items=self.items, l0=self.l0)
-            l0 = selection.moved
+            l0 = min(len(self.items), self.l0 or len(self.items))
+            sigma = Measured.rows(1, counting, l0).sigma
+            counts = GaussianCounts(items=self.items, sigma=sigma, l0=self.l0)  # type: ignore[arg-type]
+            selection = Run(given=counts)
         own = round_down((rho - counting) / parts, 16)
         return found, selection, Numbers(rho=own, l0=l0, rows=self.rows, sums=self.sums, means=self.means)
 

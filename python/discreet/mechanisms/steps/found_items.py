@@ -62,7 +62,7 @@ class CountAgain(Step[None]):
         def has_sigmas(rows: Fields, replaced: bool) -> bool:
             return all_close(rows["sigmas"], np.array([self.sigma]))
 
-        return replace(facts, has_sigmas=has_sigmas, threshold=None, l0=self.l0, largest_l0=self.l0)
+        return replace(facts, has_sigmas=has_sigmas, threshold=None, l0=self.l0, largest_l0=self.l0, clips=True)
 
 
 @dataclass(frozen=True, kw_only=True)

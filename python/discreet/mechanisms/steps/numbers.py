@@ -1,4 +1,4 @@
-"""Steps that count users of public items, and add up rows and columns for all selected items, from rows in memory.
+"""A step that adds up rows and columns for all selected items, from rows in memory.
 
 All numbers of an item are about the same users: the rows of a table are read into memory before the charge, and each
 user keeps one random order of items for all numbers. What would break: a number that keeps other items of a user, whose
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +20,21 @@ from discreet.engines.engine import Label
 from discreet.engines.local import listed_labels
 from discreet.engines.pairs import read_pairs
 from discreet.engines.table import Table
-from discreet.mechanisms.published import noted, published
 from discreet.mechanisms.steps.base import Rows, SoFar, Step
 from discreet.mechanisms.steps.measured import Bounded, Measured
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.release.facts import Listed, Summed, all_close
+from discreet.release.facts import Summed, all_close
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
     from discreet.engines.untrusted import Fields
+    from discreet.mechanisms.base import Mechanism
     from discreet.release.aggregates import Aggregate
     from discreet.release.facts import Facts
+    from discreet.release.release import Release
 
-__all__ = ["CountPublic", "Numbers", "PairRows"]
+__all__ = ["Numbers", "PairRows"]
 
 
 class PairRows(Rows):
@@ -41,7 +42,7 @@ class PairRows(Rows):
 
     def __init__(self, table: Table, columns: Iterable[tuple[str, float]], items: tuple[Label, ...] | None) -> None:
         super().__init__(table)
-        self._columns = [*dict.fromkeys(columns)]
+        self._columns, self._items = [*dict.fromkeys(columns)], items
         # Errors of the values come before the charge. The sums are made after it, from the rows in memory.
         self._pairs = read_pairs(table, self._columns or [(None, 1.0)], items)
 
@@ -55,6 +56,13 @@ class PairRows(Rows):
         sensitivity = Sensitivity(l0=l0, linf=1)
         return Histogram._of(*self._pairs[0].counts(l0), sensitivity, None, clipped_to=l0)  # noqa: SLF001
 
+    def taken_by(self, mechanism: Mechanism[Never, Release]) -> Histogram:
+        """Return the number of users of the listed items of a mechanism, with at most its l0 of them of each user."""
+        assert self._items is not None
+        l0, number = mechanism.protects.l0, len(self._items)
+        labels, users = self.measured(Measured.rows(1, 1.0, 1), self._items, l0 or number)
+        return Histogram._of(labels, users[:, 0], Sensitivity(l0=l0, linf=1), None, clipped_to=l0)  # noqa: SLF001
+
     def measured(self, one: Measured, items: Iterable[Label], l0: int) -> tuple[_core.Labels, NDArray[np.int64]]:
         """Return the exact sums of a number for these items, with at most l0 items of each user."""
         labels = listed_labels(tuple(items))
@@ -65,60 +73,6 @@ class PairRows(Rows):
 
     def require_l0(self) -> None:
         """Do nothing: rows in memory can be bounded."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountPublic(Step["tuple[_core.Labels, NDArray[np.int64]]"]):
-    """Counts the users of public items, all of which are released."""
-
-    rho: float
-    items: tuple[Label, ...]
-    l0: int | None
-
-    lists: Listed = "all"
-
-    @property
-    def moved(self) -> int:
-        """Return the most counts that one user changes."""
-        return min(len(self.items), self.l0 or len(self.items))
-
-    @property
-    def _measured(self) -> Measured:
-        return Measured.rows(1, self.rho, self.moved)
-
-    def sigma(self, l0: int = 1) -> float:
-        """Return the scale of the noise of each count, which is that for every l0."""
-        return self._measured.sigma
-
-    def cost(self, l0: int) -> Guarantee:
-        """Return the guarantee, which has no delta."""
-        _ = _core.Noise.discrete_gaussian(self.sigma())
-        return Guarantee(self.rho, 0.0)
-
-    def read(self, so_far: SoFar) -> tuple[_core.Labels, NDArray[np.int64]]:
-        """Return the number of users of each item."""
-        assert isinstance(so_far.rows, PairRows)
-        return so_far.rows.measured(self._measured, self.items, self.moved)
-
-    def run(self, so_far: SoFar, read: tuple[_core.Labels, NDArray[np.int64]], rng: _core.Rng) -> None:
-        """Release the counts."""
-        labels, users = read
-        noisy = users[:, 0] + rng.sample(_core.Noise.discrete_gaussian(self.sigma()), len(users))
-        bound, rows = self.moved if self.moved < len(self.items) else None, np.arange(len(users))
-        release = published(
-            so_far.mechanism, labels, rows, rng, noisy=noisy, sigmas=self.sigma(), clipped=bound is not None, l0=bound
-        )
-        so_far.release = noted(release) if bound is not None else release
-
-    def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
-        """All listed items are released."""
-
-        def has_sigmas(rows: Fields, replaced: bool) -> bool:
-            return all_close(rows["sigmas"], np.array([self.sigma()]))
-
-        bound, number = self.l0 if self.moved < len(self.items) else None, len(self.items)
-        own = replace(facts, has_sigmas=has_sigmas, items=frozenset(self.items), rows=number)
-        return replace(own, l0=bound, largest_l0=self.l0, clips=bound is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,4 +101,4 @@ class CountOthers(Step[Counting]):
             return are_all and counted({**rows, "sigmas": rows["sigmas"][is_listed]}, replaced)
 
         columns = self.given._facts(l0, summed).columns
-        return replace(facts, has_sigmas=has_sigmas, columns=columns, clips=False)
+        return replace(facts, has_sigmas=has_sigmas, columns=columns, rows=None)

@@ -107,6 +107,11 @@ class Run(Step[object]):
         """Return the guarantee of the mechanism, which is that for every l0."""
         return self.given.guarantee
 
+    def sigma(self, l0: int) -> float:
+        """Return the standard deviation of the noise of each count, for a mechanism of counts."""
+        found: float = self.given.deviation  # type: ignore[union-attr]
+        return found
+
     def chance(self, users: int, l0: int) -> float:
         """Return the release chance of the mechanism."""
         return self.given.release_chance(users)
@@ -131,4 +136,5 @@ class Run(Step[object]):
         """A release has the noise, the threshold and the users of the mechanism."""
         made, bound = self.given._facts(l0, summed), self.given.protects.l0
         own = replace(facts, has_sigmas=made.has_sigmas, law=made.law, threshold=made.threshold, items=made.items)
-        return replace(own, users=made.users, needs_users=made.needs_users, l0=bound, largest_l0=bound)
+        own = replace(own, users=made.users, needs_users=made.needs_users, rows=made.rows)
+        return replace(own, l0=bound, largest_l0=bound, clips=bound is not None)
