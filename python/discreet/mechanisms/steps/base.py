@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, TypeVar, cast
 
 from discreet import _core, engines
-from discreet.cached import cached_property
 from discreet.engines.sums import summed_column
 from discreet.engines.table import Table
 from discreet.mechanisms.base import Mechanism, Opening, Value, opened_rng
@@ -21,6 +20,7 @@ from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import checked_fields
 from discreet.mechanisms.published import retold
 from discreet.privacy.guarantee import Guarantee
+from discreet.private import Private
 from discreet.release.facts import Listed, Summed
 from discreet.tables.histogram import Histogram
 
@@ -37,15 +37,20 @@ __all__ = ["FindsL0", "Rows", "SoFar", "Step", "StepList", "Steps"]
 Read = TypeVar("Read")
 
 
-class Rows:
+class Rows(Private):
     """The rows of a table for the steps of one release. SENSITIVE."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
+        self._numbers: NDArray[np.int64] | None = None
 
-    @cached_property
     def numbers(self) -> NDArray[np.int64]:
-        """The number of items of each user."""
+        """Return the number of items of each user, read once. A property would show it to a debugger."""
+        if self._numbers is None:
+            self._numbers = self._read_numbers()
+        return self._numbers
+
+    def _read_numbers(self) -> NDArray[np.int64]:
         return engines.numbers_of_items(self.table)
 
     def counts(self, l0: int) -> Histogram:
@@ -62,9 +67,9 @@ class Rows:
             Histogram.from_table(self.table, l0=1, k_bar=1)
 
 
-@dataclass(slots=True, kw_only=True)
-class SoFar:
-    """What the steps of one release have found so far, all of it public, beside the rows, which are not."""
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
+class SoFar(Private):
+    """What the steps of one release have found so far, all of it public, beside the rows, which are SENSITIVE."""
 
     mechanism: Steps
     table: Table

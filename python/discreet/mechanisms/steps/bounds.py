@@ -67,12 +67,12 @@ class FindL0(FindsL0):
 
     def read(self, so_far: SoFar) -> None:
         """Read the number of items of each user; refuse a table whose engine could refuse the bound."""
-        _ = so_far.rows.numbers
+        _ = so_far.rows.numbers()
         so_far.rows.require_l0()
 
     def run(self, so_far: SoFar, read: None, rng: _core.Rng) -> None:
         """Draw the bound."""
-        so_far.l0 = self.mechanism._drawn(so_far.rows.numbers, rng)
+        so_far.l0 = self.mechanism._drawn(so_far.rows.numbers(), rng)
         so_far.notes += (self.mechanism.note(so_far.l0),)
 
     def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:

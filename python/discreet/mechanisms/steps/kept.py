@@ -38,12 +38,12 @@ class KeptShareOf(Step[None]):
 
     def read(self, so_far: SoFar) -> None:
         """Read the number of items of each user."""
-        _ = so_far.rows.numbers
+        _ = so_far.rows.numbers()
 
     def run(self, so_far: SoFar, read: None, rng: _core.Rng) -> None:
         """Measure the share."""
         pairs = self.pairs(so_far.l0 or 1)
-        so_far.kept_share = pairs.share(*pairs._measured(so_far.rows.numbers, rng))
+        so_far.kept_share = pairs.share(*pairs._measured(so_far.rows.numbers(), rng))
         so_far.notes += (pairs.note(so_far.kept_share),)
 
     def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _core
-from discreet.cached import cached_property
 from discreet.engines.engine import Label
 from discreet.engines.local import listed_labels
 from discreet.engines.pairs import read_pairs
@@ -46,9 +45,7 @@ class PairRows(Rows):
         # Errors of the values come before the charge. The sums are made after it, from the rows in memory.
         self._pairs = read_pairs(table, self._columns or [(None, 1.0)], items)
 
-    @cached_property
-    def numbers(self) -> NDArray[np.int64]:
-        """The number of items of each user."""
+    def _read_numbers(self) -> NDArray[np.int64]:
         return self._pairs[0].sizes()
 
     def counts(self, l0: int) -> Histogram:
