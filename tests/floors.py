@@ -40,6 +40,8 @@ LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}
 TERMINAL = {"click", "rich"}
 AT_RUN_TIME = {"importlib", "pkgutil", "runpy"}
+RESOLVER = "release/made_by.py"
+"""The only other file that uses these names: it makes the mechanism that a text names, which no import shows."""
 DYNAMIC = "names.py"
 """The only file that imports modules by their names at run time: lazy names on first use, and moved names."""
 MUTUAL = {"discreet.streams.stream.Stream"}
@@ -196,7 +198,7 @@ def lazy_imports(package):
     """
     for path in sources(package):
         tree, file = parsed(path), path.relative_to(package).as_posix()
-        if not uses_names(tree):
+        if not uses_names(tree) or (file == RESOLVER and [*imported(tree)].count("discreet.names.public") == 1):
             continue
         try:
             branch, listed = lazy_table(tree)

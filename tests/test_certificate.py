@@ -9,19 +9,16 @@ import pytest
 import discreet
 from discreet import (
     GaussianThreshold,
-    GumbelTopK,
     Histogram,
     LaplaceThreshold,
     Ledger,
-    OptimalSelection,
     Plume,
     PrivateCountRelease,
-    TruncatedGeometric,
     verify,
 )
 from discreet.errors import InputError, LedgerError, ParameterError
 from discreet.formats import RELEASED
-from discreet.mechanisms import Refinement, Replacement, SetUnion
+from discreet.mechanisms import Refinement, SetUnion
 from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
@@ -62,23 +59,6 @@ def test_the_digest_does_not_depend_on_the_format(tmp_path):
     for suffix in RELEASED:
         release.write(tmp_path / f"rows.{suffix}", certificate=True)
     assert len({verify(tmp_path / f"rows.{suffix}").digest for suffix in RELEASED}) == 1
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        GumbelTopK(k=3, scale=10.0, delta=1e-8),
-        LaplaceThreshold.from_epsilon(epsilon=1.0, delta=1e-6, l0=1),
-        OptimalSelection(epsilon=1.0, delta=1e-6),
-        TruncatedGeometric(epsilon=1.0, delta=1e-6),
-        PrivateCountRelease(rho=0.5, delta=1e-6),
-        Replacement.from_rho(GumbelTopK, k=3, rho=0.5, delta=1e-6),
-    ],
-)
-def test_mechanisms_are_rebuilt_from_their_parameters(tmp_path, mechanism):
-    path = tmp_path / "rows.csv"
-    written(path, mechanism)
-    assert verify(path).guarantee == mechanism.guarantee
 
 
 def test_guarantees_in_epsilon_and_tables_are_verified(tmp_path):

@@ -312,7 +312,7 @@ def test_a_rust_cycle_is_detected(tmp_path, parent, child, found):
 
 
 WORDS = {"made_by", "measure", "note", "notes", "message", "mechanism"}
-READER = PACKAGE / "release" / "facts.py"
+READER = PACKAGE / "release" / "made_by.py"
 """The module that reads certificates and ledgers, whose texts are the only record of a mechanism."""
 
 

@@ -17,6 +17,8 @@ import pytest
 from user_lists import lists_of
 
 from discreet import BinaryMechanism, Histogram, _core
+from discreet.mechanisms import CountsWithFoundBound
+from discreet.mechanisms.steps.base import Rows, SoFar
 from discreet.tables import Table, UserItems
 
 COUNT = 31337
@@ -40,7 +42,10 @@ def handles():
     yield from (histogram, items, labels, lists, table, noise, _core.Counts(np.array([COUNT])))
     yield from (*histogram._rows, histogram._labels, items._lists, items._lists._lists, items._lists._labels)
     yield _core.KnownLabels.from_sequence(["secret-label"])
-    yield Table({"user": pairs[0], "item": pairs[1]}, user="user", item="item")
+    table = Table({"user": pairs[0], "item": pairs[1]}, user="user", item="item")
+    rows = Rows(table)
+    assert rows.numbers().sum() == COUNT + 1
+    yield from (table, rows, SoFar(mechanism=CountsWithFoundBound(rho=1, delta=1e-6), table=table, rows=rows))
     yield _core.Rng()
     stream = streamed()
     yield from (stream, stream._running, _core.NodeSums())

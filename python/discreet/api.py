@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
 
-from discreet import budgets, engines, mechanisms, queries
+from discreet import budgets, engines, queries
 from discreet.engines.engine import Label
 from discreet.errors import ParameterError
 from discreet.mechanisms.fewest import Notes
@@ -20,27 +19,24 @@ from discreet.privacy.guarantee import Promising, unusual
 from discreet.privacy.validation import require_whole
 from discreet.releasing import (
     Asked,
-    Bounding,
     Call,
     Options,
+    bounding,
     given,
+    is_bounding,
     publish,
-    publish_rows,
     quoted_at,
-    read_twice,
     require_budget,
     require_known,
     required,
     with_options,
 )
-from discreet.tables.histogram import Histogram
-from discreet.tables.user_items import read_items
 
 if TYPE_CHECKING:
     from discreet import _core
     from discreet.budgets.filter import PrivacyFilter
     from discreet.mechanisms.base import Opening
-    from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+    from discreet.mechanisms.composed.discover_and_peel import DiscoverAndPeel
     from discreet.mechanisms.union.set_union import UnionMechanism
     from discreet.queries.answers import Answers
     from discreet.release.release import Release
@@ -128,17 +124,15 @@ def count(
     parameters |= {"kept_share": kept_share, "relative_error": relative_error, "mechanism": mechanism, "others": others}
     call = Call.of(count, data, options, budget, parameters, charge)
     table = call.table
-    bounding = Bounding.of(l0, kept_share=kept_share)
-    if bounding is not None:
-        bounding.require_rows(items, others=others, mechanism=mechanism, relative_error=relative_error)
-    l0 = None if isinstance(l0, str) else l0
-    listed = require_known(items, others=others, l0=l0, mechanism=mechanism)
+    bounds = is_bounding(parameters)
+    most = None if isinstance(l0, str) else l0
+    listed = require_known(items, others=others, l0=most, mechanism=mechanism)
     table = table._changed(listed=listed)  # no cell of a list decides whether the types fit
     is_public = listed is not None and not others
-    if bounding is not None:
-        return publish_rows(bounding, call, (rho, epsilon, delta), listed)
 
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | TableMechanism, Notes]:
+        if bounds:
+            return bounding(l0, rho, epsilon, required(delta), listed)
         if mechanism is not None:
             return given(mechanism, (rho, epsilon, delta), {"l0": l0, "relative_error": relative_error})
         if listed is None:
@@ -147,7 +141,7 @@ def count(
                 rho=rho,
                 epsilon=epsilon,
                 delta=required(delta),
-                l0=l0,
+                l0=most,
                 relative_error=relative_error,
             )
         return for_public_items(
@@ -156,27 +150,13 @@ def count(
             rho=rho,
             epsilon=epsilon,
             delta=delta,
-            l0=l0,
+            l0=most,
             relative_error=relative_error,
             counts_users=engines.counts_users(table.data),
         )
 
     asked, made, reasons = _chosen(chosen, epsilon, delta, is_public=is_public)
-    if isinstance(made, TableMechanism):
-        return publish(made, lambda: table, call, asked, reasons)
-    counting = made
-
-    def read() -> Histogram:
-        rows: int | None = getattr(counting, "rows_needed", None)
-        return Histogram.from_table(
-            table,
-            l0=counting.protects.l0,
-            only=None if others else listed,
-            k_bar=None if rows is None else rows - 1,
-            count_users=isinstance(counting, mechanisms.ConfirmedCounts | mechanisms.CorrelatedCounts),
-        )
-
-    return publish(counting, read, call, asked, reasons)
+    return publish(made, replace(call, table=table), asked, reasons, only=listed if is_public else None)
 
 
 def _chosen(
@@ -256,13 +236,8 @@ def top_k(
         return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
 
     asked, mechanism, notes = _chosen(chosen, epsilon, delta, is_public=listed is not None)
-    if isinstance(mechanism, mechanisms.DiscoverAndPeel):
-        return read_twice(mechanism, call, asked, notes)
-
-    def read() -> Histogram:
-        return Histogram.from_table(call.table, k_bar=k_bar if listed is None else None, only=listed)
-
-    return publish(mechanism, read, call, asked, notes)
+    told = () if isinstance(mechanism, TableMechanism) else None
+    return publish(mechanism, call, asked, notes, only=listed, told=told)
 
 
 @with_options
@@ -331,12 +306,7 @@ def select(
 
     asked = Asked(chosen, epsilon, delta)
     mechanism, reasons = asked.chosen()
-    if isinstance(mechanism, mechanisms.UnionMechanism):
-        kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
-        items = partial(read_items, table, l0=kept)
-        return publish(mechanism, items, call, asked, reasons, without_counts=True)
-    counts = partial(Histogram.from_table, table, l0=l0, cap=mechanism.cap)
-    return publish(mechanism, counts, call, asked, reasons, without_counts=True)
+    return publish(mechanism, call, asked, reasons, without_counts=True)
 
 
 def answer_queries(

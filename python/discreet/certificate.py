@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import os
@@ -10,23 +9,21 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Never
 
-from discreet import _core, mechanisms, streams
+from discreet import _core, streams
 from discreet.budgets.ledger import Ledger
 from discreet.budgets.record import Spending
 from discreet.engines import untrusted
 from discreet.errors import InputError, OnlyInPython
 from discreet.formats import RELEASED, TEXTS, alternatives, require_suffix
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.verifiable import COUNTS, RANKS, Verifiable
 from discreet.privacy.guarantee import Guarantee, Unit, per_unit
 from discreet.privacy.policy import policy_text, require_policy, require_within
 from discreet.privacy.validation import require_path
 from discreet.release import export, reading
 from discreet.release.blocks import distinct_keys
-from discreet.release.facts import Summed, measure_of, summed_of
+from discreet.release.facts import COUNTS, RANKS, Facts, Summed, measure_of, summed_of
 from discreet.release.kept import l0_and_share
+from discreet.release.made_by import mechanism_of
 from discreet.release.provenance import Provenance
 from discreet.wording import counted
 
@@ -39,8 +36,6 @@ _NOW = [
     *("spent_delta", "calls", "stopped_early", "users", "notes"),
 ]
 """The further fields of every certificate of this version."""
-_FORMER = {"spend": "meet_relative_error", "together": "shared_order"}
-"""The current name of each renamed parameter. Old certificates have the former name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +178,9 @@ def _verified(path: str, ledger: str | os.PathLike[str] | None, taken: Collectio
             "rows"
         ) from None
     try:
-        mechanism = _mechanism(made_by)
+        mechanism = mechanism_of(made_by)
         promised = mechanism.guarantee
-        facts = mechanism._verifiable(l0, summed)
+        facts = mechanism._facts(l0, summed)
         most = facts.largest_l0
     except (ValueError, TypeError, ImportError, AttributeError, RecursionError, MemoryError):
         raise InputError(
@@ -277,31 +272,8 @@ def _read(path: Path) -> untrusted.Fields:
     return content if isinstance(content, dict) else {}
 
 
-def _mechanism(made_by: str) -> Mechanism[Never, object]:
-    """Return the mechanism that a text such as "GumbelTopK(k=10, scale=2.0)" describes; only literals are evaluated."""
-    return _made(export.call(made_by))
-
-
-def _made(call: ast.Call) -> Mechanism[Never, object]:
-    name = ast.unparse(call.func)
-    for room in (mechanisms, streams):
-        if name in room.__all__:
-            given = {str(keyword.arg): _value(keyword.value) for keyword in call.keywords}
-            made = getattr(room, name)(**{_FORMER.get(name, name): value for name, value in given.items()})
-            if isinstance(made, Mechanism):
-                return made
-    raise ValueError("a mechanism must be a public class of the package")
-
-
-def _value(node: ast.expr) -> object:
-    """Return a parameter: a literal, a mechanism, or a tuple of these."""
-    if isinstance(node, ast.Tuple):
-        return tuple(map(_value, node.elts))
-    return _made(node) if isinstance(node, ast.Call) else ast.literal_eval(node)
-
-
 def _contradicted(
-    content: untrusted.Fields, claimed: Guarantee, own: Guarantee, facts: Verifiable, summed: Summed | None
+    content: untrusted.Fields, claimed: Guarantee, own: Guarantee, facts: Facts, summed: Summed | None
 ) -> str | None:
     """Return the fields of a certificate that its mechanism does not imply, or None.
 
@@ -330,6 +302,7 @@ def _contradicted(
         "l0": "l0" not in content or facts.claims_l0 or l0 == (facts.l0 if has_counts else None),
         "summed": facts.has_sums(summed) and (given("summed", summed) is None) == (summed is None),
         "above": "above" not in content or facts.has_threshold(given("above"), has_counts=has_counts),
+        "kept_share": given("kept_share") is None or "kept_share" in facts.claims,
         "round": facts.has_round(given("round")),
         "users": facts.has_users(given("users")),
         "calls": facts.steps or _is_one(given("calls", 1)),
@@ -366,7 +339,7 @@ def _is_part(value: object, most: float, *, exact: bool) -> bool:
     return value == most if exact else 0 <= value <= most  # type: ignore[operator]
 
 
-def _claims(content: untrusted.Fields, facts: Verifiable, *, is_paid: bool) -> tuple[str, ...]:
+def _claims(content: untrusted.Fields, facts: Facts, *, is_paid: bool) -> tuple[str, ...]:
     """Return the fields of a certificate that neither its mechanism nor its rows imply, nor the ledger that paid."""
     found = {
         "unit": facts.is_keyed and not is_paid,

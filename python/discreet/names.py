@@ -7,7 +7,7 @@ from importlib import import_module
 
 from discreet.wording import meant
 
-__all__ = ["MODULES", "MOVED", "deprecated", "lazy"]
+__all__ = ["MODULES", "MOVED", "deprecated", "lazy", "public"]
 
 MODULES = (
     "audit",
@@ -78,6 +78,15 @@ def lazy(
         return sorted({*public, *(name for name in paths if paths[name] == module)})
 
     return get, shown, public
+
+
+def public(name: str) -> Callable[..., object] | None:
+    """Return the public class of mechanisms or streams with this name, or None if there is none."""
+    for module in map(import_module, ("discreet.mechanisms", "discreet.streams")):
+        if name in module.__all__:
+            found: Callable[..., object] = getattr(module, name)
+            return found
+    return None
 
 
 def deprecated(name: str) -> object:

@@ -34,20 +34,19 @@ from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
     from discreet.budgets.filter import Charging, PrivacyFilter
+    from discreet.engines.engine import Label
     from discreet.mechanisms.base import Mechanism, Opening
-    from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
     from discreet.release.export import ItemType
 
 __all__ = [
     "Asked",
-    "Bounding",
     "Call",
     "Options",
+    "bounding",
     "given",
+    "is_bounding",
     "publish",
-    "publish_rows",
     "quoted_at",
-    "read_twice",
     "require_budget",
     "require_charge",
     "require_known",
@@ -240,70 +239,48 @@ class Asked(Generic[_Made]):
         budgets.require(budget, stated, made, self.epsilon, self.delta)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounding:
-    """The way in which `count` bounds the items of a user and measures what the bound keeps."""
+def is_bounding(parameters: Mapping[str, object]) -> bool:
+    """Return whether `count` with these parameters finds a bound on a user's items, or measures what one keeps.
 
-    l0: int | None
-    """The bound; None to find it with privacy."""
-
-    @classmethod
-    def of(cls, l0: int | Literal["auto"] | None, *, kept_share: bool) -> Bounding | None:
-        """Return how to find or measure a bound, or None if neither is asked for.
-
-        Raises:
-            ParameterError: A parameter has no use, or l0 is text other than "auto".
-        """
-        measures = require_flag("kept_share", kept_share)
-        if isinstance(l0, str):
-            if l0 != "auto":
-                raise ParameterError('l0 must be a whole number of at least 1, "auto" or None')
-            return cls(l0=None)
-        if not measures:
-            return None
-        if l0 is None:
-            raise ParameterError.about(
-                "{kept_share} needs {l0}: without a bound, all pairs of users and items are kept"
-            )
-        return cls(l0=l0)
-
-    def require_rows(self, items: object, *, others: bool, mechanism: object, relative_error: float) -> None:
-        """Raise ParameterError for parameters of `count` that exclude this bound."""
-        name = 'l0="auto"' if self.l0 is None else "kept_share"
-        if mechanism is not None:
-            raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
-        if not is_equal(relative_error, RELATIVE_ERROR):
-            raise ParameterError.about("{l0} excludes {relative_error}: leave out either of them")
-        if items is not None and self.l0 is None:
-            raise ParameterError.about('{l0:"auto"} finds a bound for all items: with items, give {l0} as a number')
-        if items is not None and not others:
-            raise ParameterError.about("{kept_share} is about all items of a user: with items, give {others:True}")
-
-    def made(
-        self, rho: float | None, epsilon: float | None, delta: float, listed: tuple[object, ...] | None
-    ) -> tuple[mechanisms.CountsWithShare | mechanisms.CountsWithFoundBound, Notes]:
-        """Return the mechanism for a guarantee, and notes on the choice."""
-        require_promise(rho, epsilon, delta)
-        if self.l0 is None:
-            made = made_for(mechanisms.CountsWithFoundBound, rho, epsilon, delta=delta)
-            return made, unusual(stated(made, epsilon, delta))
-        shared, notes = mechanisms.CountsWithShare.chosen(rho=rho, epsilon=epsilon, delta=delta, l0=self.l0)
-        if listed is not None:
-            shared = replace(shared, mechanism=with_known(shared.mechanism, listed))
-        return shared, (*notes, *unusual(stated(shared, epsilon, delta)))
+    Raises:
+        ParameterError: A parameter has no use or excludes this, or l0 is text other than "auto".
+    """
+    l0, items = parameters["l0"], parameters["items"]
+    is_found, measures = isinstance(l0, str), require_flag("kept_share", parameters["kept_share"])
+    if is_found and l0 != "auto":
+        raise ParameterError('l0 must be a whole number of at least 1, "auto" or None')
+    if not (is_found or measures):
+        return False
+    if l0 is None:
+        raise ParameterError.about("{kept_share} needs {l0}: without a bound, all pairs of users and items are kept")
+    if parameters["mechanism"] is not None:
+        name = 'l0="auto"' if is_found else "kept_share"
+        raise ParameterError(f"a mechanism has its own parameters: leave out {name}")
+    if not is_equal(parameters["relative_error"], RELATIVE_ERROR):
+        raise ParameterError.about("{l0} excludes {relative_error}: leave out either of them")
+    if items is not None and is_found:
+        raise ParameterError.about('{l0:"auto"} finds a bound for all items: with items, give {l0} as a number')
+    if items is not None and not parameters["others"]:
+        raise ParameterError.about("{kept_share} is about all items of a user: with items, give {others:True}")
+    return True
 
 
-def publish_rows(
-    bounding: Bounding,
-    call: Call,
-    promised: tuple[float | None, float | None, float | None],
+def bounding(
+    l0: int | Literal["auto"] | None,
+    rho: float | None,
+    epsilon: float | None,
+    delta: float,
     listed: tuple[object, ...] | None,
-) -> Release:
-    """Return the release of counts whose bound is found or measured, charged to the budget if there is one."""
-    rho, epsilon, delta = promised
-    asked = Asked(lambda e, d: bounding.made(rho, e, required(d), listed), epsilon, delta)
-    made, reasons = asked.chosen()
-    return publish(made, lambda: call.table, call, asked, reasons)
+) -> tuple[mechanisms.CountsWithShare | mechanisms.CountsWithFoundBound, Notes]:
+    """Return the mechanism that finds a bound, or measures what it keeps, and notes on the choice."""
+    require_promise(rho, epsilon, delta)
+    if l0 is None or isinstance(l0, str):
+        made = made_for(mechanisms.CountsWithFoundBound, rho, epsilon, delta=delta)
+        return made, unusual(stated(made, epsilon, delta))
+    shared, notes = mechanisms.CountsWithShare.chosen(rho=rho, epsilon=epsilon, delta=delta, l0=l0)
+    if listed is not None:
+        shared = replace(shared, mechanism=with_known(shared.mechanism, listed))
+    return shared, (*notes, *unusual(stated(shared, epsilon, delta)))
 
 
 def given(
@@ -348,16 +325,6 @@ def require_known(
     return found
 
 
-def read_twice(mechanism: DiscoverAndPeel, call: Call, asked: Asked[_Made], reasons: Notes) -> Release:
-    """Return the release of a mechanism that reads the rows twice."""
-
-    def draw(rng: Opening | None) -> Release:
-        release = mechanism.release(call.table, rng=rng)
-        return changed(release, notes=(*release.notes, *reasons))
-
-    return call.published(mechanism, draw, call.require_paid(asked, mechanism), asked)
-
-
 def require_charge(charge: object, budget: PrivacyFilter | None) -> None:
     """Raise ParameterError for a `charge` that is unknown, or that has no budget."""
     if isinstance(charge, str) and charge == "guarantee":
@@ -377,22 +344,28 @@ def require_budget(budget: object) -> None:
 
 def publish(
     mechanism: Mechanism[_Data, Release],
-    read: Callable[[], _Data],
     call: Call,
     asked: Asked[_Made],
     reasons: Notes,
     *,
+    only: tuple[Label, ...] | None = None,
     without_counts: bool = False,
+    told: tuple[object, ...] | None = None,
 ) -> Release:
-    """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
+    """Return the release of a table, or of public items in it, charged to the budget if there is one.
+
+    `told` is what the promise of an earlier version has besides the mechanism: by default `without_counts`.
+    """
     debug("%s reads %s and protects %s", type(mechanism).__name__, mechanism.reads.__name__, mechanism.protects)
-    promise = call.require_paid(asked, mechanism, without_counts)  # refuse before reading the data
-    data, guarantee = read(), call.guarantee(asked, mechanism)
+    told = (without_counts,) if told is None else told
+    promise = call.require_paid(asked, mechanism, *told)  # refuse before reading the data
+    data = mechanism._of_table(call.table, only)
+    guarantee = call.guarantee(asked, mechanism)
     if isinstance(data, Histogram) and (items := getattr(mechanism, "items", None)) is not None:
         data._require_type_of(items)  # noqa: SLF001 - the schema, which is public
 
     def draw(rng: Opening | None) -> Release:
-        release = mechanism.release(data, rng=rng)
+        release = mechanism.release(data, rng=rng)  # type: ignore[arg-type]
         if isinstance(data, Histogram):
             release = changed(release, item_type=data._named(release.item_type))  # noqa: SLF001 - as above
         if without_counts:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from discreet import mechanisms
 from discreet.engines.engine import Label
 from discreet.engines.projection import FINE, exact_step
 from discreet.engines.sums import own_step, summed_column
 from discreet.errors import Parameter, ParameterError
-from discreet.mechanisms.base import made_for
+from discreet.mechanisms.base import FromEpsilon, made_for
+from discreet.mechanisms.composed.clipped_sums import SKIPPED
 from discreet.mechanisms.fewest import Notes
 from discreet.mechanisms.parameters import PERCENTILE
-from discreet.mechanisms.sums.clipped_sums import SKIPPED
-from discreet.mechanisms.sums.measured import FEWEST
+from discreet.mechanisms.steps.measured import FEWEST
 from discreet.privacy.conversion import cdp_rho, round_down
 from discreet.privacy.guarantee import require_one, require_promise, unusual
 from discreet.privacy.validation import brief, is_zero, require_number, require_whole
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from discreet.budgets.filter import PrivacyFilter
     from discreet.engines.table import Table
     from discreet.engines.typed_arrays import Foreign
+    from discreet.mechanisms.steps.base import Steps
     from discreet.release.release import Release
 
 __all__ = ["aggregate", "sum"]
 
-_Sums: TypeAlias = mechanisms.DiscoverAndSum | mechanisms.ClippedSums | mechanisms.SumsWithFoundBounds
 _SKIPPED_VALUES = "cells that are no finite numbers, such as dates or 3,50, count as rows without a value"
 
 
@@ -122,23 +123,36 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
         raise ParameterError.about('{bounds_percentile} is for {bounds:"auto"}: leave it out')
     low, high, step = _in_steps((0, 0) if is_found else bounds, resolution, call.table, value, is_found=is_found)
     listed = require_known(items, others=False, l0=l0, mechanism=None)
+    note = SKIPPED if listed is None else f"{SKIPPED}: a sum of such cells is noise alone"
+    limits = {"l0": l0, "resolution": step}
+    if is_found:
+        found = mechanisms.SumsWithFoundBounds
+        limits["percentile"] = bounds_percentile
+        return _released(call, (found, partial(found, delta=None)), listed, (rho, epsilon, delta), limits, (note,))
+    limits |= {"low": low, "high": high}
+    kinds = mechanisms.DiscoverAndSum, mechanisms.ClippedSums
+    return _released(call, kinds, listed, (rho, epsilon, delta), limits, (note,))
 
-    def chosen(epsilon: float | None, delta: float | None) -> tuple[_Sums, Notes]:
-        limits: dict[str, Any] = {"percentile": bounds_percentile} if is_found else {"low": low, "high": high}
-        limits |= {"l0": l0, "resolution": step}
+
+def _released(
+    call: Call,
+    kinds: tuple[FromEpsilon[Steps], Callable[..., Steps]],
+    listed: tuple[Label, ...] | None,
+    promised: tuple[float | None, float | None, float | None],
+    limits: Mapping[str, object],
+    notes: Notes,
+) -> Release:
+    """Return the release of a mechanism that finds items, or of one for listed items: the two kinds."""
+    rho, epsilon, delta = promised
+
+    def chosen(epsilon: float | None, delta: float | None) -> tuple[Steps, Notes]:
         if listed is None:
-            kind: Any = mechanisms.SumsWithFoundBounds if is_found else mechanisms.DiscoverAndSum
-            return made_for(kind, rho, epsilon, delta=required(delta), **limits), ()
-        limits |= {"rho": _listed_rho(rho, epsilon, delta), "items": listed}
-        if is_found:
-            return mechanisms.SumsWithFoundBounds(delta=None, **limits), ()
-        return mechanisms.ClippedSums(**limits), ()
+            return made_for(kinds[0], rho, epsilon, delta=required(delta), **limits), ()
+        return kinds[1](rho=_listed_rho(rho, epsilon, delta), items=listed, **limits), ()
 
     asked = Asked(chosen, epsilon, delta, quoted_at(epsilon, delta, is_public=listed is not None))
     made, _ = asked.chosen()
-    alone = f"{SKIPPED}: a sum of such cells is noise alone"
-    notes = (SKIPPED if listed is None else alone, *unusual(asked.guarantee(made)))
-    return publish(made, lambda: call.table, call, asked, notes)
+    return publish(made, call, asked, (*notes, *unusual(asked.guarantee(made))))
 
 
 def _listed_rho(rho: float | None, epsilon: float | None, delta: float | None) -> float:
@@ -233,16 +247,9 @@ def aggregate(
     bounded = {name: _bounded(name, given, call.table) for name, given in (("sums", sums), ("means", means))}
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
-    def chosen(epsilon: float | None, delta: float | None) -> tuple[mechanisms.Aggregates, Notes]:
-        more: dict[str, Any] = {**bounded, "rows": rows, "l0": l0}
-        if listed is None:
-            return made_for(mechanisms.Aggregates, rho, epsilon, delta=required(delta), **more), ()
-        return mechanisms.Aggregates(rho=_listed_rho(rho, epsilon, delta), delta=None, items=listed, **more), ()
-
-    asked = Asked(chosen, epsilon, delta, quoted_at(epsilon, delta, is_public=listed is not None))
-    made, _ = asked.chosen()
-    notes = (*((_SKIPPED_VALUES,) if values else ()), *unusual(asked.guarantee(made)))
-    return publish(made, lambda: call.table, call, asked, notes)
+    kinds = mechanisms.Aggregates, partial(mechanisms.Aggregates, delta=None)
+    limits = {**bounded, "rows": rows, "l0": l0}
+    return _released(call, kinds, listed, (rho, epsilon, delta), limits, (_SKIPPED_VALUES,) if values else ())
 
 
 def _bounds(name: str, given: object) -> dict[str, list[object]]:

@@ -101,24 +101,6 @@ def test_one_user_changes_the_numbers_of_l0_items_by_their_bounds(rows, more, l0
     assert np.all(np.abs(changes) <= BOUNDS)
 
 
-@pytest.mark.parametrize("share", [None, 0.1, 0.9])
-@pytest.mark.parametrize(("l0", "items"), [(3, None), (None, None), (2, ("a", "b", "c")), (None, ("a", "b"))])
-def test_all_steps_cost_rho_together(l0, items, share):
-    bounds = {"rows": 3, "sums": (("v", -4, 2, 1.0),), "means": (("v", 0, 9, 1.0),)}
-    made = Aggregates(rho=0.7, delta=None if items else 1e-6, l0=l0, items=items, share=share, **bounds)
-    later = made.bounded(17) if made.finds_l0 else made
-    moved = 17 if made.finds_l0 else min(l0 or 9, len(items or range(9)))
-    scales = [scale for scales in later.scales.values() for scale in scales]
-    # The bounds of the count, rows, sum, and of both sums of the mean: 3 rows of at most 5 from the centre, 4.
-    changes = zip(scales, [1, 3, 4, 15 * later._plan()[2].parts, 3], strict=True)
-    cost = sum(moved * (bound / scale) ** 2 / 2 for scale, bound in changes)
-    cost += made.bound.guarantee.rho if made.finds_l0 else 0
-    assert 0.7 * (1 - 1e-9) < cost <= 0.7
-    assert made.guarantee == dp.Guarantee(0.7, 0 if items else 1e-6)
-    if items is None:
-        assert later.selection.guarantee.delta == 1e-6
-
-
 def test_numbers_of_sales_are_near_the_truth():
     bounds = {"rows": 2, "sums": {"cents": (0, 40)}, "means": {"cents": (0, 20)}}
     release = dp.aggregate(SALES, user="user", item="shop", **bounds, l0=3, rho=5, delta=1e-6)

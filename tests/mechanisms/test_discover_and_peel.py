@@ -58,14 +58,6 @@ def test_ranks_follow_the_exponential_mechanism(runs):
     assert release.seeded
 
 
-def test_both_steps_cost_rho_together():
-    for k in (1, 20):
-        mechanism = DiscoverAndPeel.from_rho(k=k, rho=0.7, delta=1e-6, l0=5)
-        peeling = k * mechanism.epsilon**2 / 8
-        assert 0.7 * (1 - 1e-6) < mechanism.discovery.guarantee.rho + peeling <= 0.7
-    assert DiscoverAndPeel.from_epsilon(k=3, epsilon=1.0, delta=1e-6, l0=5).guarantee.epsilon(1e-6) <= 1
-
-
 def test_an_empty_table_gives_an_empty_release():
     empty = {"user": [], "item": []}
     release = DiscoverAndPeel(k=3, rho=1.0, delta=1e-6, l0=2).release(empty, user="user", item="item")

@@ -162,17 +162,11 @@ def test_the_guarantee_of_one_part_is_too_small_for_both(part):
 
 @pytest.mark.parametrize("rho", [1e-6, 0.013, 0.5, 1, 7.3, 900])
 @pytest.mark.parametrize("l0", [1, 2, 41, 999, 1000])
-def test_the_steps_cost_no_more_than_the_whole(rho, l0):
-    found = CountsWithFoundBound(rho=rho, delta=1e-6)
-    total = found.bound.guarantee + found.pairs(l0).guarantee + found.counting(l0)[0].guarantee
-    assert total.rho <= found.guarantee.rho
-    assert total.delta <= found.guarantee.delta
+def test_counts_and_their_share_cost_no_more_than_the_whole(rho, l0):
     given = CountsWithShare.from_rho(rho=rho, delta=1e-6, l0=l0)
     assert 0.98 * rho < given.guarantee.rho <= rho
     assert given.guarantee.delta <= 1e-6
-    # Not a zero in front of the shares: the count has 99 %, and with a found bound 94 %.
     assert given.pairs.rho == pytest.approx(rho / 100)
-    assert found.counting(l0)[0].guarantee.rho > 0.9 * rho or found.counting(l0)[0].guarantee.dp is not None
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1, 4, 20, 100])
@@ -257,13 +251,12 @@ def test_a_budget_is_charged_for_all_steps_at_once():
 def test_the_charge_is_made_before_any_noise_is_drawn(monkeypatch):
     # A table that fails on its second pass: the bound was drawn, so the charge must remain.
     budget, calls = dp.Budget(rho=1, delta=1e-6), []
-    from discreet.mechanisms.wrappers import counts_with_found_bound
 
     def fails(*_, **__):
         calls.append(budget.remaining.rho)
         raise InputError("gone")
 
-    monkeypatch.setattr(counts_with_found_bound.Histogram, "from_table", fails)
+    monkeypatch.setattr(dp.Histogram, "from_table", fails)
     with pytest.raises(InputError):
         dp.count(LOG, **COLUMNS, rho=1, delta=1e-6, l0="auto", budget=budget)
     assert calls == [0.0]

@@ -123,17 +123,6 @@ def test_scales_and_thresholds_match_section_4(rho, items, literal, correct, thr
     assert [rogers2024.plume_threshold(sigma, 0.1) for sigma in sigmas] == pytest.approx(thresholds, rel=1e-11)
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_both_steps_cost_rho_together(selection):
-    for share in (0.1, 0.5, 0.9):
-        mechanism = Plume(rho=0.7, delta=1e-6, m=7, m_prime=30, share=share, selection=selection)
-        assert mechanism.discovery.guarantee.delta <= 1e-6
-        counts = 30 / (2 * mechanism.sigma**2)
-        assert 0.7 * (1 - 1e-9) < mechanism.discovery.guarantee.rho + counts <= 0.7
-        assert mechanism.guarantee.epsilon(2e-6) > 0
-    assert Plume.from_epsilon(epsilon=1.0, delta=1e-6, m=7, m_prime=30).guarantee.epsilon(1e-6) <= 1
-
-
 @pytest.mark.parametrize("more", [{"rho": 1e-10}, {"rho": 1.0, "literal": True}])
 def test_noise_out_of_range_is_refused_at_construction(more):
     with pytest.raises(ParameterError, match="sigma"):

@@ -364,7 +364,7 @@ def test_a_bound_or_a_share_that_the_mechanism_cannot_have_is_not_verified(tmp_p
     certificate = tmp_path / "rows.csv.certificate.json"
     content = json.loads(certificate.read_text())
     assert "GaussianThreshold" in content["made_by"]
-    for change, text in (({"l0": 7}, "at most 1 item "), ({"kept_share": [0.999, 1e-4]}, "measures the share")):
+    for change, text in (({"l0": 7}, "at most 1 item "), ({"kept_share": [0.999, 1e-4]}, "kept_share")):
         certificate.write_text(json.dumps({**content, **change}))
         with pytest.raises(InputError, match=text):
             dp.verify(path)

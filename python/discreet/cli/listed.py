@@ -7,9 +7,9 @@ import json
 from discreet.cli.known import known_items
 from discreet.cli.parsing import Given
 from discreet.errors import ParameterError
+from discreet.mechanisms.composed.counts_with_public_items import CountsWithPublicItems
 from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.parameters import K_BAR
-from discreet.mechanisms.wrappers.counts_with_public_items import CountsWithPublicItems
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.planning.choose import Parameters, stated
 from discreet.planning.public_items import for_public_items

@@ -5,21 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from discreet import _core
+from discreet.engines.engine import Label
+from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
-from discreet.mechanisms.verifiable import COUNTS, Verifiable, all_close
-from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
-from discreet.release.facts import Kind, Listed, Summed
+from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one, resolve_rho
+from discreet.release.facts import COUNTS, Facts, Kind, Listed, Summed, all_close
 
 __all__ = [
     "Data",
     "FromEpsilon",
     "FromRho",
+    "FromRhoAndDelta",
     "Made",
     "Mechanism",
     "Opening",
@@ -73,6 +75,29 @@ class Value:
             object.__setattr__(self, name, value)
 
 
+class FromRhoAndDelta(Value):
+    """The makers of mechanisms whose first parameters are rho and delta."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_rho(cls, *, rho: float, delta: float, **parameters: object) -> Self:
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Further parameters are those of the class.
+        """
+        return cls(rho=rho, delta=delta, **parameters)  # type: ignore[call-arg]
+
+    @classmethod
+    def from_epsilon(cls, *, epsilon: float, delta: float, **parameters: object) -> Self:
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP. Further parameters are those of the class.
+        """
+        rho, own = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own, **parameters)  # type: ignore[call-arg]
+
+
 class Mechanism(Value, ABC, Generic[Data, Released]):
     """A mechanism with frozen parameters. The guarantee depends on the parameters alone.
 
@@ -97,6 +122,9 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     lists_items: Listed = "none"
     """Which items are public before the release, and are in it even if nobody has them; see `Release.listed`."""
 
+    items_compete: ClassVar[bool] = False
+    """Whether items compete for a budget or a number of items, so that the chance of one depends on the others."""
+
     _columns: ClassVar[tuple[tuple[str, ...], ...]] = (COUNTS,)
     """The columns that may follow the columns of items in a release."""
 
@@ -112,6 +140,10 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """Return the guarantee of one release. Several releases cost the sum of their guarantees."""
+
+    def _of_table(self, table: Table, only: tuple[Label, ...] | None) -> object:
+        """Return what `release` takes of a table; of public items `only` if they are given."""
+        return table
 
     @abstractmethod
     def release(self, data: Data, *, rng: _core.Rng | Opening | None = None) -> Released:
@@ -130,9 +162,9 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
             EntropyError: The operating system provides no randomness.
         """
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
         """Return the facts that follow for a release with this bound and these sums, if the mechanism finds them."""
-        return Verifiable(
+        return Facts(
             has_sigmas=self._has_sigmas,
             kind=self.releases,
             listed=self.lists_items,

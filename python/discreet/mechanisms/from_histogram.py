@@ -10,15 +10,17 @@ from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened_rng
 from discreet.mechanisms.published import CountFields, marked_clipped, of_rows, published, raised
-from discreet.mechanisms.verifiable import COUNTS, Verifiable
 from discreet.privacy.guarantee import Sensitivity
-from discreet.release.facts import Summed
+from discreet.release.facts import COUNTS, Facts, Summed
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from discreet.engines.engine import Label
+    from discreet.engines.table import Table
 
 __all__ = ["HistogramMechanism", "require_complete"]
 
@@ -29,6 +31,9 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
     __slots__ = ()
 
     reads = Histogram
+
+    doubled: ClassVar[tuple[str, ...] | None] = None
+    """The bounds to double for `Replacement`; None if the theorem is about users added or removed alone."""
 
     takes_least: ClassVar[bool] = False
     """Whether it takes a histogram that has only the counts from some number on (`Histogram.from_counts(least=)`)."""
@@ -51,6 +56,25 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
     def cap(self) -> int | None:
         """Return a count from which on all counts have the same effect, or None if there is no such count."""
         return None
+
+    counts_users: ClassVar[bool] = False
+    """Whether it needs the number of users (`Histogram.from_table(count_users=)`)."""
+
+    @property
+    def rows_needed(self) -> int | None:
+        """Return the most rows of a histogram that this can use, or None if it needs all counts."""
+        return None
+
+    def _of_table(self, table: Table, only: tuple[Label, ...] | None) -> Histogram:
+        rows = self.rows_needed
+        return Histogram.from_table(
+            table,
+            l0=self.protects.l0,
+            only=only,
+            k_bar=None if rows is None else rows - 1,
+            cap=self.cap,
+            count_users=self.counts_users,
+        )
 
     def _require(self, histogram: Histogram) -> None:
         """Raise SensitivityError if the histogram lacks counts that this mechanism needs.
@@ -75,8 +99,8 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
         labels, _ = histogram._in_order(int(rows.max(initial=-1)) + 1)
         return published(self, labels, rows, rng, **more)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        own, made = super()._verifiable(l0, summed), self.protects
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        own, made = super()._facts(l0, summed), self.protects
         return replace(own, linf=made.linf, largest_l0=made.l0, claims_l0=True, is_keyed=True)
 
     def release(

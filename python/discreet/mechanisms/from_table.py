@@ -12,10 +12,9 @@ from discreet.engines.table import Columns, Table, as_table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.mechanisms.published import of_rows
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Sensitivity
 from discreet.release.export import shortened
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed
 from discreet.release.release import Release
 from discreet.signatures import showing
 from discreet.tables.histogram import Histogram
@@ -81,8 +80,8 @@ class TableMechanism(Mechanism[object, Release]):
             require_free(names, table.user, table.item, table.period)
         return of_rows(self._read(table, rng), table.every, table.unit)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        return replace(super()._verifiable(l0, summed), clips=True, is_keyed=True)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        return replace(super()._facts(l0, summed), clips=True, is_keyed=True)
 
     @abstractmethod
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from discreet import _core
@@ -17,6 +19,7 @@ __all__ = [
     "PERCENTILE",
     "RELATIVE_ERROR",
     "check_threshold_parameters",
+    "checked_fields",
     "require_bounds",
     "require_countable",
     "require_delta",
@@ -110,3 +113,32 @@ def require_items(items: object) -> tuple[str | int | bytes, ...]:
         raise ParameterError("items must be distinct integers, strings or bytes, and at least one")
     found = _core.Labels.from_sequence(list(labels))
     return labels if plain else tuple(found.to_list())
+
+
+def _whole(name: str, low: int, high: int) -> Callable[[object], int]:
+    return partial(require_whole, name, low=low, high=high)
+
+
+_CHECKS: dict[str, Callable[..., object]] = {
+    "rho": require_rho,
+    "delta": require_delta,
+    "k": _whole("k", 1, 2**30),
+    "l0": _whole("l0", 1, _L0_LIMIT),
+    "most": _whole("most", 2, 2**20),
+    "percentile": _whole("percentile", 1, 99),
+    "rows": _whole("rows", 1, 2**30),
+    "share": partial(require_number, "share", low=0, high=1, open_high=True),
+}
+
+
+def checked_fields(mechanism: object) -> dict[str, object]:
+    """Return the fields of a frozen mechanism whose names have one meaning in all of them, or raise ParameterError.
+
+    A field whose type has None may be None.
+    """
+    checked = {}
+    for field in fields(mechanism):  # type: ignore[arg-type]
+        value = getattr(mechanism, field.name)
+        if field.name in _CHECKS and not (value is None and "None" in str(field.type)):
+            checked[field.name] = _CHECKS[field.name](value)
+    return checked

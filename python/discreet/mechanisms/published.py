@@ -114,7 +114,7 @@ def marked_clipped(release: Release, l0: int | None) -> Release:
 def retold(release: Release, mechanism: Promising, *notes: str, **changes: object) -> Release:
     """Return the release of a step of `mechanism` as its own, with its guarantee, further notes and other changes."""
     own = {"guarantee": mechanism.guarantee, "spent": mechanism.guarantee, "made_by": repr(mechanism)}
-    return changed(release, **own, notes=(*release.notes, *notes), **changes)
+    return changed(release, **{**own, "notes": (*release.notes, *notes), **changes})
 
 
 def noted(release: Release) -> Release:

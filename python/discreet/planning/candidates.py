@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from discreet import mechanisms
+from discreet.engines.table import Table
 from discreet.errors import DiscreetError, ParameterError
 from discreet.mechanisms.base import made_for
 from discreet.mechanisms.fewest import users_for
-from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
-from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.methods import UNION_METHODS
-from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.choose import SURE, choose
 from discreet.planning.comparison import Outlook, PlanComparison, with_best
 from discreet.planning.inverse import bound_of
 from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import UserItems
 from discreet.testing import seeded_rng
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def compared_alone(mechanism: Chosen, source: PublicData) -> PlanComparison | No
     """Return the forecast of one mechanism; None if it cannot run on this data."""
     k = getattr(mechanism, "k", None)
     error: float = getattr(mechanism, "relative_error", RELATIVE_ERROR)
-    verb = "select" if isinstance(mechanism, UnionMechanism) else "count" if k is None else "top_k"
+    verb = "select" if mechanism.reads is UserItems else "count" if k is None else "top_k"
     found = outlook(type(mechanism).__name__, mechanism, source, Job(verb, error, k))
     if found is None:
         return None
@@ -208,30 +207,19 @@ def _runs(
     mechanism: Chosen, source: PublicData, l0: int | None
 ) -> Iterator[tuple[Release, NDArray[np.int64], CalibratedSteps | None]]:
     """Yield releases of public data with fixed seeds, the ranks of their items, and the steps of calibrated counts."""
-    runs = 1 if isinstance(mechanism, DiscoverAndPeel) else _RUNS  # it reads the rows twice in each run
-    for seed in range(1, runs + 1):
-        rng = seeded_rng(seed)
-        if isinstance(mechanism, HistogramMechanism):
-            histogram = histogram_for(source, l0)
-            if histogram is not None:
-                run = mechanism.release(histogram, rng=rng)
-                yield run, np.array(run.items, np.int64), None
-        elif isinstance(mechanism, UnionMechanism):
-            items = source.user_items()
-            if items is not None:
-                run = mechanism.release(items, rng=rng)
-                yield run, source.ranks(run.items), None
-        elif isinstance(mechanism, mechanisms.CalibratedCounts):
-            rows = source.held()
-            if rows is not None:
-                steps = mechanism._steps(rows, rng)  # noqa: SLF001 - the steps are of public data
+    if isinstance(mechanism, mechanisms.CalibratedCounts):
+        if (rows := source.held()) is not None:
+            for seed in range(1, _RUNS + 1):
+                steps = mechanism._steps(rows, seeded_rng(seed))  # noqa: SLF001 - the steps are of public data
                 run = steps.release()
                 yield run, source.ranks(run.items), steps
-        else:
-            rows = source.rows()
-            if rows is not None:
-                run = mechanism.release(rows, rng=rng)
-                yield run, source.ranks(run.items), None
+        return
+    reading = {Histogram: lambda: histogram_for(source, l0), UserItems: source.user_items, Table: source.rows}
+    data = reading[mechanism.reads]()
+    runs = 0 if data is None else 1 if mechanism.reads is Table else _RUNS  # a table is read twice in each run
+    for seed in range(1, runs + 1):
+        run = mechanism.release(data, rng=seeded_rng(seed))  # type: ignore[arg-type]
+        yield run, np.array(run.items, np.int64) if mechanism.reads is Histogram else source.ranks(run.items), None
 
 
 def histogram_for(source: PublicData, l0: int | None) -> Histogram | None:

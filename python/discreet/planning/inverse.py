@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.composed.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
-from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
-from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.planning.choose import choose
@@ -49,7 +47,6 @@ _LEAST = {"rho": 1e-4, "epsilon": 1e-2}
 _MOST = {"rho": RHO_LIMIT, "epsilon": 1000.0}
 _EXAMPLES = (1.0, 0.1, 10.0)
 """Values of rho and epsilon that show whether the other parameters are valid."""
-_COMPETING = (CalibratedCounts, ConfirmedCounts, PrivateCountRelease, GumbelTopK, DiscoverAndPeel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,14 +155,13 @@ def _named(source: PublicData, verb: str, rest: dict[str, object], users: int) -
 
 def one_by_one(mechanism: object) -> bool:
     """Return whether the items of a mechanism compete for its budget or its k."""
-    return isinstance(mechanism, _COMPETING)
+    return getattr(mechanism, "items_compete", False)
 
 
 def _chance(mechanism: Chosen, users: int, source: PublicData | None) -> float:
     """Return the probability that an item of this many users is named, among the items of the public data."""
     if source is None:
-        exact = mechanism.heads if isinstance(mechanism, CalibratedCounts) else mechanism
-        return exact.release_chance(users)
+        return mechanism.release_chance(users)
     if isinstance(mechanism, DiscoverAndPeel):
         ranked = _ranked(mechanism.epsilon, mechanism.k, users, source.counts, -math.inf)
         rank = min(int(np.searchsorted(-source.counts, -users)), len(source.counts) - 1)

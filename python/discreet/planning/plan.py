@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, cast, overload
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
+from discreet.mechanisms.composed.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.fewest import users_for
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import require_relative_error
-from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.candidates import compared, compared_alone
 from discreet.planning.choose import VERBS, Chosen, Parameters, Verb, choose, reliability, require_parameters, stated
@@ -353,7 +353,7 @@ def plan(
     if isinstance(mechanism, StreamMechanism):
         _require_none(given, "a plan of a stream needs no data")
         return _planned(mechanism, mechanism.guarantee, ())
-    notes = () if isinstance(mechanism, CalibratedCounts) or one_by_one(mechanism) else reliability(mechanism)
+    notes = () if one_by_one(mechanism) else reliability(mechanism)
     return _planned(mechanism, mechanism.guarantee, notes, _Question(mechanism, {}, source_of(like, user, item)))
 
 
@@ -381,8 +381,7 @@ def _planned(
     question: _Question | None = None,
     found: Needed | None = None,
 ) -> Plan:
-    first = mechanism.heads if isinstance(mechanism, CalibratedCounts) else mechanism
-    half, nearly = (users_for(first, chance) for chance in (0.5, 0.95))
+    half, nearly = (users_for(mechanism, chance) for chance in (0.5, 0.95))
     forecast = _forecast(mechanism)
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
     return Plan(
@@ -395,7 +394,7 @@ def _planned(
         rounds=(mechanism.last_round or FORECAST) if isinstance(mechanism, StreamMechanism) else None,
         users_for_50_percent=half,
         users_for_95_percent=nearly,
-        chances=tuple((users, first.release_chance(users)) for users in steps),
+        chances=tuple((users, mechanism.release_chance(users)) for users in steps),
         affordable=_affordable(mechanism, nearly),
         forecast=forecast,
         reasons=reasons,

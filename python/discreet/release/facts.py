@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from discreet.engines.projection import FINE
-from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Unit
-from discreet.release import export
 from discreet.release.aggregates import column_name, own_bounds
 from discreet.release.intervals import Law
 from discreet.wording import counted
 
-__all__ = ["KINDS", "LISTED", "Implied", "Kind", "Listed", "Summed", "implied", "measure_of", "summed_of"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from discreet.engines.untrusted import Fields
+
+__all__ = [
+    "COUNTS",
+    "KINDS",
+    "LISTED",
+    "RANKS",
+    "Facts",
+    "Kind",
+    "Listed",
+    "Summed",
+    "all_close",
+    "measure_of",
+    "summed_of",
+]
 
 Kind: TypeAlias = Literal["users", "events", "pairs", "sums"]
 """The unit of the numbers of a release, or "sums"."""
@@ -28,39 +44,13 @@ _NOISE_ALONE = "sigma is the noise alone"
 _SUMS = r"sums of (?:values|(.*) in units of ([\d.e+-]{1,20}),) clipped to \[(-?\d{1,10}), (-?\d{1,10})\] units for .*"
 """The measure of sums in files of earlier versions, which have no other text of the bounds."""
 
-_EVENTS = ("BinaryMechanism", "EpochMechanism", "HonakerMechanism", "HybridMechanism", "SquareRootMechanism")
-_KIND_OF: dict[str, Kind] = {
-    "ClippedSums": "sums",
-    "DiscoverAndSum": "sums",
-    "KeptPairs": "pairs",
-    "PrivateSumRelease": "sums",
-    "SumsWithFoundBounds": "sums",
-    **dict.fromkeys(_EVENTS, "events"),
-}
-_ALL_LISTED = (
-    "ClippedSums",
-    "ContributionBound",
-    "CorrelatedCounts",
-    "ExponentialMechanism",
-    "GaussianCounts",
-    "KeptPairs",
-    "LaplaceCounts",
-)
-_MAY_LIST = ("Aggregates", "SumsWithFoundBounds")
-_LAPLACE = ("LaplaceCounts", "LaplaceThreshold", "LaplaceTopK", "TruncatedGeometric")
-_ANY_NUMBER = (
-    "CalibratedCounts",
-    "ConfirmedCounts",
-    "CorrelatedCounts",
-    "CountsWithPublicItems",
-    "PrivateCountRelease",
-)
-"""The mechanisms that count all items of a user."""
-_KNOWN = {
-    *(*_KIND_OF, *_ALL_LISTED, *_LAPLACE, *_ANY_NUMBER, "Aggregates", "CountsWithFoundBound", "DiscoverAndPeel"),
-    *("GaussianThreshold", "GaussianTopK", "GumbelTopK", "IteratedSetUnion"),
-    *("OptimalSelection", "Plume", "SetUnion"),
-}
+
+COUNTS = ("count", "sigma")
+"""The columns of counts, which follow the columns of items."""
+RANKS = ("rank",)
+"""The column of ranks."""
+_SLACK = 1e-9
+"""The relative difference of two sigmas that rounding explains."""
 
 
 class Summed(NamedTuple):
@@ -127,64 +117,128 @@ def measure_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Implied:
-    """The facts about the rows of a release that follow from its mechanism.
+class Facts:
+    """The facts of a release that follow from its mechanism.
 
-    A number may count any of `kinds`: users, or events too if a user may add more than one. If `bounds_items`,
-    counts are read as clipped: a file cannot show that no user had more items.
+    `Mechanism._facts` makes them. A mechanism that wraps another one replaces some facts of the inner mechanism.
     """
 
-    kinds: tuple[Kind, ...]
+    has_sigmas: Callable[[Fields, bool], bool]
+    """`Mechanism._has_sigmas` of the mechanism inside all wrappers."""
+    kind: Kind
     listed: Listed
-    law: Law | None
-    bounds_items: bool
+    """Which items are published even if nobody has them."""
+    law: Law
+    items: frozenset[object] = frozenset()
+    """The listed items, which are published without a threshold."""
+    columns: tuple[tuple[str, ...], ...] = (COUNTS,)
+    """The columns that may follow the columns of items."""
+    ranks: int = 1
+    """The largest rank."""
+    linf: int = 1
+    """The most events of a user for an item in a release of events from a histogram."""
+    most: int | None = None
+    """`Release.most` of every release, except of events from a histogram."""
+    l0: int | None = None
+    """The bound of every release with counts; None if there is none, or it depends on the release."""
+    largest_l0: int | None = None
+    """The largest bound of a release; None if any is possible."""
+    claims_l0: bool = False
+    """Whether the bound depends on the release: on a histogram, or on a bound that was found."""
+    clips: bool = False
+    """Whether the counts of every release are clipped."""
+    sums: tuple[int, int, float] | None = None
+    """The bounds of sums and their resolution."""
+    threshold: int | None = None
+    """The threshold that a count exceeds."""
+    steps: bool = False
+    """Whether the mechanism draws items one after another, so that a release can cost less than its guarantee."""
+    is_keyed: bool = False
+    """Whether the mechanism sees keys of users, which may be users in one period."""
+    last_round: float | None = None
+    """The last round of a stream, infinity for a stream without end; None for other mechanisms."""
+    users: tuple[float, float] | None = None
+    """The least and the largest sigma of the number of users; None if it is not measured."""
+    needs_users: bool = False
+    """Whether every release has the number of users."""
+    rows: int | None = None
+    """The number of rows of every release; None if it depends on the data."""
+    replaced: bool = False
+    """Whether a user is replaced, and not added."""
+    claims: tuple[str, ...] = ()
+    """The fields that nothing in a file proves, besides those that follow from the other facts."""
+
+    def has_kind(self, kind: object, most: object) -> bool:
+        """Return whether a release can have counts of this kind, with this bound on what a user adds to one count."""
+        if kind == "events" and self.linf > 1:
+            return type(most) is int and 1 < most <= self.linf
+        return kind == self.kind and most == self.most
+
+    def has_sums(self, summed: Summed | None) -> bool:
+        """Return whether a release has these bounds and this resolution of sums."""
+        if self.sums is None or summed is None:
+            return self.sums is None and summed is None
+        low, high, resolution = self.sums
+        return (summed.low, summed.high) == (low, high) and summed.resolution in (None, resolution)
+
+    def has_threshold(self, above: object, *, has_counts: bool) -> bool:
+        """Return whether a release can have this threshold. In a table of counts of at least a number it is higher."""
+        if above is None or self.threshold is None:
+            return above is None and not (has_counts and self.threshold is not None)
+        return type(above) is int and above >= self.threshold
+
+    def has_round(self, number: object) -> bool:
+        """Return whether a release can be of this round."""
+        if self.last_round is None:
+            return number is None
+        return type(number) is int and 0 <= number <= self.last_round
+
+    def has_users(self, users: object) -> bool:
+        """Return whether a release can have this number of users: one that is measured at least once."""
+        if users is None or self.users is None or self.replaced:
+            return users is None and not self.needs_users
+        if not isinstance(users, list) or [type(part) in (int, float) for part in users] != [True, True]:
+            return False
+        least, largest = self.users
+        sigma = users[1]  # not as a float: an integer may be too large
+        return bool(sigma > 0 and least * (1 - _SLACK) <= sigma <= largest * (1 + _SLACK))
+
+    @property
+    def bounds_items(self) -> bool:
+        """Whether counts are read as clipped: a file cannot show that no user had more items."""
+        return self.clips or self.largest_l0 is not None
+
+    @property
+    def may_count_events(self) -> bool:
+        """Whether a user may add more than one to a count of a histogram."""
+        return self.linf > 1
+
+    def contradicted(self, rows: Fields) -> str | None:
+        """Return the column that a release of the mechanism cannot have, or None."""
+        items, counts, ranks, confirmed = rows["items"], rows["counts"], rows["ranks"], rows["confirmed"]
+        number = len(items) if rows["part_of"] is None else rows["part_of"]
+        others = np.array([item not in self.items for item in items], bool)
+        public = len(self.items) if self.listed == "some" else 0
+        checks = {
+            "item": (rows["listed"] != "all" or not self.items or {*items} <= self.items)
+            and len(items) <= number
+            and self.rows in (None, number)
+            and (rows["listed"] != "some" or rows["part_of"] is not None or self.items <= {*items}),
+            "rank": ranks is None or all(0 < rank <= self.ranks for rank in ranks),
+            "sigma": counts is None or self.has_sigmas(rows, self.replaced),
+            "count": counts is None or rows["above"] is None or bool(np.all(counts[others] > rows["above"])),
+            "method": confirmed is None or int(confirmed.sum()) <= rows["calls"] + public,
+        }
+        return next((name for name, is_right in checks.items() if not is_right), None)
 
 
-def implied(made_by: str) -> Implied | None:
-    """Return what the text `made_by` of a file implies, or None if it names no mechanism of the package.
-
-    The text is read as a call, not by its words. `discreet.verify` makes the mechanism instead.
-    """
-    start = 0
-    while made_by.startswith("Refinement(", start):
-        if (end := made_by.find(") of ", start)) < 0:
-            return None
-        start = end + len(") of ")
-    try:
-        return _of_call(export.call(made_by[start:]))
-    except (ParameterError, RecursionError, MemoryError):
-        return None
-
-
-def _of_call(call: ast.Call) -> Implied | None:
-    name = call.func.id if isinstance(call.func, ast.Name) else ""
-    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
-    inner = given.get("mechanism")
-    if name in ("KnownItems", "CountsWithShare", "Replacement"):
-        found = _of_call(inner) if isinstance(inner, ast.Call) else None
-        if found is None or name != "KnownItems":
-            return found
-        listed: Listed = "some" if _is_none(given.get("least")) else "none"
-        return Implied(kinds=found.kinds, listed=listed, law=found.law, bounds_items=found.bounds_items)
-    if name not in _KNOWN:
-        return None
-    names_all = name in _ALL_LISTED or (name in _MAY_LIST and not _is_none(given.get("items")))
-    law: Law | None = "laplace" if name in _LAPLACE else "gaussian"
-    if name == "KeptPairs":
-        law = "gaussian" if _is_none(given.get("epsilon")) else "laplace"
-    linf = given.get("linf")
-    counts_events = isinstance(linf, ast.Constant) and type(linf.value) is int and linf.value > 1
-    return Implied(
-        kinds=(_KIND_OF.get(name, "users"), *(("events",) if counts_events else ())),
-        listed="all" if names_all else "some" if name == "CountsWithPublicItems" else "none",
-        law=None if name == "CountsWithFoundBound" else law,
-        bounds_items=name not in _ANY_NUMBER
-        and not (name in ("Aggregates", "GaussianCounts", "LaplaceCounts") and names_all and _is_none(given.get("l0"))),
-    )
-
-
-def _is_none(node: ast.expr | None) -> bool:
-    return node is None or (isinstance(node, ast.Constant) and node.value is None)
+def all_close(values: NDArray[np.float64], allowed: NDArray[np.float64], slack: float = 0.0) -> bool:
+    """Return whether each value is one of those allowed, up to rounding; `slack` adds to the scale of rounding."""
+    near = np.sort(allowed)
+    place = np.searchsorted(near, values).clip(1, max(1, len(near) - 1)) if len(near) > 1 else np.ones(len(values), int)
+    sides = near[np.minimum(place, len(near) - 1)], near[place - 1]
+    error = np.minimum(*(abs(values - side) for side in sides))
+    return bool(np.all(error <= _SLACK * (abs(values) + slack)))
 
 
 def summed_of(header: Mapping[str, object]) -> Summed | None:

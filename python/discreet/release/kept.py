@@ -14,8 +14,6 @@ NOISE_ALONE = 0.5
 """The largest sigma of a share. The noise then hides the share."""
 MOST_NOISE = 0.1
 """The largest sigma of a share that a note states as a percentage."""
-_MEASURING = ("KeptPairs", "CountsWithShare", "CountsWithFoundBound")
-"""The mechanisms whose releases have a kept share."""
 
 
 class KeptShare(NamedTuple):
@@ -59,10 +57,10 @@ class KeptShare(NamedTuple):
 def l0_and_share(header: Mapping[str, object]) -> tuple[int | None, KeptShare | None]:
     """Return the bound and the kept share in the header of a release, or None for each that is missing.
 
-    The header is untrusted input, with the text `made_by`.
+    The header is untrusted input.
 
     Raises:
-        ValueError: The bound or the share is no possible value, or the mechanism measures no share.
+        ValueError: The bound or the share is no possible value, or the share is of no bound.
     """
     l0, given = header.get("l0"), header.get("kept_share")
     if l0 is not None and not (type(l0) is int and 1 <= l0 < 2**62):
@@ -72,6 +70,6 @@ def l0_and_share(header: Mapping[str, object]) -> tuple[int | None, KeptShare | 
     numbers = [one for one in given if type(one) in (int, float)] if isinstance(given, list) else []
     if numbers != given or len(numbers) != 2 or not (0 <= numbers[0] <= 1 and 0 < numbers[1] <= NOISE_ALONE):
         raise ValueError("kept_share must be a share from 0 to 1, and its sigma above 0 and at most 0.5")
-    if l0 is None or str(header["made_by"]).partition("(")[0] not in _MEASURING:
-        raise ValueError("kept_share needs l0, and a mechanism that measures the share")
+    if l0 is None:
+        raise ValueError("kept_share needs l0")
     return l0, KeptShare(float(numbers[0]), float(numbers[1]))

@@ -22,9 +22,10 @@ from discreet.release import export
 from discreet.release.aggregates import in_column_units, read_aggregates
 from discreet.release.blocks import distinct_keys
 from discreet.release.cells import RANGES, Cells, CellsByColumn, Damaged, converted, json_object, stored
-from discreet.release.facts import KINDS, LISTED, Summed, implied, summed_of
+from discreet.release.facts import KINDS, LISTED, Facts, Summed, summed_of
 from discreet.release.intervals import LAWS
 from discreet.release.kept import l0_and_share
+from discreet.release.made_by import facts_of
 from discreet.release.provenance import Provenance
 from discreet.release.rows import METHODS, NUMBERS
 
@@ -214,7 +215,10 @@ def _fields(header: untrusted.Fields, cells: CellsByColumn, form: str) -> untrus
     except ValueError as fault:
         raise Damaged(f"in its header, {fault}") from None
     has_counts, ranks = numbers[0] in cells, cells.get("rank")
-    facts = _facts(header, summed, l0, has_counts=has_counts)
+    found = facts_of(_text(header["made_by"]), l0, summed)
+    if kept_share is not None and (found is None or "kept_share" not in found.claims):
+        raise Damaged("its header has a kept_share, which its mechanism does not measure")
+    facts = _facts(header, found, summed, l0, has_counts=has_counts)
     return {
         **facts,
         "items": _items([_typed(cells[name], one) for name, one in own]),
@@ -243,17 +247,20 @@ def _fields(header: untrusted.Fields, cells: CellsByColumn, form: str) -> untrus
     }
 
 
-def _facts(header: untrusted.Fields, summed: Summed | None, l0: int | None, *, has_counts: bool) -> untrusted.Fields:
+def _facts(
+    header: untrusted.Fields, found: Facts | None, summed: Summed | None, l0: int | None, *, has_counts: bool
+) -> untrusted.Fields:
     """Return what the numbers and items are, as the mechanism implies it. A header that says otherwise is damaged."""
-    found, noise = implied(_text(header["made_by"])), _one_of(header, "noise", LAWS)
-    kinds = KINDS if found is None else found.kinds
+    noise, kinds = _one_of(header, "noise", LAWS), KINDS
+    if found is not None:
+        kinds = (found.kind, "events") if found.may_count_events else (found.kind,)
     kind = _one_of(header, "kind", KINDS) if "kind" in header else "users" if found is None else kinds[0]
     listed = header.get("listed", "none" if found is None else found.listed)
     if kind not in kinds:
         raise Damaged("kind in its header is not what its mechanism counts")
     if found is not None and listed != found.listed:
         raise Damaged("listed in its header is not what its mechanism publishes")
-    if found is not None and found.law not in (None, noise):
+    if found is not None and found.law != noise:
         raise Damaged("noise in its header is not the noise of its mechanism")
     clipped, notes = _flag(header, "clipped"), list[str]()
     if not clipped and l0 is not None:

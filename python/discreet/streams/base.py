@@ -16,11 +16,10 @@ from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening
 from discreet.mechanisms.parameters import require_bounds, require_delta
-from discreet.mechanisms.verifiable import Verifiable, all_close
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import brief, require_choice, require_whole
 from discreet.private import Private
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed, all_close
 from discreet.release.release import Release
 from discreet.streams.release_rule import ReleaseRule
 from discreet.wording import counted
@@ -189,9 +188,9 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
         """
         return False
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
         return replace(
-            super()._verifiable(l0, summed),
+            super()._facts(l0, summed),
             l0=self.protects.l0,
             most=self.alone if self.alone > 1 else None,
             clips=True,

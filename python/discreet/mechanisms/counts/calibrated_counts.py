@@ -14,15 +14,14 @@ from discreet.engines.engine import Weighed, Weighting, labels_of
 from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened_rng
+from discreet.mechanisms.base import FromRhoAndDelta, Opening, opened_rng
 from discreet.mechanisms.counts.confirmed_counts import Begun, ConfirmedCounts, Found
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.published import CountFields, published
-from discreet.mechanisms.verifiable import COUNTS, Verifiable
-from discreet.privacy.guarantee import Guarantee, resolve_rho
-from discreet.release.facts import Summed
+from discreet.privacy.guarantee import Guarantee
+from discreet.release.facts import COUNTS, Facts, Summed
 from discreet.release.release import Release, changed
 from discreet.theorems import calibrated_counts as theorem
 from discreet.theorems import calibration, confirmed_counts
@@ -43,7 +42,7 @@ _Named = tuple["NDArray[np.int64]", "NDArray[np.float64]", "NDArray[np.float64]"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibratedCounts(TableMechanism):
+class CalibratedCounts(FromRhoAndDelta, TableMechanism):
     """A mechanism that releases items with estimates of their true counts, without a bound on a user's items.
 
     It confirms the most common items with a part of rho, as `ConfirmedCounts` does. It then counts the other items by
@@ -76,6 +75,7 @@ class CalibratedCounts(TableMechanism):
     """
 
     _costs_by_step = True
+    items_compete = True
 
     rho: float
     delta: float
@@ -85,19 +85,6 @@ class CalibratedCounts(TableMechanism):
     def __post_init__(self) -> None:
         heads = self.heads
         self._set(rho=heads.rho, delta=heads.delta, relative_error=heads.relative_error, k_bar=heads.k_bar)
-
-    @classmethod
-    def from_rho(cls, *, rho: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
-        return cls(rho=rho, delta=delta, relative_error=relative_error, k_bar=k_bar)
-
-    @classmethod
-    def from_epsilon(
-        cls, *, epsilon: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR
-    ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
-        rho, own_delta = resolve_rho(None, epsilon, delta)
-        return cls(rho=rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -114,6 +101,14 @@ class CalibratedCounts(TableMechanism):
         """Return the mechanism that chooses the most items of a user that weigh fully."""
         return ContributionBound.from_rho(rho=theorem.BOUND_SHARE * self.rho, percentile=theorem.PERCENTILE)
 
+    def release_chance(self, users: int) -> float:
+        """Return the approximate probability that an item is confirmed, if no other item competes with it.
+
+        Args:
+            users: The number of users of the item.
+        """
+        return self.heads.release_chance(users)
+
     def _lists(self, table: Table) -> Counting:
         """Return access to the items of every user, or raise an error for a table that this mechanism does not take."""
         columns = [table.item] if isinstance(table.item, str) else [*table.item]
@@ -126,8 +121,8 @@ class CalibratedCounts(TableMechanism):
             )
         return engines.counting(table)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        own, heads = super()._verifiable(l0, summed), self.heads._verifiable(l0, summed)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        own, heads = super()._facts(l0, summed), self.heads._facts(l0, summed)
         return replace(own, clips=False, columns=((*COUNTS, "method"),), users=heads.users, needs_users=True)
 
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import FromRhoAndDelta
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR, require_relative_error, require_rho
-from discreet.mechanisms.verifiable import Verifiable, all_close
-from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
+from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed, all_close
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import confirmed_counts as theorem
@@ -62,7 +62,7 @@ class Begun(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfirmedCounts(HistogramMechanism):
+class ConfirmedCounts(FromRhoAndDelta, HistogramMechanism):
     """A mechanism that releases items with counts to about `relative_error`, without a bound on a user's items.
 
     A step draws one of exactly k_bar slots with the exponential mechanism. The slots hold the k_bar largest counts that
@@ -98,6 +98,9 @@ class ConfirmedCounts(HistogramMechanism):
     """
 
     _costs_by_step = True
+    items_compete = True
+    counts_users = True
+    doubled = ()
 
     rho: float
     delta: float
@@ -113,19 +116,6 @@ class ConfirmedCounts(HistogramMechanism):
         )
         if self._first.sigma > _LARGEST_SIGMA or self._first.price > budget_units(self.rho):
             raise ParameterError(f"rho ({self.rho:g}) is too small for one measurement; raise rho")
-
-    @classmethod
-    def from_rho(cls, *, rho: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
-        return cls(rho=rho, delta=delta, relative_error=relative_error, k_bar=k_bar)
-
-    @classmethod
-    def from_epsilon(
-        cls, *, epsilon: float, delta: float, relative_error: float = RELATIVE_ERROR, k_bar: int = K_BAR
-    ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
-        rho, own_delta = resolve_rho(None, epsilon, delta)
-        return cls(rho=rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
 
     @property
     def protects(self) -> Sensitivity:
@@ -282,9 +272,9 @@ class ConfirmedCounts(HistogramMechanism):
         """
         return self._chance(users, users, self._replacing_tries)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
         most = theorem.first_sigma(self.rho)
-        return replace(super()._verifiable(l0, summed), users=(0.0, most))
+        return replace(super()._facts(l0, summed), users=(0.0, most))
 
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
         factor, common = (1, 0.0) if rows["users"] is None else (2, rows["users"][1] ** 2)

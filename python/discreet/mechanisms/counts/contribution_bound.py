@@ -15,11 +15,10 @@ from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.parameters import PERCENTILE, require_countable, require_items
 from discreet.mechanisms.published import published
-from discreet.mechanisms.verifiable import RANKS, Verifiable
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release.facts import Summed
+from discreet.release.facts import RANKS, Facts, Summed
 from discreet.release.release import Release
 
 if TYPE_CHECKING:
@@ -179,8 +178,8 @@ class ContributionBound(TableMechanism):
         # The last candidate takes the place of the stop element.
         return 1 + rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        return replace(super()._verifiable(l0, summed), rows=1)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        return replace(super()._facts(l0, summed), rows=1)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         numbers = engines.numbers_of_items(table) if self.only is None else items_per_user(table, self.only)

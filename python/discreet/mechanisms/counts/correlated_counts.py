@@ -12,10 +12,9 @@ from discreet.cached import cached_property
 from discreet.errors import SensitivityError
 from discreet.mechanisms.counts.given_counts import GivenCounts
 from discreet.mechanisms.parameters import require_items, require_rho
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed
 from discreet.theorems import lebeda2025
 
 if TYPE_CHECKING:
@@ -66,6 +65,7 @@ class CorrelatedCounts(GivenCounts):
     items: tuple[str | int | bytes, ...]
     rho: float
 
+    counts_users = True
     l0 = None
     linf = 1
 
@@ -99,9 +99,9 @@ class CorrelatedCounts(GivenCounts):
         """Return the standard deviation of the noise of a count with its rounding, which is an upper bound."""
         return lebeda2025.correlated_deviation(*self.sigmas)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
         sigma = self.sigmas[1]
-        return replace(super()._verifiable(l0, summed), users=(sigma, sigma), needs_users=True)
+        return replace(super()._facts(l0, summed), users=(sigma, sigma), needs_users=True)
 
     def _require(self, histogram: Histogram) -> None:
         super()._require(histogram)

@@ -13,9 +13,9 @@ from discreet.mechanisms.from_histogram import HistogramMechanism, require_compl
 from discreet.mechanisms.noises import NoisyCounts
 from discreet.mechanisms.parameters import LINF_LIMIT, require_items
 from discreet.mechanisms.published import published
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_number, require_whole
+from discreet.release.facts import Facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +37,8 @@ class GivenItems(HistogramMechanism):
 
     items: tuple[str | int | bytes, ...]
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        return replace(super()._verifiable(l0, summed), rows=min(len(self.items), getattr(self, "k", len(self.items))))
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        return replace(super()._facts(l0, summed), rows=min(len(self.items), getattr(self, "k", len(self.items))))
 
     @cached_property
     def _known(self) -> _core.KnownLabels:

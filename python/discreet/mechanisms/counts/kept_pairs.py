@@ -15,11 +15,10 @@ from discreet.mechanisms.from_histogram import HistogramMechanism, require_compl
 from discreet.mechanisms.noises import laplace_deviation
 from discreet.mechanisms.parameters import require_rho
 from discreet.mechanisms.published import noted, published
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed
 from discreet.release.intervals import Law
 from discreet.release.kept import MOST_NOISE, KeptShare
 from discreet.release.release import Release, changed
@@ -206,8 +205,8 @@ class KeptPairs(HistogramMechanism):
             f"not counting a user's items beyond {self.most:,}; if users have more, the share is lower"
         )
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        own = super()._verifiable(l0, summed)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        own = super()._facts(l0, summed)
         return replace(
             own,
             items=frozenset({"kept", "dropped"}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -12,11 +11,12 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import FromRhoAndDelta
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.parameters import LINF_LIMIT, require_rho
-from discreet.mechanisms.verifiable import all_close
-from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
+from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_flag, require_number, require_whole
+from discreet.release.facts import all_close
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
@@ -30,7 +30,7 @@ _CALLS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateCountRelease(HistogramMechanism):
+class PrivateCountRelease(FromRhoAndDelta, HistogramMechanism):
     """A mechanism that releases items with counts to about `relative_error`, without a bound on a user's items.
 
     A call selects an item with the unknown-domain Gumbel mechanism among the k_bar largest counts. The mechanism
@@ -69,6 +69,7 @@ class PrivateCountRelease(HistogramMechanism):
     """
 
     _costs_by_step = True
+    items_compete = True
 
     rho: float
     delta: float
@@ -109,57 +110,6 @@ class PrivateCountRelease(HistogramMechanism):
                 "epsilon_star, relative_error and linf need noise of a scale outside 0.001 to 1e9; give a larger "
                 "epsilon_star, or another relative_error or linf"
             )
-
-    @classmethod
-    def from_rho(
-        cls,
-        *,
-        rho: float,
-        delta: float,
-        epsilon_star: float = 0.0005,
-        delta_star: float | None = None,
-        k_bar: int = 10_000,
-        relative_error: float = 0.1,
-        meet_relative_error: bool = False,
-        linf: int = 1,
-    ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
-        return cls(
-            rho=rho,
-            delta=delta,
-            epsilon_star=epsilon_star,
-            delta_star=delta_star,  # type: ignore[arg-type]
-            k_bar=k_bar,
-            relative_error=relative_error,
-            meet_relative_error=meet_relative_error,
-            linf=linf,
-        )
-
-    @classmethod
-    def from_epsilon(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        epsilon_star: float = 0.0005,
-        delta_star: float | None = None,
-        k_bar: int = 10_000,
-        relative_error: float = 0.1,
-        meet_relative_error: bool = False,
-        linf: int = 1,
-    ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
-        rho, own_delta = resolve_rho(None, epsilon, delta)
-        return cls.from_rho(
-            rho=rho,
-            delta=own_delta,
-            epsilon_star=epsilon_star,
-            delta_star=delta_star,
-            k_bar=k_bar,
-            relative_error=relative_error,
-            meet_relative_error=meet_relative_error,
-            linf=linf,
-        )
 
     @property
     def protects(self) -> Sensitivity:

@@ -9,8 +9,7 @@ from discreet.cached import cached_property
 from discreet.mechanisms.from_histogram import require_complete
 from discreet.mechanisms.noises import NoisyCounts
 from discreet.mechanisms.published import published
-from discreet.mechanisms.verifiable import Verifiable
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2023
@@ -24,6 +23,7 @@ class ThresholdMechanism(NoisyCounts):
     __slots__ = ()
 
     takes_least = True
+    doubled = ("l0",)
 
     delta: float
 
@@ -49,8 +49,8 @@ class ThresholdMechanism(NoisyCounts):
     def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        return replace(super()._verifiable(l0, summed), threshold=self.threshold.value)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        return replace(super()._facts(l0, summed), threshold=self.threshold.value)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         labels, counts = histogram._for_noise(rng)

@@ -77,6 +77,7 @@ class OptimalSelection(EpsilonPerItem):
     rho: float | None = None
 
     takes_least = True
+    doubled = ("l0",)
 
     def __post_init__(self) -> None:
         require_one(self.rho, self.epsilon)

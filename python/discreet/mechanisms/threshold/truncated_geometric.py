@@ -11,10 +11,9 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.noises import EpsilonPerItem, laplace_deviation
 from discreet.mechanisms.published import published
 from discreet.mechanisms.threshold.base import ThresholdMechanism
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_up
 from discreet.privacy.validation import require_flag
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed
 from discreet.release.intervals import Law
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -125,8 +124,8 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
         """Return the release rule. Its `value` is the bound: only a count above zero can exceed it (Definition 8)."""
         return _core.Threshold(self.noise, self.bound)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        own = super()._verifiable(l0, summed)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        own = super()._facts(l0, summed)
         return own if self.with_counts else replace(own, columns=((),))
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:

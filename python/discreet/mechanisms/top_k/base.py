@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -51,8 +51,14 @@ class RankedMechanism(HistogramMechanism):
     __slots__ = ()
 
     takes_least = True
+    doubled: ClassVar[tuple[str, ...] | None] = ("l0", "linf")
 
     k_bar: int
+
+    @property
+    def rows_needed(self) -> int:
+        """Return the most rows of a histogram that this can use: k_bar + 1."""
+        return self.k_bar + 1
 
     def _require(self, histogram: Histogram) -> None:
         largest(histogram, self.k_bar)

@@ -12,10 +12,10 @@ from discreet.mechanisms.counts.given_counts import GivenItems
 from discreet.mechanisms.noises import GumbelNoise
 from discreet.mechanisms.parameters import LINF_LIMIT, require_items, require_rho
 from discreet.mechanisms.published import published
-from discreet.mechanisms.verifiable import RANKS
 from discreet.privacy.conversion import cdp_rho, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_flag, require_number, require_whole
+from discreet.release.facts import RANKS
 from discreet.theorems import durfee_rogers2019, rogers2023
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GumbelNoise
 from discreet.mechanisms.parameters import LINF_LIMIT, require_delta, require_rho
 from discreet.mechanisms.top_k.base import K_BAR_LIMIT, RankedMechanism, largest
-from discreet.mechanisms.verifiable import RANKS
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_pair, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
+from discreet.release.facts import RANKS
 from discreet.theorems import rogers2023
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class GumbelTopK(GumbelNoise, RankedMechanism):
 
     _columns = (RANKS,)
     _costs_by_step = True
+    items_compete = True
+    doubled = ("linf",)
 
     k: int
     scale: float

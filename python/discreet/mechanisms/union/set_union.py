@@ -12,19 +12,19 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.engines.engine import Weighting
+from discreet.engines.engine import Label, Weighting
+from discreet.engines.table import Table
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening, opened_rng
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import of_rows, published
 from discreet.mechanisms.union.methods import UNION_METHODS
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_pair, resolve_rho
 from discreet.privacy.validation import require_choice, require_flag, require_number
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed
 from discreet.release.release import Release
-from discreet.tables.user_items import UserItems
+from discreet.tables.user_items import UserItems, read_items
 from discreet.theorems.balle_wang2018 import LatticeGaussian
 from discreet.theorems.union_noise import (
     EXACT_EPSILON,
@@ -69,13 +69,16 @@ class UnionMechanism(Mechanism[UserItems, Release]):
             A probability from 0 to 1.
         """
 
+    def _of_table(self, table: Table, only: tuple[Label, ...] | None) -> UserItems:
+        return read_items(table, l0=getattr(self, "l0", None))
+
     @property
     @abstractmethod
     def _unions(self) -> tuple[SetUnion, ...]:
         """Return the set unions to run, in order."""
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        return replace(super()._verifiable(l0, summed), is_keyed=True)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        return replace(super()._facts(l0, summed), is_keyed=True)
 
     def release(
         self, data: UserItems, *, rng: _core.Rng | Opening | None = None, user: None = None, item: None = None

@@ -14,10 +14,9 @@ from discreet.mechanisms.from_histogram import HistogramMechanism, require_compl
 from discreet.mechanisms.parameters import require_list
 from discreet.mechanisms.published import published
 from discreet.mechanisms.threshold.base import ThresholdMechanism
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
-from discreet.release.facts import Listed, Summed
+from discreet.release.facts import Facts, Listed, Summed
 from discreet.release.intervals import Law
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -119,9 +118,9 @@ class KnownItems(HistogramMechanism):
         """Return the probability that an item outside `items` is released."""
         return self.mechanism.release_chance(users)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        made, items = self.mechanism._verifiable(l0, summed), frozenset(self.items)
-        return replace(made, listed=self.lists_items, items=items, known=items)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        made, items = self.mechanism._facts(l0, summed), frozenset(self.items)
+        return replace(made, listed=self.lists_items, items=items)
 
     def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)

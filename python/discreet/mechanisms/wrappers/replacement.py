@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.published import retold
-from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
-from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
-from discreet.mechanisms.top_k.base import NoisyTopK
-from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import brief
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
 __all__ = ["Replacement"]
-
-_ITEM_BY_ITEM = (ThresholdMechanism, OptimalSelection)
-_RANKED = (NoisyTopK, GumbelTopK)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +54,8 @@ class Replacement(HistogramMechanism):
     mechanism: HistogramMechanism
 
     def __post_init__(self) -> None:
-        _require_kind(type(self.mechanism))
-        if isinstance(self.mechanism, ConfirmedCounts):
-            return
-        protected = self.mechanism.protects
-        moves = (protected.l0 or 2, protected.linf if isinstance(self.mechanism, _RANKED) else 2)
-        if any(most % 2 for most in moves):
+        doubled, protected = _require_kind(type(self.mechanism)).doubled, self.mechanism.protects
+        if (doubled and (protected.l0 or 2) % 2) or ("linf" in doubled and protected.linf % 2):
             raise ParameterError(
                 "the mechanism must be made for twice the l0 or linf: use Replacement.from_rho or from_epsilon"
             )
@@ -101,7 +88,7 @@ class Replacement(HistogramMechanism):
         """Return the sensitivity of one user, before or after the replacement."""
         made = self.mechanism.protects
         l0 = None if made.l0 is None else made.l0 // 2
-        return Sensitivity(l0=l0, linf=made.linf // 2 if isinstance(self.mechanism, _RANKED) else made.linf)
+        return Sensitivity(l0=l0, linf=made.linf // 2 if "linf" in (self.mechanism.doubled or ()) else made.linf)
 
     @property
     def takes_least(self) -> bool:  # type: ignore[override]
@@ -120,12 +107,11 @@ class Replacement(HistogramMechanism):
 
     def release_chance(self, users: int) -> float:
         """Return the probability that an item is released, as the inner mechanism gives it."""
-        if isinstance(self.mechanism, ConfirmedCounts):
-            return self.mechanism.replacing_chance(users)
-        return self.mechanism.release_chance(users)
+        chance: Callable[[int], float] = getattr(self.mechanism, "replacing_chance", self.mechanism.release_chance)
+        return chance(users)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        made, own = self.mechanism._verifiable(l0, summed), self.protects
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        made, own = self.mechanism._facts(l0, summed), self.protects
         return replace(made, replaced=True, linf=own.linf, largest_l0=own.l0)
 
     def _require(self, histogram: Histogram) -> None:
@@ -138,7 +124,7 @@ class Replacement(HistogramMechanism):
 
 def _require_kind(kind: type) -> Any:
     """Return `kind` if its l0 and linf can be doubled, or raise ParameterError."""
-    if not isinstance(kind, type) or not issubclass(kind, (*_ITEM_BY_ITEM, *_RANKED, ConfirmedCounts)):
+    if not isinstance(kind, type) or getattr(kind, "doubled", None) is None:
         raise ParameterError(
             "Replacement is for threshold mechanisms, OptimalSelection, GumbelTopK, "
             f"LaplaceTopK, GaussianTopK and ConfirmedCounts, not for {getattr(kind, '__name__', None) or brief(kind)}"
@@ -151,14 +137,10 @@ def _doubled(kind: type[HistogramMechanism], parameters: Mapping[str, float | No
 
     They have twice the l0, and twice the linf for ranked mechanisms.
     """
-    twice = dict(parameters)
-    if issubclass(kind, ConfirmedCounts):
-        return twice
-    l0, linf = parameters.get("l0"), parameters.get("linf", 1)
-    if l0 is not None:
+    twice, doubled = dict(parameters), kind.doubled or ()
+    l0, linf = parameters.get("l0", 1 if "l0" in doubled else None), parameters.get("linf", 1)
+    if doubled and l0 is not None:
         twice["l0"] = 2 * l0
-    elif "l0" not in parameters and not issubclass(kind, GumbelTopK):
-        twice["l0"] = 2
-    if issubclass(kind, _RANKED):
+    if "linf" in doubled:
         twice["linf"] = None if linf is None else 2 * linf
     return twice

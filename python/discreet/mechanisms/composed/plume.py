@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, Self, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
-import numpy as np
-
-from discreet import _core, engines
-from discreet.engines.table import Table
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened_rng
+from discreet.mechanisms.base import FromRhoAndDelta
 from discreet.mechanisms.counts.gaussian_counts import GaussianCounts
-from discreet.mechanisms.from_table import TableMechanism
-from discreet.mechanisms.parameters import require_delta, require_rho
-from discreet.mechanisms.published import marked_clipped, published
+from discreet.mechanisms.parameters import checked_fields
+from discreet.mechanisms.steps.base import StepList, Steps
+from discreet.mechanisms.steps.found_items import CountAgain
+from discreet.mechanisms.steps.select import Run
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.union.set_union import SetUnion
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.privacy.conversion import round_down
-from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_choice, require_flag, require_number, require_whole
-from discreet.release.facts import Summed
-from discreet.release.release import Release
-from discreet.tables.histogram import Histogram
-from discreet.tables.user_items import read_items
 from discreet.theorems import rogers2024
 
 __all__ = ["Plume"]
@@ -35,7 +26,7 @@ Selection: TypeAlias = Literal["threshold", "weighted_gaussian", "dp_sips"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plume(TableMechanism):
+class Plume(FromRhoAndDelta, Steps):
     """A mechanism that finds items, then counts only these.
 
     The search uses at most `m` items of each user: with a `GaussianThreshold`, with a weighted Gaussian `SetUnion`, in
@@ -87,79 +78,25 @@ class Plume(TableMechanism):
 
     def __post_init__(self) -> None:
         self._set(
-            rho=require_rho(self.rho),
-            delta=require_delta(self.delta),
             m_prime=require_whole("m_prime", self.m_prime, 1, 2**30),
-            share=require_number("share", self.share, 0, 1),
             literal=require_flag("literal", self.literal),
             selection=require_choice("selection", self.selection, get_args(Selection)),
         )
         self._set(m=require_whole("m", self.m, 1, 2**30 if self.selection == "threshold" else 4096))
         if self.relative_error is not None:
             self._set(relative_error=require_number("relative_error", self.relative_error, 0, 100))
-        if self.share >= 1:
-            raise ParameterError("share must be below 1: the counts need the rest of rho")
+        self._set(**checked_fields(self))
         try:
             _ = self.discovery
         except ParameterError as error:
             raise ParameterError(f"{error}. This is of the search for items: give another rho, delta or m") from None
         require_number("sigma, the scale of the noise of the counts,", self.sigma, 1e-3, 1e9)
 
-    @classmethod
-    def from_rho(
-        cls,
-        *,
-        rho: float,
-        delta: float,
-        m: int,
-        m_prime: int,
-        share: float = 0.5,
-        relative_error: float | None = None,
-        literal: bool = False,
-        selection: Selection = "threshold",
-    ) -> Self:
-        """Return the mechanism that guarantees delta-approximate rho-zCDP."""
-        return cls(
-            rho=rho,
-            delta=delta,
-            m=m,
-            m_prime=m_prime,
-            share=share,
-            relative_error=relative_error,
-            literal=literal,
-            selection=selection,
-        )
-
-    @classmethod
-    def from_epsilon(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        m: int,
-        m_prime: int,
-        share: float = 0.5,
-        relative_error: float | None = None,
-        literal: bool = False,
-        selection: Selection = "threshold",
-    ) -> Self:
-        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. Half of delta goes to the conversion."""
-        rho, own = resolve_rho(None, epsilon, delta)
-        return cls(
-            rho=rho,
-            delta=own,
-            m=m,
-            m_prime=m_prime,
-            share=share,
-            relative_error=relative_error,
-            literal=literal,
-            selection=selection,
-        )
-
     @property
-    def guarantee(self) -> Guarantee:
-        """Return the guarantee: delta-approximate rho-zCDP, the sum of both steps (Rogers 2023, Theorem 6)."""
-        return Guarantee(self.rho, self.delta)
+    def steps(self) -> StepList:
+        """Return the steps: the search for items, and their counts."""
+        counts = CountAgain(sigma=self.sigma, l0=self.m_prime, relative_error=self.relative_error)
+        return Run(given=self.discovery), counts
 
     @property
     def discovery(self) -> GaussianThreshold | SetUnion | IteratedSetUnion:
@@ -202,31 +139,3 @@ class Plume(TableMechanism):
             A GaussianCounts.
         """
         return GaussianCounts(items=items, sigma=self.sigma, l0=self.m_prime)
-
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        return replace(super()._verifiable(l0, summed), l0=self.m_prime)
-
-    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        # The second pass chooses each user's items again, among the selected ones.
-        engines.require_rows_again(table.data)
-        discovery = self.discovery
-        if isinstance(discovery, GaussianThreshold):
-            histogram = Histogram.from_table(table, l0=self.m)
-            rng = opened_rng(rng)
-            found = discovery.release(histogram, rng=rng)
-        else:
-            # Each round of DP-SIPS chooses among all items that are not yet found.
-            items = read_items(table, l0=self.m if isinstance(discovery, SetUnion) else None)
-            rng = opened_rng(rng)
-            found = discovery.release(items, rng=rng)
-        again = Histogram.from_table(table, l0=self.m_prime, only=found.items)
-        noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))
-        noisy = again._counts_of(found.items) + noise
-        least = -np.inf
-        if self.relative_error is not None:
-            least = rogers2024.plume_threshold(self.sigma, self.relative_error)
-        kept = np.flatnonzero(noisy > least)
-        labels = _core.Labels.from_sequence(found.items)
-        kind = found.item_type
-        release = published(self, labels, kept, rng, noisy=noisy[kept], sigmas=self.sigma, item_type=kind)
-        return marked_clipped(release, self.m_prime)

@@ -12,16 +12,16 @@ from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Opening, opened_rng
+from discreet.mechanisms.composed.clipped_sums import SKIPPED
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.published import noted, published
-from discreet.mechanisms.sums.clipped_sums import SKIPPED, as_sums, in_own_unit
-from discreet.mechanisms.sums.measured import require_steps, shift_of
-from discreet.mechanisms.verifiable import Verifiable, all_close
+from discreet.mechanisms.steps.measured import require_steps, shift_of
+from discreet.mechanisms.steps.sums import as_sums, in_own_unit
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.release.export import shortened
-from discreet.release.facts import Summed
+from discreet.release.facts import Facts, Summed, all_close
 from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
@@ -119,8 +119,8 @@ class PrivateSumRelease(TableMechanism):
         """
         return self.counting.release_chance(users)
 
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        return as_sums(super()._verifiable(l0, summed), self.low, self.high, self.resolution, summed)
+    def _facts(self, l0: int | None, summed: Summed | None) -> Facts:
+        return as_sums(super()._facts(l0, summed), self.low, self.high, self.resolution, summed)
 
     def _has_sigmas(self, rows: Fields, replaced: bool) -> bool:
         return all_close(rows["sigmas"], np.array(self.sigmas))

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
-from discreet import _core, engines
-from discreet.engines.table import Table
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened_rng
 from discreet.mechanisms.counts.kept_pairs import KeptPairs
 from discreet.mechanisms.fewest import Notes, fewest_users, with_counts
 from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.from_table import TableMechanism
-from discreet.mechanisms.published import retold
+from discreet.mechanisms.steps.base import StepList, Steps
+from discreet.mechanisms.steps.kept import KeptShareOf
+from discreet.mechanisms.steps.select import Run
 from discreet.mechanisms.threshold.base import ThresholdMechanism
-from discreet.mechanisms.verifiable import Verifiable
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, require_promise, resolve_rho
-from discreet.release.facts import Listed, Summed
-from discreet.release.release import Release
-from discreet.tables.histogram import Histogram
 
 __all__ = ["RHO_SHARE", "CountsWithShare"]
 
@@ -35,7 +29,7 @@ _ULPS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountsWithShare(TableMechanism):
+class CountsWithShare(Steps):
     """A mechanism that counts at most l0 items of each user, and estimates which share of the pairs this bound keeps.
 
     It releases the counts of `mechanism`, and `Release.kept_share` from the noisy sums of `pairs`. The guarantee is
@@ -74,6 +68,7 @@ class CountsWithShare(TableMechanism):
             raise ParameterError("pairs must be a KeptPairs")
         if inner.protects.l0 != self.pairs.l0 or inner.protects.linf != 1:
             raise ParameterError("mechanism and pairs must have the same l0, and linf must be 1")
+        super().__post_init__()
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int) -> Self:
@@ -123,9 +118,9 @@ class CountsWithShare(TableMechanism):
         return cls(mechanism=mechanism, pairs=KeptPairs(l0=l0, most=most, rho=round_down(RHO_SHARE * rho))), notes
 
     @property
-    def lists_items(self) -> Listed:  # type: ignore[override]
-        """Return which items are published even if nobody has them: those of `mechanism`."""
-        return self.mechanism.lists_items
+    def steps(self) -> StepList:
+        """Return the steps: the counts, and the share of kept pairs."""
+        return Run(given=self.mechanism), KeptShareOf(given=self.pairs)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -136,21 +131,3 @@ class CountsWithShare(TableMechanism):
     def l0(self) -> int:
         """Return the most items of a user that count."""
         return self.pairs.l0
-
-    def _verifiable(self, l0: int | None, summed: Summed | None) -> Verifiable:
-        made = replace(self.mechanism._verifiable(l0, summed), claims_l0=False, clips=True)
-        return replace(made, l0=self.l0, largest_l0=self.l0, claims=(*made.claims, "kept_share"))
-
-    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        engines.require_rows_again(table.data)
-        histogram = Histogram.from_table(table, l0=self.l0)
-        if isinstance(self.mechanism, KnownItems):
-            histogram._require_type_of(self.mechanism.items)  # noqa: SLF001 - the schema, which is public
-        numbers = engines.numbers_of_items(table)
-        # Before the charge: a mechanism may refuse a histogram.
-        self.mechanism._require(histogram)
-        rng = opened_rng(rng)
-        release = self.mechanism.release(histogram, rng=rng)
-        share = self.pairs.share(*self.pairs._measured(numbers, rng))
-        kind = histogram._named(release.item_type)  # noqa: SLF001 - as above
-        return retold(release, self, self.pairs.note(share), item_type=kind, kept_share=share)

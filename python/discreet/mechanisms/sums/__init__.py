@@ -1,1 +1,0 @@
-"""Mechanisms that release sums of clipped values."""
