@@ -23,6 +23,7 @@ __all__ = [
     "Rng",
     "Threshold",
     "WeightedNoise",
+    "WeightedPairs",
     "__version__",
     "arrow_stream",
     "chance_table",
@@ -157,6 +158,33 @@ class Pairs:
         *,
         progress: Callable[[], None] | None = None,
     ) -> tuple[Labels, NDArray[np.int64]]: ...
+
+@final
+class WeightedPairs:
+    """Weighted sums of all numbers of a user; not shown, compared, copied or pickled."""
+
+    def __new__(
+        cls, pairs: Sequence[Pairs], columns: Sequence[tuple[int, str, int, int]], items: Labels
+    ) -> WeightedPairs: ...
+    @property
+    def items(self) -> Labels: ...
+    def norms(self, weights: Sequence[int], *, progress: Callable[[], None] | None = None) -> NDArray[np.int64]: ...
+    def sums(
+        self,
+        multipliers: Sequence[tuple[Sequence[int], int]],
+        bits: int,
+        *,
+        progress: Callable[[], None] | None = None,
+    ) -> NDArray[np.int64]: ...
+    def layers(
+        self,
+        column: int,
+        factors: Sequence[int],
+        shift: int,
+        cap: int,
+        *,
+        progress: Callable[[], None] | None = None,
+    ) -> list[int]: ...
 
 @final
 class CsvInput:

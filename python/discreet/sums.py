@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
@@ -43,7 +44,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     data: object,
     *,
     value: str | None = None,
-    bounds: tuple[float | Decimal, float | Decimal] | Literal["auto"],
+    bounds: tuple[float | Decimal, float | Decimal] | Literal["auto"] | None = None,
     bounds_percentile: int = PERCENTILE,
     l0: int | None = None,
     rho: float | None = None,
@@ -55,6 +56,9 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     **options: Unpack[Options],
 ) -> Release:
     """Release the sum of a column for each item, for items whose labels are not known in advance.
+
+    Without `bounds` and `l0` nothing needs to be chosen: the release has counts of users and a column of sums, each
+    with its sigma, as `aggregate(sums=[value])` has it (`CalibratedAggregates`). The rest of this text is about bounds.
 
     A user's own values for an item are added up, and this sum is clipped to `bounds`. At most `l0` items of each user
     count, chosen uniformly, so the noise of a sum is that of l0 items, not of all. Half of rho finds the items with a
@@ -75,10 +79,11 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
             numbers or booleans. A row whose value is missing, not finite or no number is left out.
         bounds: The least and the largest sum of one user for one item, in the unit of the column. Choose them without
             the data. The noise grows with the larger absolute value. The text `"auto"` finds bounds with privacy.
+            Without bounds and without l0 nothing is clipped.
         bounds_percentile: The percentage of users, from 1 to 99, for whom the sum for one of their items, chosen at
             random, lies within bounds that are found with 5 % of rho. It is for bounds that are `"auto"`.
         l0: The most items of a user that count; by default a bound is found with 5 % of rho, which about 95 % of the
-            users do not exceed. With `items`, a user may have all of them by default.
+            users do not exceed. With `items`, a user may have all of them by default. It needs bounds.
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of `rho` and `epsilon`.
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails; far below one over the number of users. May be left out with
@@ -94,6 +99,7 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
 
     Returns:
         A Release whose `counts` are noisy sums in the unit of the column, and whose `sigmas` are in the same unit.
+        Without bounds, `counts` are numbers of users, and `aggregates` has the sums.
 
     Raises:
         ParameterError: A parameter is missing or out of range. Nothing is charged.
@@ -117,6 +123,13 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     call = Call.of(sum, data, options, budget, parameters, value=value)
     require_one(rho, epsilon)
     summed_column(call.table)
+    if bounds is None:
+        if l0 is not None:
+            raise ParameterError.about("{l0} needs {bounds}: give both, or leave out {l0}")
+        parameters["bounds"] = None
+        wanted: dict[str, list[object]] = {str(value): [] if resolution is None else [None, None, resolution]}
+        plain = replace(call, table=call.table.without_value())
+        return _calibrated(plain, items, (rho, epsilon, delta), rows=False, sums=wanted, means={})
     is_found = isinstance(bounds, str) and bounds == "auto"
     require_whole("bounds_percentile", bounds_percentile, 1, 99)
     if not (is_found or bounds_percentile == PERCENTILE):
@@ -172,9 +185,9 @@ def _listed_rho(rho: float | None, epsilon: float | None, delta: float | None) -
 def aggregate(
     data: object,
     *,
-    rows: int | None = None,
-    sums: Mapping[str, Sequence[float | Decimal]] | None = None,
-    means: Mapping[str, Sequence[float | Decimal]] | None = None,
+    rows: bool | int | None = None,
+    sums: Mapping[str, Sequence[float | Decimal] | None] | Sequence[str] | None = None,
+    means: Mapping[str, Sequence[float | Decimal] | None] | Sequence[str] | None = None,
     l0: int | None = None,
     rho: float | None = None,
     epsilon: float | None = None,
@@ -184,6 +197,11 @@ def aggregate(
     **options: Unpack[Options],
 ) -> Release:
     """Release counts of users and of rows, sums and means of columns for each item, in one list at one price.
+
+    Nothing needs to be chosen: `rows=True`, and names of columns in `sums` and `means`. Half of rho names the items and
+    estimates their numbers of users as `count` does, and the rest measures all other numbers at once
+    (`CalibratedAggregates`). A user may have any number of items, rows and values. Sigma includes what was cut from
+    users with much, so far as it shows. The rest of this text is about `l0` and bounds, which clip each user instead.
 
     The noisy counts of users select the items, with a threshold, so their labels need not be known in advance. All
     numbers of an item are about the same users: at most `l0` items of each user count, chosen uniformly once. Every
@@ -195,15 +213,15 @@ def aggregate(
     Args:
         data: A `Table`, or the rows that a Table takes. They are read once for each column of values. A cell of it that
             is no number drops no row: its user and its row count.
-        rows: The most rows of a user for an item that count, for the number of rows and for means, which need it.
-            Choose it without the data.
+        rows: The most rows of a user for an item that count, for the number of rows and for means with bounds, which
+            need it. Choose it without the data. Without bounds, `rows=True` asks for numbers of rows.
         sums: The columns to add up, each with the least and the largest sum of one user for one item, in the unit of
             the column. Choose them without the data. They are a `dict`, such as `{"price": (0, 50)}`. A third number is
             a resolution in place of the column's own step, as in `sum()`: `{"price": (0, 50, 0.01)}`. Bounds are whole
-            multiples of it, and values are rounded to it.
+            multiples of it, and values are rounded to it. Without bounds, they are a `list` of names.
         means: The columns to average over rows, each with the least and the largest mean of one user for one item, in
             the unit of the column. Choose them without the data. They are a `dict` as that of `sums`, and may have a
-            resolution.
+            resolution. Without bounds, they are a `list` of names.
         l0: The most items of a user that count, the same ones for all numbers; by default a bound is found with 5 % of
             rho, which about 95 % of the users do not exceed. With `items`, a user may have all of them by default.
         rho: The privacy cost of all numbers together, in delta-approximate rho-zCDP. Give exactly one of `rho` and
@@ -244,7 +262,17 @@ def aggregate(
     parameters |= {"rows": rows, "sums": sums, "means": means}
     call = Call.of(aggregate, data, options, budget, parameters, values=[*values])
     require_one(rho, epsilon)
-    bounded = {name: _bounded(name, given, call.table) for name, given in (("sums", sums), ("means", means))}
+    columns = {name: _bounds(name, given) for name, given in (("sums", sums), ("means", means))}
+    if rows is True or not all(bounds for own in columns.values() for bounds in own.values()):
+        if l0 is not None or not isinstance(rows, bool | None):
+            raise ParameterError.about(
+                "with {l0}, or a number of rows, each column needs bounds: leave out {l0} and give {rows:True}, or "
+                "give bounds in {sums} and {means}"
+            )
+        if any(bounds for bounds in columns["means"].values()):
+            raise ParameterError.about("{means} without {l0} need no bounds: give names of columns")
+        return _calibrated(call, items, (rho, epsilon, delta), rows=bool(rows), **columns)
+    bounded = {name: _bounded(name, given, call.table) for name, given in columns.items()}
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
     kinds = mechanisms.Aggregates, partial(mechanisms.Aggregates, delta=None)
@@ -252,18 +280,49 @@ def aggregate(
     return _released(call, kinds, listed, (rho, epsilon, delta), limits, (_SKIPPED_VALUES,) if values else ())
 
 
+def _calibrated(
+    call: Call,
+    items: Sequence[Label] | None,
+    promised: tuple[float | None, float | None, float | None],
+    *,
+    rows: bool,
+    sums: Mapping[str, list[object]],
+    means: Mapping[str, list[object]],
+) -> Release:
+    """Return the release of numbers that need no bounds."""
+    free = {
+        name: tuple(_free(name, column, bounds, call.table) for column, bounds in own.items())
+        for name, own in (("sums", sums), ("means", means))
+    }
+    listed = require_known(items, others=False, l0=None, mechanism=None)
+    kinds = mechanisms.CalibratedAggregates, partial(mechanisms.CalibratedAggregates, delta=None)
+    return _released(call, kinds, listed, promised, {**free, "rows": rows}, (_SKIPPED_VALUES,) if sums or means else ())
+
+
+def _free(name: str, column: str, bounds: list[object], table: Table) -> tuple[str, int | None, int | None, float]:
+    """Return a column with its bounds in steps, or None for each, and its step."""
+    if bounds[:2] in ([], [None, None]):
+        step = own_step(table, column) if len(bounds) < 3 or bounds[2] is None else _resolution(bounds[2])
+        return column, None, None, step
+    ((_, low, high, step),) = _bounded(name, {column: bounds}, table)
+    return column, low, high, step
+
+
 def _bounds(name: str, given: object) -> dict[str, list[object]]:
     """Return the bounds of each column, and its resolution if there is one, or raise ParameterError."""
+    if isinstance(given, list | tuple):
+        given = {column if isinstance(column, str) else place: None for place, column in enumerate(given)}
     if not isinstance(given, Mapping | None):
         raise ParameterError.about(
-            '{} must be a dict of columns and bounds, such as {{"price": (0, 50)}}', Parameter(name)
+            '{} must be a list of columns, or a dict of columns and bounds, such as {{"price": (0, 50)}}',
+            Parameter(name),
         )
     found = {}
     for column, bounds in (given or {}).items():
         if not isinstance(column, str):
             raise ParameterError.about("a key of {} must be the name of a column", Parameter(name))
         found[column] = list(bounds) if isinstance(bounds, tuple | list) else []
-        if len(found[column]) not in (2, 3):
+        if bounds is not None and len(found[column]) not in (2, 3):
             raise ParameterError.about(
                 "a value of {} must have the least and the largest value of one user for one item, such as "
                 "(0, 50), and may have a resolution: (0, 50, 0.01)",

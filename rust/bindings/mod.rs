@@ -56,6 +56,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(threshold::partition_selection, module)?)?;
     module.add_function(wrap_pyfunction!(convolution::compose, module)?)?;
     module.add_class::<pairs::PyPairs>()?;
+    module.add_class::<pairs::PyWeightedPairs>()?;
     module.add_class::<union::PyLists>()?;
     check::register(module)?;
     wanted::register(module)?;

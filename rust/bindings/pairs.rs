@@ -9,8 +9,10 @@ use super::values::{PyLabels, Schema};
 use super::wanted::{Times, Wanted};
 use crate::columns::values::Step;
 use crate::count::by_user::measured::{Measure, Pairs, Reading, Room};
+use crate::count::by_user::weighted::{BINS, Column, Kind, Multipliers, Weighted};
 use crate::count::make_ready;
 use crate::error::{Error, Result};
+use crate::labels::Labels;
 
 /// A kind of measure, its bounds in steps, the most rows of a pair, the parts of a step of a mean, and the power of two
 /// of steps in which sums are.
@@ -115,6 +117,103 @@ impl PyPairs {
         let width = measures.iter().map(|measure| measure.sums()).sum();
         let shape = [labels.len(), width];
         Ok((PyLabels(labels.into_owned(), self.1.clone()), sums.into_pyarray(py).reshape(shape)?))
+    }
+}
+
+/// Weighted sums of all numbers of a user, over several pairs with the same keys: a column of the first ones of users
+/// and of rows, and a column of values of each.
+#[pyclass(name = "WeightedPairs", module = "discreet._core", frozen)]
+pub struct PyWeightedPairs {
+    pairs: Vec<Py<PyPairs>>,
+    columns: Vec<Column>,
+    items: Labels,
+}
+
+/// The index of the pairs of a column, "users", "rows", "sum" or "values", and the bounds of a number.
+type GivenColumn = (usize, String, i128, i128);
+
+#[pymethods]
+impl PyWeightedPairs {
+    /// Choose items.
+    #[new]
+    fn new(pairs: Vec<Py<PyPairs>>, columns: Vec<GivenColumn>, items: &PyLabels) -> PyResult<Self> {
+        let column = |(pairs, kind, low, high): GivenColumn| {
+            let kind = match kind.as_str() {
+                "users" => Kind::Users,
+                "rows" => Kind::Rows,
+                "sum" => Kind::Sum,
+                "values" => Kind::Values,
+                _ => {
+                    return Err(Error::Parameter("a column must have users, rows, a sum or values"));
+                }
+            };
+            if low > high {
+                return Err(Error::Parameter("the bounds of a column must not be reversed"));
+            }
+            Ok(Column { pairs, kind, low, high })
+        };
+        let columns = columns.into_iter().map(column).collect::<Result<Vec<_>>>()?;
+        let first = pairs.first().ok_or(Error::Parameter("pairs must be given"))?.get();
+        let items = listed(items, first.0.item_type(), first.1.as_deref())?.into_owned();
+        Ok(Self { pairs, columns, items })
+    }
+
+    /// Return the items as labels of their column.
+    #[getter]
+    fn items(&self) -> PyLabels {
+        PyLabels(self.items.clone(), self.pairs[0].get().1.clone())
+    }
+
+    /// Return for each column the numbers of users by the binary exponent of the norm of their weighted numbers.
+    #[pyo3(signature = (weights, *, progress=None))]
+    fn norms<'py>(
+        &self,
+        py: Python<'py>,
+        weights: Vec<u64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        let found = watched(py, progress, |tick| self.weighted()?.norms(&weights, tick))?;
+        Ok(found.into_pyarray(py).reshape([self.columns.len(), BINS])?)
+    }
+
+    /// Return for each item the sum of the users' weighted numbers in each column, each user's vector shortened to a
+    /// norm of 2^bits. A multiplier has a factor for each item and a number of binary places.
+    #[pyo3(signature = (multipliers, bits, *, progress=None))]
+    fn sums<'py>(
+        &self,
+        py: Python<'py>,
+        multipliers: Vec<(Vec<u64>, u32)>,
+        bits: u32,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        let own = multipliers.into_iter().map(|(factors, shift)| Multipliers { factors, shift });
+        let own: Vec<_> = own.collect();
+        let found = watched(py, progress, |tick| self.weighted()?.sums(&own, bits, tick))?;
+        Ok(found.into_pyarray(py).reshape([self.items.len(), self.columns.len()])?)
+    }
+
+    /// Return the sums over users of three layers of a user's total in a column.
+    #[pyo3(signature = (column, factors, shift, cap, *, progress=None))]
+    fn layers(
+        &self,
+        py: Python<'_>,
+        column: usize,
+        factors: Vec<i64>,
+        shift: u32,
+        cap: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<[i128; 3]> {
+        let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
+            self.weighted()?.layers(column, &factors, shift, cap, tick)
+        };
+        Ok(watched(py, progress, work)?)
+    }
+}
+
+impl PyWeightedPairs {
+    fn weighted(&self) -> Result<Weighted<'_>> {
+        let pairs = self.pairs.iter().map(|one| &one.get().0).collect();
+        Weighted::new(pairs, self.columns.clone(), &self.items)
     }
 }
 

@@ -118,6 +118,10 @@ class Table(Private):
         """Return this table, of which only rows with a value count."""
         return self._changed(valued=True)
 
+    def without_value(self) -> Self:
+        """Return this table without a column to sum."""
+        return self._changed(value=None)
+
     def _changed(self, **members: object) -> Self:
         made = object.__new__(type(self))
         made._hold(**{name: getattr(self, name) for name in Table.__annotations__} | members)

@@ -7,6 +7,7 @@ from discreet.names import lazy
 if TYPE_CHECKING:
     from discreet.mechanisms.base import Mechanism as Mechanism
     from discreet.mechanisms.composed.aggregates import Aggregates as Aggregates
+    from discreet.mechanisms.composed.calibrated_aggregates import CalibratedAggregates as CalibratedAggregates
     from discreet.mechanisms.composed.clipped_sums import ClippedSums as ClippedSums
     from discreet.mechanisms.composed.counts_with_found_bound import CountsWithFoundBound as CountsWithFoundBound
     from discreet.mechanisms.composed.counts_with_public_items import CountsWithPublicItems as CountsWithPublicItems
@@ -58,6 +59,7 @@ else:
             "mechanisms.from_histogram": "HistogramMechanism",
             "mechanisms.from_table": "TableMechanism",
             "mechanisms.composed.aggregates": "Aggregates",
+            "mechanisms.composed.calibrated_aggregates": "CalibratedAggregates",
             "mechanisms.composed.clipped_sums": "ClippedSums",
             "mechanisms.composed.discover_and_sum": "DiscoverAndSum",
             "mechanisms.composed.sums_with_found_bounds": "SumsWithFoundBounds",

@@ -139,6 +139,6 @@ def checked_fields(mechanism: object) -> dict[str, object]:
     checked = {}
     for field in fields(mechanism):  # type: ignore[arg-type]
         value = getattr(mechanism, field.name)
-        if field.name in _CHECKS and not (value is None and "None" in str(field.type)):
+        if field.name in _CHECKS and field.type != "bool" and not (value is None and "None" in str(field.type)):
             checked[field.name] = _CHECKS[field.name](value)
     return checked

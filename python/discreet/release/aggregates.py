@@ -46,10 +46,10 @@ class Aggregate:
     Args:
         kind: "rows", "sum" or "mean".
         column: The column of values; None for rows.
-        low: The least value that counts, in steps of `resolution`: of a user's sum, or of a user's mean.
-        high: The largest such value.
+        low: The least value that counts, in steps of `resolution`: of a user's sum, or of a user's mean; None for any.
+        high: The largest such value, or None.
         resolution: The step to which values were rounded.
-        most: The most rows of a user for an item that count, in rows and means; None for sums.
+        most: The most rows of a user for an item that count, in rows and means; None for sums, or for any number.
         values: One number for each row of the release, as int64 for rows, and as float64 in units of the column for
             sums and means.
         sigmas: The standard deviation of the noise of each number, in the same units.
@@ -57,8 +57,8 @@ class Aggregate:
 
     kind: KindOfAggregate
     column: str | None = None
-    low: int = 0
-    high: int = 0
+    low: int | None = 0
+    high: int | None = 0
     resolution: float = 1.0
     most: int | None = None
     values: NDArray[np.int64] | NDArray[np.float64]
@@ -80,13 +80,18 @@ class Aggregate:
         """
         pair = f"each {unit} and item"
         if self.kind == "rows":
-            return f"{self.name}: numbers of rows, at most {self.most:,} of {pair}"
+            limit = "" if self.most is None else f", at most {self.most:,} of {pair}"
+            return f"{self.name}: numbers of rows{limit}"
+        if self.low is None or self.high is None:
+            return f"{self.name}: {'sums' if self.kind == 'sum' else 'means over rows'} of {self.column}"
         low, high = own_bounds(self.low, self.high, self.resolution)
         bounds = f"clipped to [{low}, {high}]"
         if self.resolution != FINE:
             bounds += f"; values are rounded to {self.resolution:g}"
         if self.kind == "sum":
             return f"{self.name}: sums of {self.column}, that of {pair} {bounds}"
+        if self.most is None:
+            return f"{self.name}: means of {self.column} over rows; the sum of {pair} is {bounds}"
         return f"{self.name}: means of {self.column} over rows, at most {self.most:,} of {pair}, whose mean is {bounds}"
 
     def part(self, rows: NDArray[np.int64]) -> Self:
@@ -173,11 +178,12 @@ def _read(given: object, cells: Mapping[str, Cells]) -> Aggregate:
     is_rows = kind == "rows"
     if (column is None) != is_rows or not isinstance(column, str | None):
         raise ValueError("an aggregate must have the name of its column, and rows have none")
-    if type(low) is not int or type(high) is not int or not -_MOST <= low <= high <= _MOST:
+    is_free = low is None and high is None
+    if not is_free and (type(low) is not int or type(high) is not int or not -_MOST <= low <= high <= _MOST):
         raise ValueError("the bounds of an aggregate must be whole numbers, the lower one first")
     if type(resolution) not in (int, float) or not 1e-12 <= resolution <= 1e12:
         raise ValueError("the resolution of an aggregate must be a number")
-    if (most is None) != (kind == "sum") or (most is not None and (type(most) is not int or not 1 <= most <= _LIMIT)):
+    if most is not None and (kind == "sum" or type(most) is not int or not 1 <= most <= _LIMIT):
         raise ValueError("the most rows of an aggregate must be a whole number")
     name = column_name(kind, column)
     if any(type(cell) in (int, float) and cell < 0 for cell in cells.get(f"{name}_sigma", [])):

@@ -10,7 +10,7 @@ use crate::count::bound::lister::{Items, Keeper, Part as ListPart};
 use crate::count::bound::user_choices::Choice;
 use crate::count::by_user::dealt::{Dealt, Users};
 use crate::count::by_user::numbered::{Numbered, Numbering};
-use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, joined};
+use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, joined, views};
 use crate::count::dense::{Layout, Packed, Visit, most_items};
 use crate::count::morsels::{self, MORSEL, Morsel};
 use crate::count::pairs::Pair;
@@ -264,7 +264,7 @@ impl Parts {
     ) -> Result<Vec<S>> {
         let parts = match self {
             Self::Dealt(parts) => {
-                return each_user(parts, (threads, keys), tick, begin, work, close);
+                return each_user(&views(parts), (threads, keys), tick, begin, work, close);
             }
             Self::Packed(parts) => parts,
         };

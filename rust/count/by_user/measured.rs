@@ -9,7 +9,7 @@ use crate::count::bound::candidates::Candidates;
 use crate::count::bound::user_choices::Choice;
 use crate::count::by_user::dealt::Row;
 use crate::count::by_user::numbered::{Numbered, Numbering, UNLISTED};
-use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, joined};
+use crate::count::by_user::{Dealer, Part, Placed, choose, each_user, joined, views};
 use crate::count::result::Counts;
 use crate::count::threads::Limits;
 use crate::count::{make_ready, morsels};
@@ -60,7 +60,7 @@ const MOST_ROWS: u64 = 1 << 31;
 
 impl Total {
     /// Returns the number of rows with a value; zero if there are too many.
-    fn values(&self) -> u64 {
+    pub(super) fn values(&self) -> u64 {
         if self.valued > MOST_ROWS { 0 } else { self.valued }
     }
 }
@@ -159,11 +159,11 @@ impl Measure {
 
 /// The rows of all pairs by user.
 pub struct Pairs {
-    parts: Vec<Part<Measured>>,
-    items: Candidates,
+    pub(super) parts: Vec<Part<Measured>>,
+    pub(super) items: Candidates,
     keys: Arc<HashKeys>,
     item_type: LabelType,
-    threads: usize,
+    pub(super) threads: usize,
 }
 
 impl Pairs {
@@ -231,7 +231,7 @@ impl Pairs {
     pub fn sizes(&self, tick: impl FnMut() -> Result<()>) -> Result<Vec<i64>> {
         let work = |sizes: &mut Vec<i64>, _, own: &mut [(u32, Total)]| sizes.push(own.len() as i64);
         let shared = (self.threads, &*self.keys);
-        Ok(each_user(&self.parts, shared, tick, Vec::new, work, |_, _| Ok(()))?.concat())
+        Ok(each_user(&views(&self.parts), shared, tick, Vec::new, work, |_, _| Ok(()))?.concat())
     }
 
     /// Returns for each user the absolute value of the sum of one of the user's items, chosen uniformly. Sums of more
@@ -250,7 +250,7 @@ impl Pairs {
             let extent = first.map_or(0, |(_, total)| total.sum.unsigned_abs());
             extents.push(extent.min(i64::MAX.unsigned_abs().into()) as i64);
         };
-        let done = each_user(parts, (*threads, keys), tick, begin, work, |_, _| Ok(()))?;
+        let done = each_user(&views(parts), (*threads, keys), tick, begin, work, |_, _| Ok(()))?;
         Ok(done.into_iter().flat_map(|(extents, _)| extents).collect())
     }
 
@@ -317,7 +317,7 @@ impl Pairs {
             let kept = choose(own, l0, placed, |item| items.place(user, item as usize, keys));
             own[..kept].iter().for_each(|(item, total)| add(sums, (user, *item), total));
         };
-        let done = each_user(parts, (*threads, keys), tick, begin, work, |_, _| Ok(()))?;
+        let done = each_user(&views(parts), (*threads, keys), tick, begin, work, |_, _| Ok(()))?;
         let mut all = vec![0; len * width];
         for (own, _) in done {
             all.iter_mut().zip(own).for_each(|(all, own)| *all += own);

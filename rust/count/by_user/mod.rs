@@ -9,6 +9,7 @@ pub(crate) mod dealt;
 pub(crate) mod few;
 pub mod measured;
 mod numbered;
+pub mod weighted;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -125,6 +126,11 @@ where
 /// One thread's rows, and the number over all threads of each of the thread's items; none if they are the same.
 type Part<R> = (Dealt<R>, Vec<u32>);
 
+/// Returns the rows of all threads with the names of their items.
+fn views<R>(parts: &[Part<R>]) -> Vec<(&Dealt<R>, &[u32])> {
+    parts.iter().map(|(rows, names)| (rows, &**names)).collect()
+}
+
 /// Numbers the items of all threads alike.
 ///
 /// # Errors
@@ -151,7 +157,7 @@ fn joined<R>(
 /// users. Returns the state of each thread, which begins as
 /// `begin()`.
 fn each_user<R: Row, S: Send>(
-    parts: &[Part<R>],
+    parts: &[(&Dealt<R>, &[u32])],
     (threads, keys): (usize, &HashKeys),
     tick: impl FnMut() -> Result<()>,
     begin: impl Fn() -> S + Sync,
@@ -165,12 +171,12 @@ where
     let sizes = (0..PARTITIONS).map(len);
     let begin = || (begin(), Users::default());
     let done = run_jobs(threads, sizes, tick, begin, |(own, users), partition, _, stop| {
-        let read = |(rows, _): &Part<R>| rows.read(partition, users, keys, stop);
+        let read = |(rows, _): &(&Dealt<R>, &[u32])| rows.read(partition, users, keys, stop);
         let spilled = parts.iter().map(read).collect::<Result<Vec<_>>>()?;
         let all = parts
             .iter()
             .zip(&spilled)
-            .map(|((rows, names), spilled)| (rows.pieces(partition).chain([&**spilled]), &**names));
+            .map(|((rows, names), spilled)| (rows.pieces(partition).chain([&**spilled]), *names));
         users.each_of(all, keys, |user, items| work(own, user, items), stop)?;
         close(own, partition)
     })?;

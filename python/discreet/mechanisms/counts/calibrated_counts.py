@@ -136,8 +136,7 @@ class CalibratedCounts(FromRhoAndDelta, TableMechanism):
     ) -> CalibratedSteps:
         """Return the steps of a release, after all that may be refused and the charge."""
         counting = self._lists(table).checked()
-        rng = opened_rng(rng)
-        return (steps or CalibratedSteps)(self, counting.ordered() if rng.is_seeded else counting, rng)
+        return (steps or CalibratedSteps).of(self, counting, opened_rng(rng))
 
 
 class Weights(NamedTuple):
@@ -191,6 +190,11 @@ class CalibratedSteps:
         present = int(np.count_nonzero(self.counts))
         self.order = _core.top(self.labels, self.counts, min(present, mechanism.heads.rows_needed))
         self.noisy_users, self.precision, self.spent, self.begun = 0.0, 0.0, 0, 0
+
+    @classmethod
+    def of(cls, mechanism: CalibratedCounts, counting: Counting, rng: _core.Rng) -> Self:
+        """Return the steps of a release that is charged. The rows of a seeded one have an order of their own."""
+        return cls(mechanism, counting.ordered() if rng.is_seeded else counting, rng)
 
     def release(self) -> Release:
         """Return the release."""

@@ -43,15 +43,15 @@ class PairRows(Rows):
         super().__init__(table)
         self._columns, self._items = [*dict.fromkeys(columns)], items
         # Errors of the values come before the charge. The sums are made after it, from the rows in memory.
-        self._pairs = read_pairs(table, self._columns or [(None, 1.0)], items)
+        self.pairs = read_pairs(table, self._columns or [(None, 1.0)], items)
 
     def _read_numbers(self) -> NDArray[np.int64]:
-        return self._pairs[0].sizes()
+        return self.pairs[0].sizes()
 
     def counts(self, l0: int) -> Histogram:
         """Return the number of users of each item, with at most l0 items of each user."""
         sensitivity = Sensitivity(l0=l0, linf=1)
-        return Histogram._of(*self._pairs[0].counts(l0), sensitivity, None, clipped_to=l0)  # noqa: SLF001
+        return Histogram._of(*self.pairs[0].counts(l0), sensitivity, None, clipped_to=l0)  # noqa: SLF001
 
     def taken_by(self, mechanism: Mechanism[Never, Release]) -> Histogram:
         """Return the number of users of the listed items of a mechanism, with at most its l0 of them of each user."""
@@ -65,8 +65,20 @@ class PairRows(Rows):
         labels = listed_labels(tuple(items))
         assert labels is not None
         place = 0 if one.column is None else self._columns.index((one.column, one.resolution))
-        labels, sums = self._pairs[place].measured(labels, l0, [one.asked])
+        labels, sums = self.pairs[place].measured(labels, l0, [one.asked])
         return labels, sums[:, : len(one.sigmas)]
+
+    def weighted(
+        self, columns: Iterable[tuple[str, str | None, float, int, int]], items: Iterable[Label]
+    ) -> _core.WeightedPairs:
+        """Return the numbers of each user for these items: of users, and of each column, with bounds in steps."""
+        labels = listed_labels(tuple(items))
+        assert labels is not None
+        given = [(0, "users", 1, 1)]
+        for kind, column, step, low, high in columns:
+            place = 0 if column is None else self._columns.index((column, step))
+            given.append((place, kind, low, high))
+        return _core.WeightedPairs(self.pairs, given, labels)
 
     def require_l0(self) -> None:
         """Do nothing: rows in memory can be bounded."""
@@ -125,7 +137,7 @@ class Numbers(Step[None]):
 
 def _has_noise(one: Aggregate, sigma: float) -> bool:
     """Return whether a number of a file can have its sigmas; those of a mean are at most half of its bounds."""
-    if one.kind != "mean":
+    if one.kind != "mean" or one.low is None or one.high is None:
         return all_close(one.sigmas, np.array([sigma]))
     low, high = one.low * one.resolution, one.high * one.resolution
     slack = 1e-9 * (abs(low) + abs(high))
