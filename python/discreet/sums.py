@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["aggregate", "sum"]
 
+_FREE: tuple[list[object], ...] = [], [None, None]
+"""Bounds of a column without bounds."""
 _SKIPPED_VALUES = "cells that are no finite numbers, such as dates or 3,50, count as rows without a value"
 
 
@@ -263,13 +265,13 @@ def aggregate(
     call = Call.of(aggregate, data, options, budget, parameters, values=[*values])
     require_one(rho, epsilon)
     columns = {name: _bounds(name, given) for name, given in (("sums", sums), ("means", means))}
-    if rows is True or not all(bounds for own in columns.values() for bounds in own.values()):
+    if rows is True or any(bounds[:2] in _FREE for own in columns.values() for bounds in own.values()):
         if l0 is not None or not isinstance(rows, bool | None):
             raise ParameterError.about(
                 "with {l0}, or a number of rows, each column needs bounds: leave out {l0} and give {rows:True}, or "
                 "give bounds in {sums} and {means}"
             )
-        if any(bounds for bounds in columns["means"].values()):
+        if any(bounds[:2] not in _FREE for bounds in columns["means"].values()):
             raise ParameterError.about("{means} without {l0} need no bounds: give names of columns")
         return _calibrated(call, items, (rho, epsilon, delta), rows=bool(rows), **columns)
     bounded = {name: _bounded(name, given, call.table) for name, given in columns.items()}
@@ -301,7 +303,7 @@ def _calibrated(
 
 def _free(name: str, column: str, bounds: list[object], table: Table) -> tuple[str, int | None, int | None, float]:
     """Return a column with its bounds in steps, or None for each, and its step."""
-    if bounds[:2] in ([], [None, None]):
+    if bounds[:2] in _FREE:
         step = own_step(table, column) if len(bounds) < 3 or bounds[2] is None else _resolution(bounds[2])
         return column, None, None, step
     ((_, low, high, step),) = _bounded(name, {column: bounds}, table)

@@ -11,7 +11,7 @@ import click
 
 from discreet.cli.described import described
 from discreet.cli.names_of_files import FILE
-from discreet.cli.parsing import BOUND, DECIMAL, FLOAT, WHOLE, Form, Given
+from discreet.cli.parsing import BOUND, BOUNDED, DECIMAL, FLOAT, ROWS, WHOLE, Form, Given
 from discreet.formats import RELEASED
 
 __all__ = [
@@ -56,13 +56,14 @@ def _needed_unless_listed(context: click.Context, parameter: click.Parameter, va
     return value
 
 
-_BOUNDED = "COLUMN LOW HIGH"
+_BOUNDED = "COLUMN [LOW HIGH]"
 _WIDE = 60
 """The most characters of choices that a help text shows beside the name of an option."""
 _KINDS: tuple[tuple[str, Given], ...] = (
+    ("bool | int", {"type": ROWS, "metavar": "[N]", "is_flag": False, "flag_value": "all"}),
     ("bool", {"is_flag": True}),
     ("int | Literal", {"type": BOUND, "metavar": "N|auto"}),
-    ("Mapping", {"type": (str, DECIMAL, DECIMAL), "multiple": True, "metavar": _BOUNDED}),
+    ("Mapping", {"type": BOUNDED, "multiple": True, "metavar": _BOUNDED}),
     ("tuple", {"type": (DECIMAL, DECIMAL), "metavar": "LOW HIGH"}),
     ("Sequence[Label", {"type": FILE, "is_eager": True, "metavar": "FILE"}),
     ("str | Sequence", {"multiple": True, "required": True, "metavar": "COLUMN"}),
@@ -88,7 +89,8 @@ _NAMED: dict[str, Given] = {
 _MORE = {
     "FILE": "FILE is public, because its lines are published: one item on each line, without a header.",
     "COLUMN": "Give it once for each column.",
-    _BOUNDED: "Give it once for each column.",
+    _BOUNDED: "Give it once for each column; without LOW and HIGH nothing is clipped.",
+    "rows": "Without N, all rows count.",
     "once": "Needs --ledger. The exit code is then 0 if -o FILE has the rows, else 5.",
     "replaces": "Needs --ledger.",
     "charge": "Needs --ledger.",

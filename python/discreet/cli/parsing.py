@@ -14,7 +14,21 @@ from discreet.errors import DiscreetError
 from discreet.formats import DATA_NAMES, RELEASED_NAMES
 from discreet.privacy.validation import is_comma
 
-__all__ = ["BOUND", "DECIMAL", "FLOAT", "WHOLE", "Command", "ExtraWordsError", "Form", "Given", "Group", "restore_help"]
+__all__ = [
+    "BOUND",
+    "BOUNDED",
+    "DECIMAL",
+    "FLOAT",
+    "ROWS",
+    "WHOLE",
+    "BoundedCommand",
+    "Command",
+    "ExtraWordsError",
+    "Form",
+    "Given",
+    "Group",
+    "restore_help",
+]
 
 
 Given: TypeAlias = dict[str, Any]
@@ -86,12 +100,31 @@ class Command(click.Command):
             raise
 
 
+class BoundedCommand(Command):
+    """A command with options whose value is a column, alone or with two numbers."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. The words of such an option become one, which no argument of a program can be."""
+        names = {name for one in self.params if one.type is BOUNDED for name in one.opts}
+        joined, rest = list[str](), [*args]
+        while rest:
+            joined.append(rest.pop(0))
+            if joined[-1] in names and rest:
+                words = [rest.pop(0)]
+                # A column is followed by no number or by two: a single word is the file.
+                if len(rest) > 1 and all(map(_is_number, rest[:2])):
+                    words += [rest.pop(0), rest.pop(0)]
+                joined.append(_BETWEEN.join(words))
+        return super().parse_args(ctx, joined)
+
+
 class Group(click.Group):
     """A group of such commands."""
 
     command_class = Command
 
 
+_BETWEEN = "\0"
 _SUCH = {2: "0 20.5", 3: "price 0 20.5"}
 """Examples of options with several values, by their number."""
 
@@ -165,6 +198,31 @@ BOUND = Number("integer", int, "10", words=("auto",))
 """The type of an option for a whole number, or auto for one that is found with privacy."""
 DECIMAL = Number("number", _finite, "0.5")
 """The type of an option for a number that is not rounded to a float."""
+
+
+def _is_number(word: str) -> bool:
+    with suppress(ArithmeticError):
+        return _is_plain(word) and Decimal(word) is not None
+    return False
+
+
+class _Bounded(click.ParamType[Any]):
+    """A column, alone or with the least and the largest value."""
+
+    name = "column"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """Return the column and the numbers."""
+        if not isinstance(value, str):
+            return value
+        column, *numbers = value.split(_BETWEEN)
+        return (column, *(DECIMAL.convert(number, param, ctx) for number in numbers))
+
+
+BOUNDED = _Bounded()
+"""The type of an option for a column with or without bounds."""
+ROWS = Number("integer", int, "10", words=("all",))
+"""The type of an option for the most rows of a user that count, or all of them."""
 
 
 def restore_help(command: click.Command) -> None:

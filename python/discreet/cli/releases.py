@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import click
 
 from discreet.cli import options, work
-from discreet.cli.parsing import Command
+from discreet.cli.parsing import BoundedCommand, Command
 
 __all__ = ["aggregate", "count", "select", "sum", "top_k"]
 
-_Bounded: TypeAlias = "tuple[tuple[str, Decimal, Decimal], ...]"
-"""The columns of an option, each with the least and the largest value."""
+_Bounded: TypeAlias = "tuple[tuple[Any, ...], ...]"
+"""The columns of an option, each alone or with the least and the largest value."""
 
 
 @click.command(cls=Command)
@@ -108,10 +107,13 @@ def sum(**options: object) -> int:  # noqa: A001 - the name of the command
     value is no number, such as 3,50, is left out; `discreet check --column` shows the owner of the data how many rows
     are.
 
-    The values of a user for an item are added up, and this sum is clipped to --bounds, or to bounds that are found for
-    a --bounds-percentile. At most --l0 items of each user count. The noise of a sum is that of N items, whatever the
-    number of released items. Half of rho finds the items with a threshold on their users, the other half pays for the
-    sums. Without --l0, 5 % of rho first finds N.
+    Without --bounds, --bounds-percentile and --l0 nothing is clipped. The rows then have the number of users and its
+    sigma too, and the sigma of a sum holds what was cut from users with much and put back.
+
+    With bounds, the values of a user for an item are added up, and this sum is clipped to --bounds, or to bounds that
+    are found for a --bounds-percentile. At most --l0 items of each user count. The noise of a sum is that of N items,
+    whatever the number of released items. Half of rho finds the items with a threshold on their users, the other half
+    pays for the sums. Without --l0, 5 % of rho first finds N.
 
     The rows have the sum and its sigma in the unit of the column, in the columns COLUMN_sum and COLUMN_sum_sigma.
     Values are added up exactly: integers as they are, decimals in the places of their type, other numbers and text in
@@ -121,39 +123,48 @@ def sum(**options: object) -> int:  # noqa: A001 - the name of the command
     --engine spark adds up columns of numbers on a cluster.
 
     \b
+    discreet sum sales.parquet --user customer --item shop --column price \\
+        --rho 1 --delta 1e-6
     discreet sum sales.parquet --user customer --item shop --column cents \\
         --bounds 0 2000 --l0 5 --rho 1 --delta 1e-6
     discreet sum sales.csv --user customer --item shop --column price \\
         --bounds 0 20.00 --l0 5 --epsilon 2 --delta 1e-6 -o shops.csv
     """
-    if (options["bounds"] is None) == (options["bounds_percentile"] is None):
-        raise click.UsageError("Give either --bounds LOW HIGH or --bounds-percentile P.")
-    if options["bounds"] is None:
+    if options["bounds_percentile"] is not None:
+        if options["bounds"] is not None:
+            raise click.UsageError("Give either --bounds LOW HIGH or --bounds-percentile P.")
         options["bounds"] = "auto"
     return work.publish("sum", **options)
 
 
-@click.command(cls=Command, short_help="Count users and rows, add up and average columns.")
+@click.command(cls=BoundedCommand, short_help="Count users and rows, add up and average columns.")
 @options.published("aggregate")
-def aggregate(resolution: float | None, sums: _Bounded, means: _Bounded, **options: object) -> int:
+def aggregate(resolution: float | None, sums: _Bounded, means: _Bounded, rows: object, **options: object) -> int:
     """Count users and rows, add up and average columns for each item in FILE, as one list under one guarantee.
 
     FILE is a {data} file, or a quoted glob or a folder of such files, as for `discreet
     count`. It is read once for each column of --sum and --mean. A row whose value is no number, such as 3,50, counts as
     a row, and not in sums and means.
 
-    The noisy counts of users select the items with a threshold. All numbers of an item are about the same users: at
-    most --l0 items of each user count. Every number has an equal part of rho, a mean two of them. The rows of the
-    output have the columns count, sigma, rows, rows_sigma, COLUMN_sum, COLUMN_sum_sigma, COLUMN_mean and so on, in
-    the unit of the column.
+    Without --l0 and bounds nothing is clipped, and sigma holds what was cut from users with much and put back. With
+    bounds, the noisy counts of users select the items with a threshold, and all numbers of an item are about the same
+    users: at most --l0 items of each user count. Every number has an equal part of rho, a mean two of them.
+
+    The rows of the output have the columns count, sigma, rows, rows_sigma, COLUMN_sum, COLUMN_sum_sigma, COLUMN_mean
+    and so on, in the unit of the column.
 
     \b
+    discreet aggregate sales.parquet --user customer --item shop --rows \\
+        --sum price --mean price --rho 1 --delta 1e-6
     discreet aggregate sales.parquet --user customer --item shop --rows 3 \\
         --sum price 0 50 --mean price 0 30 --l0 5 --rho 1 --delta 1e-6 \\
         -o shops.csv
     """
     named = {"sums": sums, "means": means}
-    bounds = {name: {column: (low, high, resolution) for column, low, high in given} for name, given in named.items()}
+    bounds = {
+        name: {column: (*(pair or (None, None)), resolution) for column, *pair in given}
+        for name, given in named.items()
+    }
     if twice := next((name for name, given in named.items() if len(bounds[name]) < len(given)), None):
         raise click.UsageError(f"--{twice[:-1]} names a column twice. Give each column once.")
-    return work.publish("aggregate", **bounds, **options)
+    return work.publish("aggregate", rows=True if rows == "all" else rows, **bounds, **options)
