@@ -52,7 +52,7 @@ class Contract:
             if isinstance(self.mechanism(), Replacement) or not hasattr(self.mechanism(), maker):
                 continue
             for parameter in inspect.signature(getattr(type(self.mechanism()), maker)).parameters.values():
-                assert parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD), maker
+                assert parameter.kind == inspect.Parameter.KEYWORD_ONLY, (maker, parameter)
 
     def test_a_release_states_its_guarantee_and_mechanism(self):
         release = self.first(self.mechanism().release(self.plain()))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from functools import partial
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -75,21 +77,46 @@ class Value:
             object.__setattr__(self, name, value)
 
 
+class _Maker(partial[object]):
+    """A maker of a class, whose signature has the further parameters of the class."""
+
+    @property
+    def __signature__(self) -> Signature:
+        (kind,) = self.args
+        own = [one for one in signature(self.func).parameters.values() if one.kind is Parameter.KEYWORD_ONLY]
+        more = [one for name, one in signature(kind).parameters.items() if name not in ("rho", "delta")]
+        return Signature([*own, *more], return_annotation=kind)
+
+
+if TYPE_CHECKING:
+    _making = classmethod
+else:
+
+    class _making(classmethod):  # noqa: N801 - as classmethod
+        """A class method that shows the parameters of its class."""
+
+        def __get__(self, instance: object, owner: type | None = None) -> _Maker:
+            made = _Maker(self.__func__, owner or type(instance))
+            made.__doc__, made.__name__ = self.__func__.__doc__, self.__func__.__name__
+            made.__qualname__ = f"{made.args[0].__qualname__}.{made.__name__}"
+            return made
+
+
 class FromRhoAndDelta(Value):
     """The makers of mechanisms whose first parameters are rho and delta."""
 
     __slots__ = ()
 
-    @classmethod
-    def from_rho(cls, *, rho: float, delta: float, **parameters: object) -> Self:
+    @_making
+    def from_rho(cls, *, rho: float, delta: float, **parameters: object) -> Self:  # noqa: N805 - a class method
         """Return the mechanism that guarantees delta-approximate rho-zCDP.
 
         Further parameters are those of the class.
         """
         return cls(rho=rho, delta=delta, **parameters)  # type: ignore[call-arg]
 
-    @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, **parameters: object) -> Self:
+    @_making
+    def from_epsilon(cls, *, epsilon: float, delta: float, **parameters: object) -> Self:  # noqa: N805 - as above
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
         Half of delta goes to the conversion from zCDP. Further parameters are those of the class.

@@ -34,6 +34,7 @@ class ListedRows(Rows):
     def __init__(self, table: Table, counting: Counting, items: Sequence[Label]) -> None:
         super().__init__(table)
         self._counting, self._items = counting, items
+        self._others = counting.excluding(items).checked()  # first: its errors name a mechanism that helps
 
     def taken_by(self, mechanism: Mechanism[Never, Release]) -> Histogram:
         """Return the counts of the listed items, and the number of users."""
@@ -41,8 +42,8 @@ class ListedRows(Rows):
         return Histogram._of(labels, counts, Sensitivity(l0=None, linf=1), None, users=users)  # noqa: SLF001 - private
 
     def others(self, *, ordered: bool = False) -> Counting:
-        """Return access to the rows of the other items."""
-        return (self._counting.ordered() if ordered else self._counting).excluding(self._items)
+        """Return access to the rows of the other items, after all that may be refused."""
+        return self._counting.ordered().excluding(self._items) if ordered else self._others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class CountOthers(Step[Counting]):
     def read(self, so_far: SoFar) -> Counting:
         """Return access to the rows of the other items, after all that may be refused."""
         assert isinstance(so_far.rows, ListedRows)
-        return so_far.rows.others().checked()
+        return so_far.rows.others()
 
     def run(self, so_far: SoFar, read: Counting, rng: _core.Rng) -> None:
         """Add the other items to those of the earlier step."""
