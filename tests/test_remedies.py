@@ -332,12 +332,8 @@ def test_errors_of_the_command_name_its_options(log):
             ["--column", "n", "--bounds", "0", "0,5"],
             "'0,5' is not a valid number. --bounds takes LOW HIGH",
         ),
-        (
-            "aggregate",
-            ["--mean", "n"],
-            "'--rho' is not a valid number. --mean takes COLUMN LOW HIGH, such as price 0",
-        ),
-        ("aggregate", ["--sum", "n", "auto"], "'auto' is not a valid number. --sum takes COLUMN LOW HIGH"),
+        ("aggregate", ["--sum", "n", "auto"], "Got unexpected extra argument (auto)"),
+        ("aggregate", ["--mean", "n", "--l0", "2"], "with --l0, or a number of rows, each column needs bounds"),
         ("aggregate", ["--mean", "n", "0", "5"], "--rows must be given with --mean: the most rows of a user"),
         (
             "aggregate",

@@ -231,7 +231,7 @@ def test_the_command_prints_all_numbers_and_names_its_options(tmp_path):
         ({"rows": None, "sums": {}, "means": {}}, "give rows, sums or means"),
         ({"rows": None, "means": {"cents": (0, 9)}}, "rows must be given with means"),
         ({"rows": 0}, "rows must"),
-        ({"sums": [("cents", 0, 9)]}, "sums must be a dict"),
+        ({"sums": [("cents", 0, 9)]}, "a key of sums must be the name"),
         ({"sums": {"cents": 9}}, "a value of sums must have"),
         ({"sums": {"cents": (9, 0)}}, "low must be below high"),
         ({"sums": {"cents": (0, 0.5, 1)}}, "whole multiples of the resolution"),

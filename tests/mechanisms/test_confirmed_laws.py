@@ -83,8 +83,12 @@ LIES = {
         ("position -= 48 if rows else 112", "position -= 48 if value % 2 else 112")
     ),
     "the level follows published counts": edited(
-        ("plan.octaves(value + plan.noisy_users)", "plan.octaves(16 * (1 + int(counts[rows[-1]])))"),
-        ("if value + plan.noisy_users > 0", "if rows"),
+        (
+            "= _moved(plan, position, number, value)",
+            "= _moved(plan, position, number, 16 + 16 * int(counts[rows[-1]]))",
+        ),
+        ("plan.octaves(value + plan.noisy_users)", "plan.octaves(value)"),
+        ("if value + plan.noisy_users > 0", "if value > 0"),
         (" - 256 * (plan.factor - 1))", ")"),
     ),
     "a cut table ends before its last row": "cut",

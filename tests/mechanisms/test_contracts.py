@@ -23,6 +23,7 @@ from discreet import (
 from discreet.errors import ParameterError
 from discreet.mechanisms import (
     Aggregates,
+    CalibratedAggregates,
     CalibratedCounts,
     ClippedSums,
     ContributionBound,
@@ -207,6 +208,16 @@ class TestAggregates(TableContract):
 class TestAggregatesOfPublicItems(TestAggregates):
     def mechanism(self):
         return Aggregates(rho=1.0, delta=None, l0=None, items=("a", "b"), rows=2, means=(("v", 0, 10, 1.0),))
+
+
+class TestCalibratedAggregates(TableContract):
+    def mechanism(self):
+        return CalibratedAggregates(rho=2.0, delta=1e-6, rows=True, sums=(("v", None, None, 1.0),))
+
+
+class TestCalibratedAggregatesOfPublicItems(TestCalibratedAggregates):
+    def mechanism(self):
+        return CalibratedAggregates(rho=1.0, delta=None, items=("a", "b"), means=(("v", None, None, 1.0),))
 
 
 class QueryContract(Contract):

@@ -185,7 +185,7 @@ class MeasureAll(Step[None]):
         return mean * scale, np.hypot(top.sigmas, mean * below.sigmas) / rows * scale
 
     def implied(self, facts: Facts, l0: int | None, summed: Summed | None) -> Facts:
-        """A release has these numbers. Their sigmas are claims, but at least a twentieth of the number."""
+        """A release has these numbers. All sigmas are claims, but those of counts are positive."""
         counted, asked = facts.has_sigmas, self.asked
 
         def has_sigmas(rows: Fields, replaced: bool) -> bool:
@@ -193,7 +193,7 @@ class MeasureAll(Step[None]):
             headers = [one.published(np.zeros(0), np.zeros(0)).header for one in asked]
             return counted(rows, replaced) and [one.header for one in found] == headers
 
-        return replace(facts, has_sigmas=has_sigmas, claims=(*facts.claims, "the sigmas of sums, means and rows"))
+        return replace(facts, has_sigmas=has_sigmas, steps=True, claims=(*facts.claims, "all sigmas"))
 
 
 class _Estimate(NamedTuple):
