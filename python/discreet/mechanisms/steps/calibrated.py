@@ -21,6 +21,7 @@ from discreet.mechanisms.steps.numbers import PairRows
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.progress import shown_progress
 from discreet.release.aggregates import Aggregate, to_digits
+from discreet.release.export import shortened
 from discreet.release.facts import Listed, Summed
 from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "CountListed", "MeasureAll", "NameItems"]
 
 _MOST = 2**127 - 1
-_TOO_FEW = "too few users for sums without bounds: give bounds and l0"
+_TOO_FEW = "too few users for numbers without bounds, so nothing but the counts is known: give bounds and l0"
 _HELD_BY_FEW = 1.5
+_UNKNOWN = 1e29
+"""The sigma of a number of which nothing is known: finite, so that every format has it."""
 
 
 class Asked(NamedTuple):
@@ -176,7 +179,7 @@ class MeasureAll(Step[None]):
         parts = [found.get(part) for part in one.measured]
         top, below = parts[0], parts[-1]
         if top is None or below is None:
-            return np.zeros(size), np.full(size, np.inf)
+            return np.zeros(size), np.full(size, _UNKNOWN)
         scale = one.step
         if one.kind != "mean":
             return top.values * scale, top.sigmas * scale
@@ -239,6 +242,10 @@ class _Measuring:
             if logs[0] is None:
                 self.notes.append(_TOO_FEW)
                 return {}
+            if logs[-1] is None:
+                self.notes.append(
+                    f"too few users have {self._name(place)} other than zero, so nothing is known of them"
+                )
         live = [place for place, log in enumerate(logs) if log is not None]
         rest = shares.rest(len(self.columns), len(live) - 1)
         bits = theorem.norm_bits(rest)
@@ -279,9 +286,12 @@ class _Measuring:
         drawn = self.rng.sample(_core.Noise.discrete_gaussian(asked.sigma), 3)
         return theorem.put_back(asked, [layer + int(noise) for layer, noise in zip(layers, drawn, strict=True)])
 
-    def _note(self, place: int, up: float) -> None:
+    def _name(self, place: int) -> str:
         kind, column, *_ = self.columns[place - 1]
-        name = "rows" if column is None else f"{'values' if kind == 'values' else 'sums'} of {column}"
+        return "rows" if column is None else f"{'values' if kind == 'values' else 'sums'} of {shortened(column)}"
+
+    def _note(self, place: int, up: float) -> None:
         if up > _HELD_BY_FEW:
-            held = ": most of it is held by few users" if up > 3 else ""
-            self.notes.append(f"{1 - 1 / up:.0%} of the {name} was cut from users with much, and put back{held}")
+            held = ": most of them are held by few users" if up > 3 else ""
+            cut = f"{1 - 1 / up:.0%} of the {self._name(place)}"
+            self.notes.append(f"{cut} were cut from users with much, and put back{held}")
