@@ -327,6 +327,9 @@ def test_what_cannot_be_measured_is_refused_before_the_charge(call, error):
         dp.aggregate(table(rows=90), **COLUMNS, **{"rho": 1, "delta": 1e-6, **call}, budget=budget)
     with pytest.raises(ParameterError, match="l0 needs bounds"):
         dp.sum(table(rows=90), **COLUMNS, value="price", l0=3, rho=1, delta=1e-6, budget=budget)
+    reader = pytest.importorskip("pyarrow").table(table(rows=90)).to_reader()
+    with pytest.raises(ParameterError, match="the table is read twice"):
+        dp.sum(reader, **COLUMNS, value="price", rho=1, delta=1e-6, budget=budget)
     assert budget.history == []
     with pytest.raises(ParameterError, match="count alone"):
         CalibratedAggregates(rho=1, delta=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from discreet import engines
 from discreet.engines.projection import require_free
 from discreet.engines.table import Table
 from discreet.errors import Parameter, ParameterError
@@ -122,6 +123,8 @@ class CalibratedAggregates(FromRhoAndDelta, Steps):
 
     def _rows(self, table: Table) -> PairRows:
         require_free(self.names, table.user, table.item, table.period)
+        if self.items is None:
+            engines.require_rows_again(table.data)  # the counts, and the numbers
         return PairRows(table, ((column, step) for column, _, _, step in (*self.sums, *self.means)), self.items)
 
 
