@@ -276,7 +276,7 @@ def aggregate(
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
     kinds = mechanisms.Aggregates, partial(mechanisms.Aggregates, delta=None)
-    limits = {**bounded, "rows": rows, "l0": l0}
+    limits = {**bounded, "rows": None if rows is False else rows, "l0": l0}
     return _released(call, kinds, listed, (rho, epsilon, delta), limits, (_SKIPPED_VALUES,) if values else ())
 
 
