@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from discreet.errors import LEAST, OUT_OF_DELTA, BudgetExceeded, ParameterError, trying
+from discreet.errors import LEAST, OUT_OF_DELTA, BudgetExceeded, ParameterError, about, trying
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import UNITS, Guarantee, Unit, claimed_pair, pair_text, require_one, resolve_rho
 from discreet.privacy.validation import exact, require_number
@@ -268,7 +268,9 @@ class Account:
         """
         left = self._pair_left or total
         pair = (0.0, guarantee.delta) if guarantee.rho == 0 else guarantee.dp
-        if guarantee.rho > 0 and guarantee.delta < 0.5 and min(left) > 0:
+        none_left = min(left) <= 0
+        if guarantee.rho > 0 and guarantee.delta < 0.5 and (pair is None or not none_left):
+            left = total if none_left else left  # nothing fits then, and the charge says what is needed
             at = 2 * guarantee.delta or _even(guarantee, left)
             converted = guarantee.epsilon(at), at
             if pair is None or _part_of(converted, left) < (1 - 1e-6) * _part_of(pair, left):
@@ -318,7 +320,8 @@ class Account:
                 if left[0] < LEAST:
                     advice = "No epsilon is left: nothing more can be released."
                 elif left[1] == 0:
-                    advice = OUT_OF_DELTA
+                    without = trying({"epsilon": left[0]}, " without a delta")
+                    advice = OUT_OF_DELTA if guarantee.delta > 0 else about("No delta is left. {}", without)
                 raise BudgetExceeded(needed, _AS_PAIR.format(*left), advice)
             raise BudgetExceeded(replace(self.guarantee(charge), dp=guarantee.dp), self.remaining)
         return charge
