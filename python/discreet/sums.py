@@ -163,7 +163,7 @@ def _released(
             return made_for(kinds[0], rho, epsilon, delta=required(delta), **limits), ()
         return kinds[1](rho=_listed_rho(rho, epsilon, delta), items=listed, **limits), ()
 
-    asked = Asked(chosen, epsilon, delta, quoted_at(epsilon, delta, is_public=listed is not None))
+    asked = Asked(chosen, rho, epsilon, delta, quoted_at(epsilon, delta, is_public=listed is not None))
     made, _ = asked.chosen()
     return publish(made, call, asked, (*notes, *unusual(asked.guarantee(made))))
 
