@@ -239,7 +239,7 @@ def test_the_command_prints_all_numbers_and_names_its_options(tmp_path):
         ({"sums": {"shop": (0, 9)}}, "another column than user, item and time"),
         ({"means": {"cents": (0, 2**96)}, "rows": 9}, "2.95 steps"),
         ({"rows": 2**30, "rho": 1e-6}, "above 1e9; give fewer rows"),
-        ({"sums": {"cents": (0, 9)}, "rows": None, "rho": 1e-18}, "at most 1e.09"),
+        ({"sums": {"cents": (0, 9)}, "rows": None, "rho": 1e-18}, r"rho \(1e-18\) is too small"),
         ({"delta": None}, "delta"),
         ({"value": "cents"}, "value"),
         ({"sums": {"cents": (0, 9), "CENTS": (0, 9)}}, "one name"),
