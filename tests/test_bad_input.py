@@ -2,10 +2,12 @@
 
 import inspect
 import math
+import re
 import warnings
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -441,3 +443,43 @@ def test_an_error_shows_numbers_that_differ():
         dp.Shape(2_000_000, 1_234_567, 1.0, 1_234_568)
     with pytest.raises(ParameterError, match=r"\(1.00000001, 1e-06\)"):
         dp.Guarantee(1, 0).stating(1.00000001, 1e-6)
+
+
+MADE = {
+    "count": partial(dp.count),
+    **{f"count {l0}": partial(dp.count, l0=l0) for l0 in (3, "auto")},
+    "count with a share": partial(dp.count, l0=3, kept_share=True),
+    "count of listed": partial(dp.count, items=["a"]),
+    "top_k": partial(dp.top_k, k=3),
+    "top_k peel": partial(dp.top_k, k=3, l0=2, method="discover+peel"),
+    "top_k of listed": partial(dp.top_k, k=1, items=["a"]),
+    **{
+        f"select {name}": partial(dp.select, l0=3, method=name)
+        for name in ("threshold", "dp_sips", "weighted_gaussian")
+    },
+    "select": partial(dp.select),
+    "sum": partial(dp.sum, value="v"),
+    **{f"sum {bounds}": partial(dp.sum, value="v", bounds=bounds, l0=2) for bounds in ((0, 2), "auto")},
+    "sum of listed": partial(dp.sum, value="v", bounds=(0, 2), l0=2, items=["a"]),
+    "aggregate": partial(dp.aggregate, rows=True),
+    "aggregate l0": partial(dp.aggregate, sums={"v": (0, 2)}, l0=2),
+}
+AMOUNTS = [("rho", x) for x in (5e-324, 1e-300, 1e-20, 1e-10, 1e4)]
+AMOUNTS += [("epsilon", x) for x in (5e-324, 1e-20, 1e-5, 1e3)]
+
+
+@pytest.mark.parametrize("verb", MADE.values(), ids=MADE)
+def test_an_error_names_the_privacy_parameters_that_were_given(verb):
+    log = {"user": [1, 2, 3] * 3, "item": ["a", "b", "c"] * 3, "v": [1, 1, 1] * 3}
+    raised = []
+    for (name, amount), delta in product(AMOUNTS, (1e-300, 1e-40, 1e-6, 0.999999)):
+        given = {name: amount, "delta": delta}
+        try:
+            verb(log, user="user", item="item", **given)
+        except ParameterError as error:
+            raised.append((error, given))
+    assert raised
+    for error, given in raised:
+        assert {*error.names} <= {*given, "l0"}, error
+        assert not re.search("(scale|sigma)[^;:]* must", str(error)), error
+        assert not error.beyond or error.refused in given.values(), error

@@ -1,5 +1,7 @@
 """Counts of items that are public, through `count(items=...)`."""
 
+import datetime as dt
+
 import numpy as np
 import pytest
 
@@ -197,6 +199,57 @@ def test_a_mechanism_excludes_listed_items():
 
 
 DAYS = {"user": [*range(3000)] * 2, "day": np.array(["2026-01-01"] * 3000 + ["2026-01-02"] * 3000, "datetime64[D]")}
+
+
+CELLS = {
+    "bools": [True, False],
+    "dates": [dt.date(2026, 1, 31), dt.date(21, 5, 6)],
+    "times": [dt.datetime(2026, 1, 31, 12, 0, 0, 500_000), dt.datetime(2026, 1, 31)],
+    "several columns": [("home", dt.date(2026, 1, 31)), ("home", dt.date(2026, 2, 1))],
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("form", ["list", "pyarrow", "polars", "duckdb"])
+def test_listed_cells_are_found_in_their_column(kind, form):
+    one, other = CELLS[kind]
+    columns, listed = ["item"], [one, other]
+    data = {"user": [*range(3000)], "item": [one] * 2000 + [other] * 1000}
+    if isinstance(one, tuple):
+        columns = ["page", "day"]
+        data = {"user": data["user"], **dict(zip(columns, map(list, zip(*data["item"], strict=True)), strict=True))}
+    expected = {*dp.count(data, user="user", item=columns, rho=100, delta=1e-6).items}
+    if form != "list":
+        data = pytest.importorskip("pyarrow").table(data)
+    if form == "polars":
+        data = pytest.importorskip("polars").from_arrow(data)
+    if form == "duckdb":
+        data = pytest.importorskip("duckdb").from_arrow(data)
+    for items in (listed, [*expected]):
+        release = dp.count(data, user="user", item=columns, items=items, rho=100)
+        assert {*release.items} == expected
+        assert sorted(round(count, -2) for count in release.counts) == [1000, 2000]
+
+
+@pytest.mark.parametrize("array", [np.array([True, False]), np.array(["2026-01-31", "2026-02-01"], "datetime64[D]")])
+def test_listed_cells_of_numpy_are_labels(array):
+    data = {"user": [*range(3000)], "item": np.repeat(array, 1500)}
+    release = dp.top_k(data, user="user", item="item", items=array, k=2, rho=100)
+    assert sorted(release.items) in (["false", "true"], ["2026-01-31", "2026-02-01"])
+    assert dp.mechanisms.GaussianCounts.from_rho(items=array, rho=1).items == tuple(
+        str(cell).lower() for cell in array.tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("items", "error"),
+    [([True, 2], "all of one type"), ([dt.datetime(2026, 1, 31, tzinfo=dt.UTC)], "give its text in UTC")],
+)
+def test_listed_cells_that_are_no_labels_cost_nothing(items, error):
+    budget = dp.Budget(rho=1, delta=1e-6)
+    with pytest.raises((SchemaError, ParameterError), match=error):
+        dp.count({"user": [1], "item": [True]}, user="user", item="item", items=items, rho=1, budget=budget)
+    assert budget.spent.rho == 0
 
 
 def test_listed_dates_are_found_in_any_spelling():

@@ -1,16 +1,18 @@
 """Sensitivity and Guarantee: validation, composition and conversion."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import discreet
-from discreet import Guarantee
+from discreet import Budget, Guarantee
 from discreet.errors import ParameterError
 from discreet.privacy import Sensitivity
-from discreet.privacy.guarantee import resolve_rho
+from discreet.privacy.guarantee import resolve_rho, unusual
+from discreet.wording import shown_down, shown_up
 
 NOT_NUMBERS = [-1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None, 1j]
 
@@ -81,6 +83,42 @@ def test_a_printed_epsilon_is_implied(rho):
     epsilon, delta = guarantee.quoted
     assert f"({epsilon:.4g}, {delta:.4g})-DP" in guarantee.promise
     assert float(f"{epsilon:.4g}") >= guarantee.epsilon(delta)
+
+
+@pytest.mark.parametrize("digits", [3, 4, 6])
+@pytest.mark.parametrize("value", [2 / 3, 1.0004, 1.0000004, 0.9999996, 123456.7, 1.2345678e-300, 0.1 + 0.2])
+def test_costs_are_shown_rounded_up_and_rests_rounded_down(value, digits):
+    up, down = shown_up(value, digits), shown_down(value, digits)
+    assert Fraction(down) <= Fraction(value) * (1 + Fraction(1, 10**13))
+    assert Fraction(up) >= Fraction(value) * (1 - Fraction(1, 10**13))
+    assert Fraction(up) - Fraction(down) <= Fraction(value) * Fraction(101, 10 ** (digits + 1))
+    for given in ("0.1", "0.25", "0.3", "1.5", "7e-09", "1e-06", "0"):  # also as a sum of floats
+        assert shown_up(float(given), digits) == shown_down(3 * (float(given) / 3), digits) == given
+
+
+def test_a_printed_guarantee_promises_no_more_than_the_guarantee():
+    guarantee = Guarantee(1.0000004, 1.0000004e-6, dp=(10.004, 1.00004e-6))
+    printed = "1.00001e-06-approximate 1.00001-zCDP per user (added or removed)"
+    assert str(guarantee) == f"{printed}, and (10.01, 1.001e-06)-DP"
+    assert guarantee.promise == f"{printed}, which implies (7.767, 2.001e-06)-DP"
+    assert "<td>1.00001</td>" in guarantee._repr_html_()
+    assert "<td>1.00001e-06</td>" in guarantee._repr_html_()
+    weak = Guarantee(2.0, 1e-6, dp=(10.004, 1e-6))
+    assert weak.promise.endswith("and (10.01, 1e-06)-DP")
+    assert "epsilon 10.01 makes a weak guarantee" in unusual(weak)[0]
+    assert "delta 0.00100001 makes" in unusual(Guarantee(0.1, 0.0010000001))[0]
+
+
+@pytest.mark.parametrize("promise", [{"rho": 1.0}, {"epsilon": 2.0}])
+def test_a_budget_shows_no_more_than_is_left(promise):
+    budget = Budget(**promise, delta=1e-6)
+    budget.charge(Guarantee(0.0123456789, 1.23456789e-8))
+    left = budget.remaining
+    texts = re.findall(r"(?:rho|delta) ([0-9.e-]+) of ([0-9.e-]+)", repr(budget))
+    for (shown, _), exact in zip(texts, (left.rho, left.delta), strict=True):
+        assert 0 <= exact - float(shown) < 1e-5 * exact
+    cells = re.findall("<bdi>([^<]*)</bdi>", budget._repr_html_())
+    assert cells[cells.index("spent") :][1:3] == ["0.0123457", "1.24e-08"]
 
 
 def test_dp_and_bounded_range_become_guarantees():

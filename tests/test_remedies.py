@@ -176,7 +176,10 @@ def test_every_suggested_number_fits_when_it_is_copied():
         def required(given, verb=verb, more=more, budget=budget):
             rho = given.get("rho")
             choices = Asked(
-                lambda e, d: choose(verb, **more, rho=rho, epsilon=e, delta=d), given.get("epsilon"), given["delta"]
+                lambda e, d: choose(verb, **more, rho=rho, epsilon=e, delta=d),
+                rho,
+                given.get("epsilon"),
+                given["delta"],
             )
             choices.require_paid(budget, choices.chosen()[0])
 

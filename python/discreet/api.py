@@ -155,19 +155,18 @@ def count(
             counts_users=engines.counts_users(table.data),
         )
 
-    asked, made, reasons = _chosen(chosen, epsilon, delta, is_public=is_public)
+    asked, made, reasons = _chosen(chosen, (rho, epsilon, delta), is_public=is_public)
     return publish(made, replace(call, table=table), asked, reasons, only=listed if is_public else None)
 
 
 def _chosen(
     choose: Callable[[float | None, float | None], tuple[_Made, Notes]],
-    epsilon: float | None,
-    delta: float | None,
+    promised: tuple[float | None, float | None, float | None],
     *,
     is_public: bool,
 ) -> tuple[Asked[_Made], _Made, Notes]:
     """Return the request, the mechanism for it and the notes on the choice."""
-    asked = Asked(choose, epsilon, delta, quoted_at(epsilon, delta, is_public=is_public))
+    asked = Asked(choose, *promised, quoted_at(*promised[1:], is_public=is_public))
     made, notes = asked.chosen()
     return asked, made, (*notes, *unusual(asked.guarantee(made))) if is_public else notes
 
@@ -235,7 +234,7 @@ def top_k(
             return public_top_k(listed, k=k, rho=rho, epsilon=epsilon, delta=delta)
         return choose("top_k", rho=rho, epsilon=epsilon, delta=required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
 
-    asked, mechanism, notes = _chosen(chosen, epsilon, delta, is_public=listed is not None)
+    asked, mechanism, notes = _chosen(chosen, (rho, epsilon, delta), is_public=listed is not None)
     told = () if isinstance(mechanism, TableMechanism) else None
     return publish(mechanism, call, asked, notes, only=listed, told=told)
 
@@ -304,7 +303,7 @@ def select(
     def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
         return choose("select", rho=rho, epsilon=epsilon, delta=required(delta), l0=l0, method=method, rows_here=here)
 
-    asked = Asked(chosen, epsilon, delta)
+    asked = Asked(chosen, rho, epsilon, delta)
     mechanism, reasons = asked.chosen()
     return publish(mechanism, call, asked, reasons, without_counts=True)
 

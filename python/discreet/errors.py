@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import NamedTuple, NoReturn, Protocol, Self
 
+from discreet.wording import shown_down, shown_up
+
 __all__ = [
     "AlreadyCharged",
     "BudgetExceeded",
@@ -76,8 +78,8 @@ class Charged:
     def amount(self) -> str:
         """The charge in the terms of the budget."""
         if self.pair is not None:
-            return "epsilon {:.6g} and delta {:.3g}".format(*self.pair)
-        return f"rho {self.rho:.6g} and delta {self.delta:.3g}"
+            return f"epsilon {shown_up(self.pair[0])} and delta {shown_up(self.pair[1], 3)}"
+        return f"rho {shown_up(self.rho)} and delta {shown_up(self.delta, 3)}"
 
     @property
     def cost(self) -> str:
@@ -206,6 +208,24 @@ class DiscreetError(Exception):
 class ParameterError(DiscreetError, ValueError):
     """A parameter is outside the range for which the theorem holds."""
 
+    refused: float | None = None
+    """The number that is out of range, if the text is about one."""
+    beyond: int = 0
+    """-1 if this number is too small, and 1 if it is too large."""
+
+    def outside(self, refused: float, beyond: int) -> Self:
+        """Return this error as one about a number that is out of range.
+
+        Args:
+            refused: The number.
+            beyond: -1 if it is too small, and 1 if it is too large.
+
+        Returns:
+            This error.
+        """
+        self.refused, self.beyond = refused, beyond
+        return self
+
 
 class MissingLibraryError(ImportError):
     """A library is not installed, or too old. The text says how to install it."""
@@ -318,9 +338,9 @@ def fitting(requested: Amount, remaining: Amount) -> dict[str, float]:
 
 
 def _apart(more: float, less: float) -> tuple[str, str]:
-    """Return two numbers with at least six digits, and as many more as they need to differ."""
-    texts = ((f"{more:.{digits}g}", f"{less:.{digits}g}") for digits in range(6, 17))
-    return next((pair for pair in texts if pair[0] != pair[1]), (repr(more), repr(less)))
+    """Return two numbers, rounded apart to six digits; with all digits if that does not tell them apart."""
+    texts = shown_up(more), shown_down(less)
+    return texts if texts[0] != texts[1] else (repr(more), repr(less))
 
 
 def to_three_digits(number: float) -> float:

@@ -25,7 +25,7 @@ from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import required, stated
 from discreet.planning.public_items import with_known
 from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit, require_promise, unusual
-from discreet.privacy.validation import is_equal, is_zero, require_flag
+from discreet.privacy.validation import in_terms_of, is_equal, is_zero, require_flag
 from discreet.release.export import kind_of
 from discreet.release.provenance import Provenance, ReleaseTexts, inputs_of
 from discreet.release.release import Release, changed
@@ -211,6 +211,7 @@ class Asked(Generic[_Made]):
 
     choose: Callable[[float | None, float | None], tuple[_Made, Notes]]
     """Returns the mechanism for an epsilon and a delta, and notes on the choice."""
+    rho: float | None
     epsilon: float | None
     delta: float | None
     quoted_at: float | None = None
@@ -218,7 +219,8 @@ class Asked(Generic[_Made]):
 
     def chosen(self) -> tuple[_Made, Notes]:
         """Return the mechanism for these parameters, and notes on the choice."""
-        return self.choose(self.epsilon, self.delta)
+        with in_terms_of(self.rho, self.epsilon, self.delta):
+            return self.choose(self.epsilon, self.delta)
 
     def guarantee(self, mechanism: Promising) -> Guarantee:
         """Return the mechanism's guarantee, in epsilon if the caller gave epsilon."""
@@ -226,7 +228,7 @@ class Asked(Generic[_Made]):
             return stated(mechanism, self.epsilon, self.delta)
         guarantee = mechanism.guarantee
         epsilon = guarantee.epsilon(self.quoted_at)
-        return guarantee if guarantee.dp == (epsilon, 0) else guarantee.stating(epsilon, float(self.quoted_at))
+        return guarantee if guarantee.dp == (epsilon, 0) else replace(guarantee, dp=(epsilon, float(self.quoted_at)))
 
     def require_paid(self, budget: PrivacyFilter, mechanism: Promising, unit: Unit = "user") -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""

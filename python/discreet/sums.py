@@ -165,7 +165,7 @@ def _released(
             return made_for(kinds[0], rho, epsilon, delta=required(delta), **limits), ()
         return kinds[1](rho=_listed_rho(rho, epsilon, delta), items=listed, **limits), ()
 
-    asked = Asked(chosen, epsilon, delta, quoted_at(epsilon, delta, is_public=listed is not None))
+    asked = Asked(chosen, rho, epsilon, delta, quoted_at(epsilon, delta, is_public=listed is not None))
     made, _ = asked.chosen()
     return publish(made, call, asked, (*notes, *unusual(asked.guarantee(made))))
 
@@ -278,7 +278,7 @@ def aggregate(
     listed = require_known(items, others=False, l0=l0, mechanism=None)
 
     kinds = mechanisms.Aggregates, partial(mechanisms.Aggregates, delta=None)
-    limits = {**bounded, "rows": rows, "l0": l0}
+    limits = {**bounded, "rows": None if rows is False else rows, "l0": l0}
     return _released(call, kinds, listed, (rho, epsilon, delta), limits, (_SKIPPED_VALUES,) if values else ())
 
 

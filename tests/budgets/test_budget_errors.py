@@ -67,6 +67,20 @@ def test_a_release_beyond_a_budget_in_epsilon_states_its_own_cost():
             budget.charge(guarantee)
 
 
+@pytest.mark.parametrize(("rho", "needed"), [(1e-9, r"epsilon=0\.00019\d* and delta=3\.8"), (1.0, "rho=0.99999")])
+def test_an_epsilon_is_left_for_releases_without_delta(rho, needed):
+    log = {"user": [*range(300)], "item": ["a"] * 300}
+    columns = {"user": "user", "item": "item"}
+    budget = discreet.Budget(epsilon=0.5, delta=1e-6)
+    budget.charge(Guarantee.from_dp(0.25, 1e-6))
+    left = r"epsilon=0\.25 and delta=0\.0 are left.*No delta is left\. Try epsilon=0\.25 without a delta"
+    with pytest.raises(BudgetExceeded, match=f"this needs {needed}.*{left}"):
+        discreet.count(log, **columns, items=["a"], rho=rho, budget=budget)
+    with pytest.raises(BudgetExceeded, match="No delta is left: give each release a share"):
+        discreet.count(log, **columns, rho=rho, delta=1e-9, budget=budget)
+    assert discreet.count(log, **columns, items=["a"], epsilon=0.25, budget=budget).items == ["a"]
+
+
 def test_budget_exceeded_names_the_parameter_used_up():
     budget = discreet.Budget(rho=1.0, delta=1e-6)
     for _ in range(9):

@@ -43,7 +43,7 @@ def ledger(tmp_path):
 
 
 def state(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def refused(folder, *arguments, message=INPUT):
@@ -74,6 +74,33 @@ def test_redirected_input_is_not_overwritten(data):
     with data.open("rb") as rows:
         code, err = run("count", "-", *COUNT, *BUDGET, "-o", "log.csv", stdin=rows)
     assert (code, INPUT in err) == (2, True)
+
+
+@posix
+@pytest.mark.parametrize("output", ["nosuch/../{}", "{}/", "{}/.", "{}/../{}", "through.csv", "dir.csv/"])
+def test_no_path_that_the_system_does_not_find_overwrites_a_file(data, ledger, output):
+    Path("dir.csv").mkdir()
+    Path("list.csv").write_text("home\n")
+    paid = ["--ledger", ledger("kept.ledger"), "--dataset", "d", "--rho", 0.1]
+    assert discreet("count", data, *COUNT, *paid, "--delta", 1e-8, "--once", "x", "-o", "paid.csv")[0] == 0
+    assert discreet("stream", "init", "s.stream", *BUDGET, "--l0", "1", "--horizon", 4, "-q")[0] == 0
+    commands = [
+        ("log.csv", ["count", "log.csv", *COUNT, *paid, "--delta", 1e-8]),
+        ("log.csv", ["top-k", "log.csv", *COUNT, *paid, "--k", 1, "--delta", 1e-8]),
+        ("list.csv", ["count", "log.csv", *COUNT, "--items", "list.csv", *paid]),
+        ("paid.csv", ["select", "log.csv", *COUNT, *paid, "--delta", 1e-8, "--once", "x"]),
+        ("paid.csv", ["stream", "step", "s.stream", "log.csv", *COUNT]),
+        ("paid.csv", ["budget", "export", "kept.ledger"]),
+    ]
+    for name, command in commands:
+        Path("through.csv").unlink(missing_ok=True)
+        Path("through.csv").symlink_to(f"nosuch/../{name}")
+        before = state(data.parent)
+        code, rows, err = discreet(*command, "-o", output.replace("{}", name))
+        assert (code, rows, "cannot write" in err, state(data.parent)) == (1, "", True, before)
+    with data.open("rb") as piped:
+        code, err = run("count", "-", *COUNT, *BUDGET, "-o", output.replace("{}", "log.csv"), stdin=piped)
+    assert (code, "cannot write" in err, state(data.parent)) == (1, True, before)
 
 
 @posix

@@ -48,7 +48,7 @@ def test_an_audit_prints_json_and_makes_runs(monkeypatch):
 
 def test_the_error_about_a_small_epsilon_repeats_it():
     err = errors_of("plan", "count", "--epsilon", "1e-10", "--delta", "1e-14")
-    assert "epsilon = 1e-10 and delta = 1e-14 leave rho" in err
+    assert "--epsilon (1e-10) and --delta (1e-14) are too small for this release: give larger values" in err
 
 
 @pytest.mark.parametrize(

@@ -239,19 +239,21 @@ def test_the_command_prints_all_numbers_and_names_its_options(tmp_path):
         ({"sums": {"shop": (0, 9)}}, "another column than user, item and time"),
         ({"means": {"cents": (0, 2**96)}, "rows": 9}, "2.95 steps"),
         ({"rows": 2**30, "rho": 1e-6}, "above 1e9; give fewer rows"),
-        ({"sums": {"cents": (0, 9)}, "rows": None, "rho": 1e-18}, "at most 1e.09"),
+        ({"sums": {"cents": (0, 9)}, "rows": None, "rho": 1e-18}, r"rho \(1e-18\) is too small"),
         ({"delta": None}, "delta"),
         ({"value": "cents"}, "value"),
         ({"sums": {"cents": (0, 9), "CENTS": (0, 9)}}, "one name"),
         ({"sums": {"cents": (0, 9)}, "item": "Cents_sum"}, "rename it"),
         ({"means": {"cents": (0, 9)}, "item": ["shop", "CENTS_MEAN_sigma"]}, "rename it"),
         ({"item": "Rows"}, "rename it"),
+        ({"sums": {"c\0": (0, 9)}}, "without NUL"),
+        ({"means": ["c\0"], "rows": True, "l0": None}, "without NUL"),
     ],
 )
 def test_wrong_parameters_cost_nothing(changes, text):
     budget = dp.Budget(rho=5, delta=1e-3)
     asked = {"user": "user", "item": "shop", "rows": 2, "l0": 3, "rho": 1, "delta": 1e-6, "budget": budget, **changes}
-    others = dict.fromkeys(("Cents_sum", "CENTS_MEAN_sigma", "Rows"), SALES["shop"])
+    others = dict.fromkeys(("Cents_sum", "CENTS_MEAN_sigma", "Rows"), SALES["shop"]) | {"c\0": SALES["cents"]}
     with pytest.raises((ParameterError, TypeError), match=text):
         dp.aggregate({**SALES, "CENTS": SALES["cents"], **others}, **asked)
     assert budget.remaining.rho == 5

@@ -1,5 +1,6 @@
 """Reports: one HTML file that loads nothing, runs nothing and shows any label as text."""
 
+import math
 import re
 from html.parser import HTMLParser
 
@@ -127,6 +128,18 @@ def test_a_page_has_the_rows_intervals_guarantee_and_parameters(tmp_path):
         "if one user, with all rows of that user, is added to the data or removed from it",
     ):
         assert part in shown, part
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.20001, 1, 3, 7.5, 30])
+def test_a_report_rounds_the_factor_of_its_guarantee_up(epsilon, tmp_path):
+    log = {"user": [*range(90)], "item": ["a"] * 90}
+    made = dp.count(log, user="user", item="item", items=["a"], epsilon=epsilon)
+    made.write(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    factor, shown = re.search(r"a factor of ([0-9.,e+]+) \(e\^epsilon with epsilon = ([0-9.]+)\)", text).groups()
+    own = made.guarantee.dp[0]
+    assert own <= float(shown) + 1e-12 < own * 1.001
+    assert math.exp(own) <= float(factor.replace(",", "")) < math.exp(own) * 1.01
 
 
 def test_clipped_seeded_and_claimed_releases_say_so(tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.privacy.conversion import cdp_delta
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, pair_text
 from discreet.wording import counted
 
 __all__ = [
@@ -236,7 +236,7 @@ class Audit:
         if self.quoted is not None and self.guarantee.dp is not None:
             epsilon, delta = self.guarantee.dp
             holds = "is VIOLATED" if self.quoted.violates else "holds on all pairs"
-            lines.append(f"({epsilon:.4g}, {delta:.4g})-DP {holds}. In the worst pair, {self.quoted}.")
+            lines.append(f"{pair_text(epsilon, delta)} {holds}. In the worst pair, {self.quoted}.")
         lines.append(f"{self._releases}.")
         lines += ["", f"Mechanism: {self.mechanism}", f"Promise: {self.guarantee}"]
         for title, facts in (("Compared", self.compared), ("An audit cannot show", (*self.limits, *LIMITS))):

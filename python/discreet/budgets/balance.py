@@ -14,7 +14,7 @@ from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, Promising, Unit, per_unit, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import whitehouse2023
-from discreet.wording import counted
+from discreet.wording import counted, shown_down, shown_up
 
 __all__ = ["Balance"]
 
@@ -150,8 +150,8 @@ class Balance(Uncopied, ABC):
         if account.used is not None:
             epsilon, delta = account.remaining.dp or (0.0, 0.0)
             raise BudgetExceeded(
-                f"rho={total.rho:.6g} and delta={total.delta:.6g} for several lists",
-                f"epsilon={epsilon:.6g} and delta={delta:.6g}",
+                f"rho={shown_up(total.rho)} and delta={shown_up(total.delta)} for several lists",
+                f"epsilon={shown_down(epsilon)} and delta={shown_down(delta)}",
                 "This budget adds up epsilons since its first charge, and lists that share a rho need one that adds up "
                 f"rhos. {'Release each list with top_k and an epsilon.' if epsilon else 'No epsilon is left, either.'}",
             )

@@ -9,10 +9,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from discreet.errors import LEAST, OUT_OF_DELTA, BudgetExceeded, ParameterError, trying
+from discreet.errors import LEAST, OUT_OF_DELTA, BudgetExceeded, ParameterError, about, trying
 from discreet.privacy.conversion import pure_rho, round_down, round_up
-from discreet.privacy.guarantee import UNITS, Guarantee, Unit, claimed_pair, require_one, resolve_rho
-from discreet.privacy.validation import require_number
+from discreet.privacy.guarantee import UNITS, Guarantee, Unit, claimed_pair, pair_text, require_one, resolve_rho
+from discreet.privacy.validation import exact, require_number
+from discreet.wording import shown_down, shown_up
 
 __all__ = ["NOTHING", "Account", "Charge", "EpsilonDelta", "Protected"]
 
@@ -196,7 +197,7 @@ class Account:
             other = self.holding(given.get("rho"), given["delta"], *beside, epsilon=given.get("epsilon"))
             alike = (other.total, other.promise) == (self.total, self.promise)
         if not alike:
-            stated = " and ".join(f"{key} {value:g}" for key, value in total.items())
+            stated = " and ".join(f"{key} {exact(value)}" for key, value in total.items())
             raise ParameterError(
                 f"the dataset {name!r} has a total of {stated} per {self.protected}, which is fixed for good: repeat "
                 "this total. Another dataset is for the data of other users: two budgets for the same users add up"
@@ -267,7 +268,9 @@ class Account:
         """
         left = self._pair_left or total
         pair = (0.0, guarantee.delta) if guarantee.rho == 0 else guarantee.dp
-        if guarantee.rho > 0 and guarantee.delta < 0.5 and min(left) > 0:
+        none_left = min(left) <= 0
+        if guarantee.rho > 0 and guarantee.delta < 0.5 and (pair is None or not none_left):
+            left = total if none_left else left  # nothing fits then, and the charge says what is needed
             at = 2 * guarantee.delta or _even(guarantee, left)
             converted = guarantee.epsilon(at), at
             if pair is None or _part_of(converted, left) < (1 - 1e-6) * _part_of(pair, left):
@@ -317,7 +320,8 @@ class Account:
                 if left[0] < LEAST:
                     advice = "No epsilon is left: nothing more can be released."
                 elif left[1] == 0:
-                    advice = OUT_OF_DELTA
+                    without = trying({"epsilon": left[0]}, " without a delta")
+                    advice = OUT_OF_DELTA if guarantee.delta > 0 else about("No delta is left. {}", without)
                 raise BudgetExceeded(needed, _AS_PAIR.format(*left), advice)
             raise BudgetExceeded(replace(self.guarantee(charge), dp=guarantee.dp), self.remaining)
         return charge
@@ -335,15 +339,15 @@ class Account:
         if self.promise.dp is None:
             return str(self.guarantee(self.total))
         epsilon, delta = self.promise.dp
-        return f"({epsilon:.4g}, {delta:.4g})-DP per {self.protected}"
+        return f"{pair_text(epsilon, delta)} per {self.protected}"
 
     @property
     def whole(self) -> str:
         """The note of a release that takes the whole account."""
-        rho, delta = self.total.floats(up=False)
+        rho, delta = map(shown_down, self.total.floats(up=False))
         return (
-            f"this release took the whole budget of {self.stated}, because only releases of at most rho {rho:.6g} and "
-            f"delta {delta:.6g} in total can share it"
+            f"this release took the whole budget of {self.stated}, because only releases of at most rho {rho} and "
+            f"delta {delta} in total can share it"
         )
 
     @property
@@ -384,12 +388,14 @@ class Account:
         if self.used_by_epsilon:
             return "one release of at most this epsilon and delta took all of it; nothing is left for others"
         if (pair := self._pair_left) is not None and (whole := self.promise.dp) is not None:
-            return f"epsilon {pair[0]:.6g} of {whole[0]:g} and delta {pair[1]:.6g} of {whole[1]:g} left"
+            parts = zip(("epsilon", "delta"), pair, whole, strict=True)
+            return " and ".join(f"{name} {shown_down(one)} of {shown_up(most)}" for name, one, most in parts) + " left"
         left, total = self.remaining, self.guarantee(self.total, up=False)
-        rest = f"rho {left.rho:.6g} of {total.rho:.6g} and delta {left.delta:.6g} of {total.delta:.6g} left"
+        rho, delta = shown_down(left.rho), shown_down(left.delta)
+        rest = f"rho {rho} of {shown_up(total.rho)} and delta {delta} of {shown_up(total.delta)} left"
         if self.promise.dp is not None and self.spent == NOTHING:
             return (
-                f"nothing is spent; it covers releases that add up to rho {left.rho:.6g} and delta {left.delta:g}, or "
+                f"nothing is spent; it covers releases that add up to rho {rho} and delta {delta}, or "
                 "one larger release of at most this epsilon and delta, or several whose epsilons and deltas add up so"
             )
         return f"{rest}. {OUT_OF_DELTA}" if self.out_of_delta else rest

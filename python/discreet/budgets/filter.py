@@ -28,7 +28,7 @@ from discreet.release.release import Release, changed
 from discreet.signatures import showing
 from discreet.tables.histogram import Histogram
 from discreet.tables.user_items import UserItems
-from discreet.wording import counted
+from discreet.wording import counted, shown_down, shown_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,12 +104,13 @@ class PrivacyFilter(Balance):
         parts = [(f"{row.number}  {row.mechanism}", row.rho) for row in self.history[-_DRAWN:]]
         names, values = zip(*parts, ("remaining", left.rho), strict=True)
         shares = [100 * value / total.rho for value in values]
-        label = f"percent of the total rho, {total.rho:.6g}"
+        label = f"percent of the total rho, {shown_up(total.rho)}"
         return plot.shares(names, shares, title=repr(self), label=label, ax=ax, options=options)
 
     def _repr_html_(self) -> str:
-        amounts = {"total": self.total, "spent": self.spent, "remaining": self.remaining}
-        rows = [[name, f"{cost.rho:.6g}", f"{cost.delta:.3g}"] for name, cost in amounts.items()]
+        costs, left = {"total": self.total, "spent": self.spent}, self.remaining
+        rows = [[name, shown_up(cost.rho), shown_up(cost.delta, 3)] for name, cost in costs.items()]
+        rows += [["remaining", shown_down(left.rho), shown_down(left.delta, 3)]]
         history = self.history
         charges = (
             markup.paragraph(counted(len(history), "charge"), bold=True) + history._repr_html_() if history else ""

@@ -19,7 +19,7 @@ from discreet.privacy.guarantee import UNITS, Unit, require_one
 from discreet.privacy.validation import require_choice, require_flag, require_number
 from discreet.release import export, markup, plot
 from discreet.release.provenance import Provenance
-from discreet.wording import meant
+from discreet.wording import meant, shown_down, shown_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -191,8 +191,8 @@ class Ledger:
         charges = Counter(row.dataset for row in history)
         rows = []
         for name, account in accounts.items():
-            costs = account.guarantee(account.total), account.remaining
-            amounts = [text for cost in costs for text in (f"{cost.rho:.6g}", f"{cost.delta:.3g}")]
+            total, left = account.guarantee(account.total), account.remaining
+            amounts = [shown_up(total.rho), shown_up(total.delta, 3), shown_down(left.rho), shown_down(left.delta, 3)]
             rows.append([export.plain_text(name), *amounts, f"{charges[name]:,}"])
         return markup.table(names, rows, title=export.plain_text(repr(self)))
 

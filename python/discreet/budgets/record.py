@@ -13,6 +13,7 @@ from discreet.budgets.charge import NOTHING, Charge, EpsilonDelta
 from discreet.errors import needs
 from discreet.release import export, markup
 from discreet.release.provenance import Provenance
+from discreet.wording import shown_up
 
 if TYPE_CHECKING:
     import pandas
@@ -125,9 +126,9 @@ class Spending:
     def shown(self, name: str) -> str:
         """Return a field as text: the epsilon and delta of a charge that has them, instead of its shares."""
         if self.pair is not None and name in ("rho", "delta"):
-            return f"{self.pair[1]:.6g}" if name == "delta" else ""
+            return shown_up(self.pair[1]) if name == "delta" else ""
         value = getattr(self, name)
-        return "" if value is None else f"{value:.6g}" if isinstance(value, float) else export.shortened(value)
+        return "" if value is None else shown_up(value) if isinstance(value, float) else export.shortened(value)
 
 
 _SHOWN_IF_ANY = (*(name for name in Provenance.__slots__ if name != "begun"), "rho", "epsilon")

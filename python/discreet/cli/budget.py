@@ -18,10 +18,10 @@ from discreet.cli.options import promises
 from discreet.cli.parsing import FLOAT, WHOLE, Command, Group
 from discreet.errors import InputError, ParameterError
 from discreet.formats import TEXTS
-from discreet.privacy.guarantee import UNITS, Unit, unusual
+from discreet.privacy.guarantee import UNITS, Unit, pair_text, unusual
 from discreet.privacy.policy import policy_text, require_policy, require_within
 from discreet.release import export
-from discreet.wording import counted
+from discreet.wording import counted, shown_down, shown_up
 
 __all__ = ["budget", "verify"]
 
@@ -78,16 +78,18 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
         click.echo(f"{dataset}: {made.guarantee.promise}", err=True)
     else:
         total = made.total
+        rho_left, delta_left = shown_down(total.rho), shown_down(total.delta)
         click.echo(
-            f"{dataset}: ({epsilon:g}, {delta:g})-DP per {UNITS[unit]}. It covers several releases with a total cost "
-            f"of rho={total.rho:.6g} and delta={total.delta:.6g}, or one larger release of at most this epsilon and "
+            f"{dataset}: {pair_text(epsilon, delta)} per {UNITS[unit]}. It covers several releases with a total cost "
+            f"of rho={rho_left} and delta={delta_left}, or one larger release of at most this epsilon and "
             "delta, or several whose epsilons and deltas add up so. The first charge decides.",
             err=True,
         )
     if exists:
         left = made.remaining
         click.echo(
-            f"The dataset exists already, and was not changed. Remaining: rho {left.rho:.6g}, delta {left.delta:.3g}.",
+            f"The dataset exists already, and was not changed. Remaining: rho {shown_down(left.rho)}, "
+            f"delta {shown_down(left.delta, 3)}.",
             err=True,
         )
     for note in unusual(made.guarantee):
@@ -108,10 +110,12 @@ def show(ledger: str, dataset: str | None) -> None:
     grids: dict[str, list[list[str]]] = {"rho": [], "epsilon": []}
     for one in chosen:
         kind, amounts = one._account().amounts  # noqa: SLF001 - as the budget adds them up
-        promise = "({:.4g}, {:.4g})-DP".format(*one.guarantee.quoted)
+        promise = pair_text(*one.guarantee.quoted)
         if one.guarantee.unit != "user":
             promise += f" per {one.guarantee.unit}"
-        grids[kind].append([one.name, *(f"{x:.6g}" for column in zip(*amounts, strict=True) for x in column), promise])
+        shown = zip(*amounts, strict=True)
+        cells = [text for total, spent, left in shown for text in (shown_up(total), shown_up(spent), shown_down(left))]
+        grids[kind].append([one.name, *cells, promise])
     for kind, rows in grids.items():
         if rows:
             names = ["dataset", kind, "spent", "left", "delta", "spent", "left", "total guarantee"]

@@ -31,6 +31,7 @@ from discreet.mechanisms.parameters import K_BAR, L0_SHARE, PERCENTILE, RELATIVE
 from discreet.planning.choose import choose
 from discreet.release import Release, export, provenance, reading
 from discreet.releasing import required
+from discreet.wording import shown_down
 
 if TYPE_CHECKING:
     from discreet.budgets import Dataset
@@ -254,11 +255,11 @@ def _charged(budget: Dataset, release: Release, paid: Charged | None, parameters
     """Return the text about the charge, by what the process has seen of the ledger, which may have been moved."""
     account = budget.seen
     cost, total, left = release.guarantee, account.guarantee(account.total), account.remaining
-    rest = f"rho {left.rho:.6g}, delta {left.delta:.6g}"
+    rest = f"rho {shown_down(left.rho)}, delta {shown_down(left.delta)}"
     amount, pair = ("", None) if paid is None else (paid.amount, paid.pair)
     charged = f"the whole guarantee, {amount}"
     if pair is not None and pair != account.promise.dp:  # epsilons add up
-        charged, rest = amount, "epsilon {:.6g}, delta {:.6g}".format(*(left.dp or (0.0, 0.0)))
+        charged, rest = amount, "epsilon {}, delta {}".format(*map(shown_down, left.dp or (0.0, 0.0)))
     elif pair is not None or cost.rho > total.rho or cost.delta > total.delta:
         charged = "the whole budget"
     elif parameters.get("charge") == "spent":

@@ -13,7 +13,7 @@ from discreet.imports import held
 from discreet.release import export
 from discreet.release.export import plain_text
 from discreet.release.report import ROWS
-from discreet.wording import counted, number
+from discreet.wording import counted, number, shown_up
 
 if TYPE_CHECKING:
     from discreet.release.release import Release
@@ -169,12 +169,12 @@ def guarantee_lines(release: Release) -> list[str]:
     """Return the lines about a release: its guarantee, the cost spent, and notes."""
     spent = release.spent
     lines = [f"{counted(len(release), 'item')} released. Guarantee: {release.promise}."]
-    costs = [(f"{cost.rho:.6g}", f"{cost.delta:.3g}") for cost in (spent, release.guarantee)]
+    costs = [(shown_up(cost.rho), shown_up(cost.delta, 3)) for cost in (spent, release.guarantee)]
     if costs[0] != costs[1]:
         each = "" if release.methods else " A step draws at most one item."
         lines.append(
-            f"Spent: rho {costs[0][0]} of {release.guarantee.rho:g}, "
-            f"delta {costs[0][1]} of {release.guarantee.delta:g} in {counted(release.calls, 'step')}.{each}"
+            f"Spent: rho {costs[0][0]} of {shown_up(release.guarantee.rho)}, "
+            f"delta {costs[0][1]} of {shown_up(release.guarantee.delta)} in {counted(release.calls, 'step')}.{each}"
         )
     if not len(release):
         lines.append(

@@ -203,8 +203,14 @@ def columns_of(user: Names, item: Names, period: Period | None = None) -> list[s
 
 
 def require_free(released: Iterable[str], user: Names, item: Names, period: Period | None = None) -> None:
-    """Raise ParameterError if a column that is read has the name of one of these columns of the release."""
-    if {name.lower() for name in released} & {name.lower() for name in columns_of(user, item, period)}:
+    """Raise ParameterError if a column that is read has the name of one of these columns of the release.
+
+    No column of the release may have a NUL in its name, which Arrow and Parquet cannot hold.
+    """
+    named = {name.lower() for name in released}
+    if any("\0" in name for name in named):
+        raise ParameterError("a column to add up or average needs a name without NUL; rename it")
+    if named & {name.lower() for name in columns_of(user, item, period)}:
         raise ParameterError.about(
             "a column of users, items or times has the name of a column of the release, in any case; rename it"
         )

@@ -17,6 +17,7 @@ from discreet.engines.table import Table
 from discreet.engines.untrusted import Fields
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee, Sensitivity, require_one, resolve_rho
+from discreet.privacy.validation import in_terms_of
 from discreet.release.facts import COUNTS, Facts, Kind, Listed, Summed, all_close
 
 __all__ = [
@@ -58,9 +59,11 @@ class FromEpsilon(FromRho[Made], Protocol):
 def made_for(kind: FromEpsilon[Made], rho: float | None, epsilon: float | None, **parameters: object) -> Made:
     """Return an object of a class for a guarantee in rho, or in epsilon if there is no rho."""
     require_one(rho, epsilon)
-    if rho is not None:
-        return kind.from_rho(rho=rho, **parameters)
-    return kind.from_epsilon(epsilon=epsilon, **parameters)
+    delta: Any = parameters.get("delta")
+    with in_terms_of(rho, epsilon, delta):
+        if rho is not None:
+            return kind.from_rho(rho=rho, **parameters)
+        return kind.from_epsilon(epsilon=epsilon, **parameters)
 
 
 class Value:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from discreet import _core
+from discreet.engines.cells import text_of
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import RHO_LIMIT
 from discreet.privacy.validation import require_array, require_number, require_whole
@@ -74,13 +78,28 @@ def require_relative_error(relative_error: object) -> float:
 
 
 def require_list(items: object) -> list[Any]:
-    """Return items as a list; raise ParameterError for anything but a list or an array of one dimension."""
+    """Return items as a list, with the labels that columns of booleans, dates and times have.
+
+    Raises ParameterError for anything but a list or an array of one dimension.
+    """
     require_array("items", items)
     if getattr(items, "ndim", 1) != 1:
         raise ParameterError(
             "items must be a list of labels, such as release.items, and not an array of more dimensions"
         )
-    return items.to_pylist() if hasattr(items, "to_pylist") else list(items)  # type: ignore[call-overload, no-any-return]
+    found: list[Any] = items.to_pylist() if hasattr(items, "to_pylist") else list(items)  # type: ignore[call-overload]
+    return found if {*map(type, found)} <= {str, int, bytes} else [*map(_label, found)]
+
+
+def _label(value: object) -> object:
+    """Return the label of a boolean, a date or a time: true, false, 2020-01-01 or 2020-01-01T12:00:00."""
+    if isinstance(value, tuple):
+        return (*map(_label, value),)
+    if not isinstance(value, bool | np.bool_ | date | np.datetime64):
+        return value
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        raise ParameterError('an item is a time with a zone: give its text in UTC, such as "2020-01-01T12:00:00Z"')
+    return text_of(value)
 
 
 def require_countable(items: Iterable[object]) -> None:

@@ -14,7 +14,7 @@ from discreet.mechanisms.fewest import Notes, WithReleaseChance, fewest_users, u
 from discreet.mechanisms.parameters import K_BAR, RELATIVE_ERROR
 from discreet.mechanisms.union.methods import UNION_METHODS
 from discreet.privacy.guarantee import Guarantee, Promising, require_promise, resolve_rho, unusual
-from discreet.privacy.validation import is_equal, require_choice, require_whole
+from discreet.privacy.validation import in_terms_of, is_equal, require_choice, require_whole
 
 if TYPE_CHECKING:
     from discreet.mechanisms import CalibratedCounts, DiscoverAndPeel, HistogramMechanism, UnionMechanism
@@ -128,7 +128,8 @@ def choose(verb: str, /, **parameters: Unpack[Parameters]) -> tuple[Chosen, Note
         raise ParameterError(f"plan takes no {verb!r}: {_NO_VERBS[verb]}")
     verb = require_choice("the function of a plan", verb.replace("-", "_"), (*verbs, "answer_queries"))
     require_parameters(verb, verbs[verb], parameters)
-    made, reasons = verbs[verb](**parameters)
+    with in_terms_of(parameters.get("rho"), parameters.get("epsilon"), parameters.get("delta")):
+        made, reasons = verbs[verb](**parameters)
     notes = (*reasons, *unusual(_asked(made.guarantee, parameters)))
     debug("%s: %r was chosen from the parameters, without data", verb, made)
     for note in notes:
@@ -183,16 +184,8 @@ def _for_count(
             raise ParameterError.about("{l0} excludes {relative_error} and {k_bar}: leave out either {l0} or these")
         return fewest_users(with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
-    try:
-        mechanism = mechanisms.CalibratedCounts(
-            rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar
-        )
-    except ParameterError as error:
-        if epsilon is None:
-            raise
-        spent = f"epsilon = {epsilon:g} and delta = {delta:g} leave rho = {own_rho:.4g} and delta = {own_delta:g}"
-        raise ParameterError(f"{error} ({spent})") from None
-    return mechanism, ()
+    made = mechanisms.CalibratedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
+    return made, ()
 
 
 def _for_top_k(

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 from discreet.errors import ParameterError
 from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_implies, cdp_rho, pure_rho, round_down
 from discreet.privacy.validation import require_choice, require_flag, require_number, require_whole
+from discreet.wording import shown_up
 
 __all__ = [
     "RHO_LIMIT",
@@ -20,6 +21,7 @@ __all__ = [
     "Sensitivity",
     "Unit",
     "claimed_pair",
+    "pair_text",
     "per_unit",
     "require_one",
     "require_pair",
@@ -251,7 +253,7 @@ class Guarantee:
         if (epsilon, delta) == self.dp or math.isinf(epsilon):
             return str(self)
         stated = self if self.dp is not None and self.dp[1] == 0 else replace(self, dp=None)  # pure DP says more
-        return f"{stated}, which implies ({epsilon:.4g}, {delta:.4g})-DP"
+        return f"{stated}, which implies {pair_text(epsilon, delta)}"
 
     def stating(self, epsilon: float, delta: float) -> Guarantee:
         """Return the same guarantee, quoted as (epsilon, delta)-DP.
@@ -274,7 +276,7 @@ class Guarantee:
     def _repr_html_(self) -> str:
         import html
 
-        rows = [("rho", f"{self.rho:.6g}"), ("delta", f"{self.delta:.6g}"), ("unit", self.unit)]
+        rows = [("rho", shown_up(self.rho)), ("delta", shown_up(self.delta)), ("unit", self.unit)]
         rows += [("neighbours", self.neighbours)]
         cells = "".join(f"<tr><td>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
         return f"<p><b>{html.escape(self.promise)}</b></p><table>{cells}</table>"
@@ -315,10 +317,10 @@ class Guarantee:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        approximate = f"{self.delta:g}-approximate " if self.delta else ""
+        approximate = f"{shown_up(self.delta)}-approximate " if self.delta else ""
         how = "added or removed" if self.neighbours == "added" else "replaced"
-        proved = "" if self.dp is None else ", and ({:.4g}, {:.4g})-DP".format(*self.dp)
-        return f"{approximate}{self.rho:.6g}-zCDP per {UNITS[self.unit]} ({how}){proved}"
+        proved = "" if self.dp is None else f", and {pair_text(*self.dp)}"
+        return f"{approximate}{shown_up(self.rho)}-zCDP per {UNITS[self.unit]} ({how}){proved}"
 
 
 def per_unit(guarantee: Guarantee, unit: Unit) -> Guarantee:
@@ -340,21 +342,24 @@ class Promising(Protocol):
 def unusual(guarantee: Guarantee) -> tuple[str, ...]:
     """Return a note for each parameter of a guarantee that is unusually weak."""
     delta = guarantee.delta if guarantee.dp is None else guarantee.dp[1]
-    epsilon, total = guarantee.quoted
-    if total > 0 and math.isfinite(epsilon):
-        epsilon = guarantee.epsilon(total)
+    epsilon = guarantee.quoted[0]
     notes = []
     if delta >= _LARGE_DELTA:
         notes.append(
-            f"delta {delta:g} makes a weak guarantee: delta is the probability that the guarantee fails. Choose it far "
-            "below 1 / number of users, such as 1e-6"
+            f"delta {shown_up(delta)} makes a weak guarantee: delta is the probability that the guarantee fails. "
+            "Choose it far below 1 / number of users, such as 1e-6"
         )
     if epsilon > _LARGE_EPSILON:
         notes.append(
-            f"epsilon {epsilon:.4g} makes a weak guarantee: most published releases have an epsilon of 10 or less. "
-            "Choose a smaller epsilon or rho"
+            f"epsilon {shown_up(epsilon, 4)} makes a weak guarantee: most published releases have an epsilon of 10 or "
+            "less. Choose a smaller epsilon or rho"
         )
     return tuple(notes)
+
+
+def pair_text(epsilon: float, delta: float) -> str:
+    """Return (epsilon, delta)-DP as text, rounded up."""
+    return f"({shown_up(epsilon, 4)}, {shown_up(delta, 4)})-DP"
 
 
 def rounded_up(number: float) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from discreet.errors import InputError, ParameterError
-from discreet.privacy.guarantee import UNITS, Guarantee, Unit, rounded_up
+from discreet.privacy.guarantee import UNITS, Guarantee, Unit
 from discreet.privacy.validation import require_choice, require_number
+from discreet.wording import shown_down, shown_up
 
 __all__ = ["policy_text", "require_policy", "require_within"]
 
@@ -41,7 +42,7 @@ def require_within(
     except ParameterError:
         raise InputError(
             f"{what} exceeds the policy: it has no epsilon at delta {delta:g}, because its own delta is "
-            f"{guarantee.delta:g}. Release with a smaller delta, or choose a policy with a larger one"
+            f"{shown_up(guarantee.delta)}. Release with a smaller delta, or choose a policy with a larger one"
         ) from None
     if Fraction(epsilon) > Fraction(max_epsilon) * (1 if parts == 1 else Fraction(2**52 + 1, 2**52)):
         raise InputError(f"{what} exceeds the policy: {policy_text(epsilon, max_epsilon, delta)}")
@@ -50,7 +51,7 @@ def require_within(
 
 def policy_text(epsilon: float, most: float, delta: float) -> str:
     """Return an epsilon and the largest allowed one, with enough digits to tell them apart."""
-    shown, limit = f"{rounded_up(epsilon):.4g}", f"{most:g}"
+    shown, limit = shown_up(epsilon, 4), shown_down(most)
     if (float(shown) > float(limit)) != (epsilon > most):
         shown, limit = repr(epsilon), repr(most)
     return f"epsilon {shown} at delta {delta:g}; the policy allows at most {limit}"

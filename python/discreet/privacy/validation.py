@@ -6,16 +6,18 @@ import numbers
 import operator
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any, SupportsIndex
 
-from discreet.errors import Parameter, ParameterError
+from discreet.errors import Parameter, ParameterError, about
 from discreet.wording import meant
 
 __all__ = [
     "brief",
+    "exact",
+    "in_terms_of",
     "is_bytes",
     "is_comma",
     "is_equal",
@@ -53,16 +55,48 @@ def require_number(
                 number = float(real)
                 if (number > low or not open_low) and (number < high or not open_high):
                     return number
-    remedy = ""
+    remedy, refused, beyond = "", None, 0
+    if is_number(value):
+        with suppress(TypeError, ValueError, ArithmeticError):  # a signaling NaN is no float
+            refused = float(real)
+            beyond = (refused >= high) - (refused <= low)
     if isinstance(value, str):
         point = "use a point as the decimal separator, and " if is_comma(value) else ""
         remedy = f"; {point}give a number without quotes, such as 0.5 or 1e-6"
     least, most = "above" if open_low else "at least", "below" if open_high else "at most"
-    limits = f"{least} {_exact(low)} and {most} {_exact(high)}"
-    raise ParameterError.about("{} must be a number {}, not {}{}", Parameter(name), limits, brief(value), remedy)
+    limits = f"{least} {exact(low)} and {most} {exact(high)}"
+    error = ParameterError.about("{} must be a number {}, not {}{}", Parameter(name), limits, brief(value), remedy)
+    raise error if refused is None else error.outside(refused, beyond)
 
 
-def _exact(limit: float) -> str:
+_NOISE = {"scale", "sigma"}
+"""The parameters of mechanisms that follow from the privacy parameters: the larger these, the smaller the noise."""
+
+
+@contextmanager
+def in_terms_of(rho: float | None, epsilon: float | None, delta: float | None) -> Iterator[None]:
+    """Let an error about a number that the caller did not give name the privacy parameters that it follows from."""
+    try:
+        yield
+    except ParameterError as error:
+        promised = {"rho": rho, "epsilon": epsilon, "delta": delta}
+        given = {name: value for name, value in promised.items() if value is not None}
+        name = next((name.split(",")[0] for name in error.names), "")
+        if not error.beyond or name not in {*promised, *_NOISE} or given.get(name) == error.refused:
+            raise
+        is_small = (error.beyond > 0) == (name in _NOISE)
+        own = ["delta"] if name == "delta" else ["epsilon", "delta"] if rho is None and is_small else ["rho", "epsilon"]
+        own = [one for one in own if one in given]
+        if not own:
+            raise
+        parts = [about("{} ({})", Parameter(one), brief(given[one])) for one in own]
+        verb, ones = ("is", "a {} value") if len(own) == 1 else ("are", "{} values")
+        size, more = ("small", ones.format("larger")) if is_small else ("large", ones.format("smaller"))
+        text = f"{' and '.join('{}' for _ in own)} {verb} too {size} for this release: give {more}"
+        raise ParameterError.about(text, *parts).outside(given[own[0]], -1 if is_small else 1) from None
+
+
+def exact(limit: float) -> str:
     """Return the text of a limit, with all digits if six do not suffice."""
     return text if float(text := f"{limit:g}") == limit else f"{limit!r}"
 

@@ -56,7 +56,7 @@ class Stage:
         >>> second = dp.queries.Stage(runs=2, epsilon=0.1, threshold=300)
         >>> mechanism = dp.queries.IterativeSparseVector(k=1000, sigma=80, stages=(first, second))
         >>> print(mechanism.guarantee)
-        0.123103-zCDP per user (added or removed)
+        0.123104-zCDP per user (added or removed)
     """
 
     runs: int

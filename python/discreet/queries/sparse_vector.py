@@ -75,7 +75,7 @@ class AboveThreshold(QueryMechanism[Crossing]):
         >>> import discreet as dp
         >>> mechanism = dp.queries.AboveThreshold(epsilon=1.0, threshold=1000)
         >>> print(mechanism.guarantee)
-        0.462117-zCDP per user (added or removed), and (1, 0)-DP
+        0.462118-zCDP per user (added or removed), and (1, 0)-DP
 
     Source:
         Dwork and Roth (2014), Theorem 3.23; Ghazi, Kumar and Manurangsi (2020), Theorem 3.

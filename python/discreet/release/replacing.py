@@ -49,8 +49,19 @@ def waiting_path(path: str | os.PathLike[str]) -> Path:
 
 
 def real(path: str | os.PathLike[str]) -> Path:
-    """Return the file that a path leads to, so that a link is kept and its file replaced."""
-    return Path(os.path.realpath(path))
+    """Return the file that a path leads to, so that a link is kept and its file replaced.
+
+    Raises:
+        InputError: The system finds no folder on the way, or no file where `os.path.realpath` does, which drops
+            "nosuch/.." and the slash of "file.csv/".
+    """
+    found = os.path.realpath(path)
+    folder = os.path.dirname(path) or "."  # noqa: PTH120 - a Path drops the slash
+    if not os.path.isdir(folder):  # noqa: PTH112 - it raises nothing for a name that is too long
+        raise InputError(f"cannot write {os.fspath(path)}: make its folder first; {folder} is none")
+    if os.path.exists(found) and not _same(Path(path), Path(found)):  # noqa: PTH110 - as above
+        raise InputError(f"cannot write {os.fspath(path)}: it is a link through a missing folder; give another name")
+    return Path(found)
 
 
 def replace(

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
+from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import UNITS, Guarantee
 from discreet.release import export
 from discreet.release.facts import Listed, Summed
 from discreet.release.markup import escaped, paragraph
 from discreet.release.provenance import Provenance
-from discreet.wording import counted, number
+from discreet.wording import counted, number, shown_up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -316,17 +318,25 @@ def _in_words(release: Reported) -> str:
     if single != unit:
         texts.append(f"It does not limit as much what they reveal about a user who has rows in many {period}s.")
     if math.isfinite(epsilon):
-        size = math.exp(min(epsilon, 700.0))
-        factor = f"{size:,.2f}" if size < 100 else f"{size:,.0f}" if size < 1e12 else f"{size:.3g}"
         texts.append(
             f"In numbers: if {person} {change}, the probability of every possible outcome changes by at most a factor "
-            f"of {factor} (e^epsilon with epsilon = {epsilon:.4g}), apart from a probability of delta = {delta:.3g}. "
+            f"of {_factor(epsilon)} (e^epsilon with epsilon = {shown_up(epsilon, 4)}), apart from a probability of "
+            f"delta = {shown_up(delta, 3)}. "
             "This holds whatever else a reader knows or computes."
         )
         if epsilon > 10:
             texts.append("This epsilon is large: the guarantee is weak.")
     texts.append(f"The exact statement: {guarantee}.")
     return f'<div class="box">{"".join(map(paragraph, texts))}</div>'
+
+
+def _factor(epsilon: float) -> str:
+    """Return e^epsilon as text, rounded up."""
+    if epsilon > 700:  # too large for a float
+        return f"e^{shown_up(epsilon, 4)}"
+    size = Decimal(round_up(math.exp(epsilon)) if epsilon else 1)
+    digits = Decimal("0.01") if size < 100 else Decimal(1)
+    return f"{size.quantize(digits, ROUND_CEILING):,}" if size < 10**12 else shown_up(float(size), 3)
 
 
 def _reading(release: Reported) -> list[str]:
@@ -379,11 +389,11 @@ def _parameters(release: Reported) -> str:
     guarantee = release.guarantee
     pairs = [
         ("made by", export.shown_call(release.made_by)),
-        ("rho", f"{guarantee.rho:.6g}"),
-        ("delta", f"{guarantee.delta:.6g}"),
+        ("rho", shown_up(guarantee.rho)),
+        ("delta", shown_up(guarantee.delta)),
     ]
     if guarantee.dp is not None:
-        pairs.append(("(epsilon, delta)", "({:.6g}, {:.6g})".format(*guarantee.dp)))
+        pairs.append(("(epsilon, delta)", "({}, {})".format(*map(shown_up, guarantee.dp))))
     changed = "added or removed" if guarantee.neighbours == "added" else "replaced"
     pairs.append(("protects", f"one {UNITS[guarantee.unit]}, {changed}"))
     if release.users is not None:

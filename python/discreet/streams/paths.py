@@ -20,10 +20,12 @@ def real(path: str | os.PathLike[str]) -> Path:
     """Return the absolute path of a stream's file with links resolved, so that one file has one key and one journal.
 
     Raises:
-        StateError: The path is a link to a missing file, or too long.
+        StateError: The path is in a missing folder, a link to a missing file, or too long.
         ParameterError: It is no path.
     """
     file = Path(require_path(path))
+    if not os.path.isdir(file.parent):  # noqa: PTH112 - it raises nothing for a name that is too long
+        raise unusable(file)  # `resolve` drops "nosuch/.."
     try:
         if not file.is_symlink() or file.exists():
             return file.resolve()

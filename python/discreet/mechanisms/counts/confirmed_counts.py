@@ -115,7 +115,8 @@ class ConfirmedCounts(FromRhoAndDelta, HistogramMechanism):
             k_bar=require_whole("k_bar", self.k_bar, 1, 2**30),
         )
         if self._first.sigma > _LARGEST_SIGMA or self._first.price > budget_units(self.rho):
-            raise ParameterError(f"rho ({self.rho:g}) is too small for one measurement; raise rho")
+            error = ParameterError.about("{rho} ({:g}) is too small for one measurement; raise {rho}", self.rho)
+            raise error.outside(self.rho, -1)
 
     @property
     def protects(self) -> Sensitivity:

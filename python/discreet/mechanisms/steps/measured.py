@@ -155,7 +155,7 @@ def scale_of(rho: float, linf: int, l0: int) -> tuple[float, int]:
     if (shift := shift_of(linf, sigma)) is None:
         raise ParameterError(
             f"the noise of {counted(l0, 'item')} of one user would have a scale of {sigma:.3g} times the bound, above "
-            "1e9; give a smaller l0 or a larger rho"
+            "1e9; give a smaller l0 or a larger rho or epsilon"
         )
     return (linf >> shift) * sigma, shift
 

@@ -40,7 +40,7 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
         >>> import discreet as dp
         >>> mechanism = dp.LaplaceTopK(scale=2, delta=1e-6, l0=2, k_bar=10)
         >>> print(mechanism.guarantee)
-        1e-06-approximate 0.251001-zCDP per user (added or removed), and (1, 1e-06)-DP
+        1e-06-approximate 0.251002-zCDP per user (added or removed), and (1, 1e-06)-DP
         >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=2, linf=1, complete=True)
         >>> mechanism.release(table).items
         ['a', 'b']
