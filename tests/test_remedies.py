@@ -336,7 +336,11 @@ def test_errors_of_the_command_name_its_options(log):
             "'0,5' is not a valid number. --bounds takes LOW HIGH",
         ),
         ("aggregate", ["--sum", "n", "auto"], "Got unexpected extra argument (auto)"),
-        ("aggregate", ["--mean", "n", "--l0", "2"], "with --l0, or a number of rows, each column needs bounds"),
+        (
+            "aggregate",
+            ["--mean", "n", "--l0", "2"],
+            "with --l0, --rows is a number, and each column of --sum",
+        ),
         ("aggregate", ["--mean", "n", "0", "5"], "--rows must be given with --mean: the most rows of a user"),
         (
             "aggregate",

@@ -128,15 +128,20 @@ def sum(  # noqa: A001 - the name of the command, and of SQL
     if bounds is None:
         if l0 is not None:
             raise ParameterError.about("{l0} needs {bounds}: give both, or leave out {l0}")
+        if bounds_percentile != PERCENTILE:
+            raise ParameterError.about('{bounds_percentile} is for {bounds:"auto"}: leave it out')
         parameters["bounds"] = None
-        wanted: dict[str, list[object]] = {str(value): [] if resolution is None else [None, None, resolution]}
+        given: list[object] = [] if resolution is None else [None, None, resolution]
+        wanted = {str(call.table.value): given}
         plain = replace(call, table=call.table.without_value())
         return _calibrated(plain, items, (rho, epsilon, delta), rows=False, sums=wanted, means={})
     is_found = isinstance(bounds, str) and bounds == "auto"
     require_whole("bounds_percentile", bounds_percentile, 1, 99)
     if not (is_found or bounds_percentile == PERCENTILE):
         raise ParameterError.about('{bounds_percentile} is for {bounds:"auto"}: leave it out')
-    low, high, step = _in_steps((0, 0) if is_found else bounds, resolution, call.table, value, is_found=is_found)
+    low, high, step = _in_steps(
+        (0, 0) if is_found else bounds, resolution, call.table, call.table.value, is_found=is_found
+    )
     listed = require_known(items, others=False, l0=l0, mechanism=None)
     note = SKIPPED if listed is None else f"{SKIPPED}: a sum of such cells is noise alone"
     limits = {"l0": l0, "resolution": step}
@@ -216,7 +221,7 @@ def aggregate(
         data: A `Table`, or the rows that a Table takes. They are read once for each column of values. A cell of it that
             is no number drops no row: its user and its row count.
         rows: The most rows of a user for an item that count, for the number of rows and for means with bounds, which
-            need it. Choose it without the data. Without bounds, `rows=True` asks for numbers of rows.
+            need it. Choose it without the data. Without bounds, it is `True` for numbers of rows.
         sums: The columns to add up, each with the least and the largest sum of one user for one item, in the unit of
             the column. Choose them without the data. They are a `dict`, such as `{"price": (0, 50)}`. A third number is
             a resolution in place of the column's own step, as in `sum()`: `{"price": (0, 50, 0.01)}`. Bounds are whole
@@ -268,8 +273,8 @@ def aggregate(
     if rows is True or any(bounds[:2] in _FREE for own in columns.values() for bounds in own.values()):
         if l0 is not None or not isinstance(rows, bool | None):
             raise ParameterError.about(
-                "with {l0}, or a number of rows, each column needs bounds: leave out {l0} and give {rows:True}, or "
-                "give bounds in {sums} and {means}"
+                "with {l0}, {rows} is a number, and each column of {sums} and {means} has bounds: leave out {l0} and "
+                "all bounds with {rows:True}, or give all of them"
             )
         if any(bounds[:2] not in _FREE for bounds in columns["means"].values()):
             raise ParameterError.about("{means} without {l0} need no bounds: give names of columns")

@@ -103,9 +103,9 @@ def sum(**options: object) -> int:  # noqa: A001 - the name of the command
     """Sum a column for each item in FILE, for items that are not known in advance.
 
     FILE is a {data} file, or a quoted glob or a folder of such files, as for `discreet
-    count`. It is read twice, or once with --items and --bounds: only then may it be - for standard input. A row whose
-    value is no number, such as 3,50, is left out; `discreet check --column` shows the owner of the data how many rows
-    are.
+    count`. It is read twice, or once with --items and no --bounds-percentile: only then may it be - for standard input.
+    A row whose value is no number, such as 3,50, is left out of sums; `discreet check --column` shows the owner of the
+    data how many rows are.
 
     Without --bounds, --bounds-percentile and --l0 nothing is clipped. The rows then have the number of users and its
     sigma too, and the sigma of a sum holds what was cut from users with much and put back.

@@ -198,6 +198,8 @@ def _forecast(release: Release) -> str:
         return ""
     if release.quantity == "sum":
         return ""  # no plan knows sums, and a note of the release states the threshold
+    if release.aggregates and release.above is None:
+        return ""  # no plan knows numbers without bounds
     if release.aggregates:
         return f"An item needs a noisy count of more than {release.above} users. Fewer numbers need fewer users. "
     if release.counts is not None and release.above is None:  # without a threshold, items are drawn one by one

@@ -207,6 +207,6 @@ def _numbers(cells: list[object], kind: type[_Number]) -> NDArray[_Number]:
     if any(type(cell) is not int and (whole or type(cell) is not float) for cell in cells):
         raise ValueError("a number of an aggregate is not a number")
     found = np.array(cells, kind)
-    if not whole and not np.all(np.abs(found) < 1e30):
+    if not whole and not np.all(np.abs(found) < 1e60):
         raise ValueError("a number of an aggregate is out of range")
     return found

@@ -50,8 +50,8 @@ _UNSHOWN = (
     "the mechanism needs a bound on the items of a user, and no file can show that it clipped no count: the counts are "
     "taken for clipped ones"
 )
-_LONGEST = 100_000
-"""The most characters of a text in a header."""
+_LONGEST = 1 << 20
+"""The most characters of a text in a header: a mechanism may name many public items."""
 _MOST = 2**62
 """The limit of whole numbers: the difference of two of them has 64 bits. No count or sum of a release reaches it."""
 

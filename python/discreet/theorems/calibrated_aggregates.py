@@ -60,8 +60,11 @@ CUT = 28
 
 _SCALE_SHARE, _TOTAL_SHARE = 0.01, 0.05
 _PERCENTILE = 0.85
-_KEPT = 4
-"""A bin of a histogram of norms counts from this many standard deviations of its noise."""
+_KEPT = 5
+"""A bin of a histogram of norms counts from this many standard deviations of its noise.
+
+Noise alone makes one of 800 bins count in one of four thousand releases.
+"""
 _OWN = 0.5
 """The scale of the numbers of users in the norm, relative to that of the other columns."""
 _PLACES = 28
@@ -69,7 +72,7 @@ _PLACES = 28
 _MOST_BITS, _LARGEST_SIGMA = 24, 2.0**29
 _FLOOR, _SPREAD, _WIDTH = 0.1, 0.05, 0.3
 _LEAST_WELL, _TOTAL_ERRORS = 0.02, 5
-_CAP = 0.03
+_CAP, _FEW = 0.03, 8
 _LAYERS = Fraction(3, 8)
 """The squared norm of a user's three layers of a total, in squares of the cap: 1/16 + 1/16 + 1/4."""
 _MOST_UP = 20.0
@@ -157,7 +160,7 @@ def weights(counts: Floats, sigmas: Floats) -> NDArray[np.int64]:
 def exponents(noisy: NDArray[np.int64], sigma: float, users: float, *, first: bool) -> float | None:
     """Return the binary logarithm of the 85th percentile of norms, from a noisy histogram of `BINS` exponents.
 
-    Bins below four standard deviations of their noise count nothing. Return None if the others have less than half of
+    Bins below five standard deviations of their noise count nothing. Return None if the others have less than half of
     all users, in the first histogram, or a tenth, in the others: sums would be noise.
 
     Args:
@@ -252,7 +255,7 @@ def adjustment(counts: Floats, sigmas: Floats, users: Floats, noise: Floats) -> 
     return Adjustment(ratios, max(0.0, mean) + error, precision, informative)
 
 
-def total(price: int, counts: Floats, sums: Floats, noise: Floats, adjusted: Adjustment) -> Total | None:
+def total(price: int, counts: Floats, sums: Floats, noise: Floats, adjusted: Adjustment, users: float) -> Total | None:
     """Return how to measure the total of a column, or None if too few sums are well measured.
 
     Args:
@@ -261,6 +264,8 @@ def total(price: int, counts: Floats, sums: Floats, noise: Floats, adjusted: Adj
         sums: The adjusted sums of the column, in steps.
         noise: The standard deviations of their noise.
         adjusted: The adjustment.
+        users: The published number of users; 0 if there is none. The cap is at least eight times their mean total: if
+            all users were beyond it, their layers would look like a tail.
     """
     well = adjusted.informative & (np.abs(sums) > 3 * noise)
     if np.count_nonzero(well) < max(1, _LEAST_WELL * len(sums)):
@@ -271,7 +276,7 @@ def total(price: int, counts: Floats, sums: Floats, noise: Floats, adjusted: Adj
     if expected <= _TOTAL_ERRORS * error:
         return None
     rho = price / UNIT
-    cap = _CAP * math.sqrt(2 * rho) * expected
+    cap = max(_CAP * math.sqrt(2 * rho), _FEW / users if users > 0 else 0.0) * expected
     relative = math.sqrt(_LAYERS / (2 * rho))
     shift = max(0, math.ceil(math.log2(cap * relative / _LARGEST_SIGMA))) if cap >= 4 else 0
     limit = math.floor(math.ldexp(cap, -shift)) // 4 * 4

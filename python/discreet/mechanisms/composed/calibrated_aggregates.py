@@ -27,6 +27,8 @@ __all__ = ["CalibratedAggregates", "Free"]
 Free: TypeAlias = tuple[str, int | None, int | None, float]
 """A column of values, the least and the largest sum of a user for an item in steps, or None, and the step."""
 _NAMING = 0.5
+_MOST = 12
+"""The most numbers of a release: the steps that find scales and totals have a share of rho for each of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +95,8 @@ class CalibratedAggregates(FromRhoAndDelta, Steps):
                 "two columns of the release would have one name but for case: give each column once, or rename one"
             )
         super().__post_init__()
+        if len(self._measuring.asked) > _MOST:
+            raise ParameterError.about("give at most {} numbers in {rows}, {sums} and {means}", _MOST)
         if self._measuring.shares is None:
             raise ParameterError.about("{rho} is too small for sums: the noise would have a scale above 2^29")
 

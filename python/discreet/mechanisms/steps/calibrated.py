@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from discreet import _core
+from discreet.engines.projection import FINE
 from discreet.engines.weighing import Counting
 from discreet.mechanisms.counts.calibrated_counts import CalibratedCounts, CalibratedSteps
 from discreet.mechanisms.counts.correlated_counts import CorrelatedCounts
@@ -41,9 +42,13 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "CountListed", "MeasureAll", "NameItems"]
 
 _MOST = 2**127 - 1
+_LARGEST = 2.0**53
+_NEAR = 12
+"""The fewest binary places of a scale in steps: below, the rounding of values shows in sums."""
+_UNLIKE = 0.4
 _TOO_FEW = "too few users for numbers without bounds, so nothing but the counts is known: give bounds and l0"
 _HELD_BY_FEW = 1.5
-_UNKNOWN = 1e29
+_UNKNOWN = 1e50
 """The sigma of a number of which nothing is known: finite, so that every format has it."""
 
 
@@ -68,7 +73,8 @@ class Asked(NamedTuple):
 
     def published(self, values: Floats, sigmas: Floats) -> Aggregate:
         """Return the aggregate of numbers in the unit of the column."""
-        own = np.rint(values).astype(np.int64) if self.kind == "rows" else to_digits(values, sigmas)
+        rows = np.rint(values.clip(-_LARGEST, _LARGEST))
+        own = rows.astype(np.int64) if self.kind == "rows" else to_digits(values, sigmas)
         low, high, step = self.low, self.high, self.step
         return Aggregate(
             kind=self.kind, column=self.column, low=low, high=high, resolution=step, values=own, sigmas=sigmas
@@ -166,7 +172,7 @@ class MeasureAll(Step[None]):
         assert first.sigmas is not None
         made = _Measuring(self, so_far, rng)
         values, notes = made.found()
-        numbers = [one.published(*self._number(one, values, len(first))) for one in self.asked]
+        numbers = [one.published(*self._number(one, values, first.counts)) for one in self.asked]
         measures = [one.measure(so_far.table.unit) for one in numbers]
         so_far.release = changed(first, aggregates=tuple(numbers), notes=(*first.notes, *measures, *notes))
         assert so_far.spent is not None
@@ -174,15 +180,23 @@ class MeasureAll(Step[None]):
         spent = so_far.spent.rho + units_rho(made.spent)
         so_far.spent = Guarantee(min(whole.rho, spent), min(whole.delta, so_far.spent.delta))
 
-    def _number(self, one: Asked, found: dict[tuple[object, ...], _Estimate], size: int) -> tuple[Floats, Floats]:
+    def _number(
+        self, one: Asked, found: dict[tuple[object, ...], _Estimate], counts: NDArray[np.int64] | Floats
+    ) -> tuple[Floats, Floats]:
         """Return the values and the sigmas of a number, in the unit of its column."""
+        size = len(counts)
         parts = [found.get(part) for part in one.measured]
         top, below = parts[0], parts[-1]
         if top is None or below is None:
             return np.zeros(size), np.full(size, _UNKNOWN)
         scale = one.step
         if one.kind != "mean":
-            return top.values * scale, top.sigmas * scale
+            values, sigmas = top.values, top.sigmas
+            if one.kind == "rows":
+                # Each user of an item has a row of it, so there are no fewer rows than users.
+                values, below_count = np.maximum(values, counts), np.maximum(0.0, counts - values)
+                sigmas = np.hypot(sigmas, below_count)
+            return values * scale, sigmas * scale
         rows = np.maximum(below.values, 1)
         mean = top.values / rows
         return mean * scale, np.hypot(top.sigmas, mean * below.sigmas) / rows * scale
@@ -265,7 +279,7 @@ class _Measuring:
             scaled, noisy = adjusted.ratios * values, adjusted.ratios * error
             up, missed = self._total(weighted, place, (scaled, noisy), shares, adjusted, tick)
             found[self.columns[place - 1]] = _Estimate(*theorem.estimates(scaled, noisy, adjusted, up, missed))
-            self._note(place, up)
+            self._note(place, up, missed, logs[place])
         return found
 
     def _total(
@@ -278,7 +292,7 @@ class _Measuring:
         tick: Progress | None,
     ) -> tuple[float, float]:
         """Return by how much the sums of a column are too small, and the relative error of this number."""
-        asked = theorem.total(shares.total_price, self.counts, *sums, adjusted)
+        asked = theorem.total(shares.total_price, self.counts, *sums, adjusted, self.users)
         if asked is None:
             return 1.0, 0.5
         layers = weighted.layers(place, asked.factors.tolist(), asked.shift, asked.cap, progress=tick)
@@ -290,7 +304,15 @@ class _Measuring:
         kind, column, *_ = self.columns[place - 1]
         return "rows" if column is None else f"{'values' if kind == 'values' else 'sums'} of {shortened(column)}"
 
-    def _note(self, place: int, up: float) -> None:
+    def _note(self, place: int, up: float, missed: float, log: float | None) -> None:
+        if self.columns[place - 1][2] == FINE and log is not None and log < 20 + _NEAR:
+            near = f"{self._name(place)} are near 2^-32, to which values are rounded"
+            self.notes.append(f"{near}: multiply the column, such as by 1e6, or give a resolution")
+        if missed > _UNLIKE and up <= _HELD_BY_FEW:
+            self.notes.append(
+                f"the {self._name(place)} are uncertain by {missed:.0%}: users with much have values of other signs or "
+                "sizes, or there are too few users"
+            )
         if up > _HELD_BY_FEW:
             held = ": most of them are held by few users" if up > 3 else ""
             cut = f"{1 - 1 / up:.0%} of the {self._name(place)}"
