@@ -92,6 +92,7 @@ def test_the_history_is_exported(tmp_path):
     (line,) = discreet("budget", "export", "l", "-f", "jsonl")[1].splitlines()
     assert "delta=" in json.loads(line)["parameters"]
     assert discreet("budget", "export", "l", "-o", "history.parquet")[0] == 0
+    assert "A report is about released rows" in errors_of("budget", "export", "l", "-o", "history.html", code=2)
     assert (tmp_path / "history.parquet").stat().st_size > 0
     assert discreet("budget", "show", "l")[1].splitlines()[1].split()[0] == "views"
 

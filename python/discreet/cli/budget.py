@@ -17,7 +17,7 @@ from discreet.cli.names_of_files import FILE
 from discreet.cli.options import promises
 from discreet.cli.parsing import FLOAT, WHOLE, Command, Group
 from discreet.errors import InputError, ParameterError
-from discreet.formats import TEXTS
+from discreet.formats import RELEASED_NAMES, TEXTS
 from discreet.privacy.guarantee import UNITS, Unit, pair_text, unusual
 from discreet.privacy.policy import policy_text, require_policy, require_within
 from discreet.release import export
@@ -240,6 +240,8 @@ def export_history(ledger: str, dataset: str | None, output: str | None, form: s
 
     The format is {released}.
     """
+    if output is not None and output.lower().endswith((".html", ".htm")):
+        raise click.UsageError(f"A report is about released rows. The format is {RELEASED_NAMES}.")
     outputs.require_apart(output, ledger)
     outputs.require_writable(output)
     rows = _rows(ledger, dataset)
