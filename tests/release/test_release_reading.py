@@ -293,7 +293,7 @@ HEADER_CHANGES = {
     "above": [-1, "x", 2.5, True],
     "users": [[1], [1, 2, 3], ["a", "b"], 5, [1, math.nan], [True, 1.0], [2**62, 1.0], {}],
     "notes": ["x", [1], [[]], ["a"] * 2000, "missing"],
-    "made_by": [3, None, "x" * 200_000, "missing"],
+    "made_by": [3, None, "x" * 2_000_000, "missing"],
     "version": [3, None, "missing"],
     "item_type": ["float64", 3, None, "int64", "uint64", "missing", *OTHER_COLUMNS],
     "noise": ["cauchy", None, [], "missing"],
